@@ -1,5 +1,5 @@
 // An asynchronous parameter server (Downpour SGD: Dean et al. 2012, section 4.1, with n_fetch = n_push = 1): every worker has a clock of
-// its own and waits for nobody.
+// its own and never waits for another.
 //
 //   worker 0   pull|---- compute ----|push|pull|---- compute ----|push|
 //   worker 1        pull|---- compute -----|push|pull|---- compute ---|push

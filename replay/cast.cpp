@@ -14,13 +14,13 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+  Builder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
           const std::vector<double>& slowdown, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
         q_(quotient),
-        ways_(ways),
+        paths_(paths),
         slowdown_(slowdown),
         granularity_(granularity),
         runs_(runs),
@@ -141,9 +141,9 @@ class Builder {
     Isolated found{.seconds = 0, .before = std::numeric_limits<std::int32_t>::max()};
     for (int p = 0; p < asked.phases; ++p) {
       const auto flow = static_cast<std::size_t>(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
-      const Way& way = ways_.of_flow[flow];
-      if (!way.exclusive) found.before = std::min(found.before, runs_ == 1 ? way.exclusive_before : 0);
-      found.seconds += q_.flows[flow].bytes * way.seconds_per_byte;
+      const FlowPath& path = paths_.of_flow[flow];
+      if (!path.exclusive) found.before = std::min(found.before, runs_ == 1 ? path.exclusive_before : 0);
+      found.seconds += q_.flows[flow].bytes * path.seconds_per_byte;
     }
     return found;
   }
@@ -180,7 +180,7 @@ class Builder {
   const Patterns& patterns_;
   const Flows& flows_;
   const Quotient& q_;
-  const Ways& ways_;
+  const FlowPaths& paths_;
   const std::vector<double>& slowdown_;
   Granularity granularity_;
   int runs_;
@@ -196,9 +196,9 @@ class Builder {
 
 }  // namespace
 
-Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
                const std::vector<double>& slowdown, Granularity granularity, int runs) {
-  return Builder(plan, patterns, flows, quotient, ways, slowdown, granularity, runs).build();
+  return Builder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

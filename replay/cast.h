@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/plan/program.h"
+#include "replay/flow_paths.h"
 #include "replay/quotient.h"
 #include "replay/steps.h"
-#include "replay/ways.h"
 
 namespace foreshard::player {
 
@@ -53,7 +53,7 @@ struct Cast {
 };
 
 // `runs` of the plan, one after the other. Throws Error when the members of a group do not all take part in it.
-Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
                const std::vector<double>& slowdown, Granularity granularity, int runs = 1);
 
 }  // namespace foreshard::player

@@ -8,20 +8,20 @@
 
 namespace foreshard::player {
 
-Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
+Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const FlowPaths& paths,
                const ReplayOptions& options, std::span<Span> spans)
     : clock_(clock),
       plan_(plan),
       cast_(cast),
-      ways_(ways),
+      paths_(paths),
       quotient_(quotient),
       options_(options),
       slowing_(cast, clock),
       use_(quotient),
       spans_(spans) {
   FS_ASSERT(spans.size() == cast.spans());
-  for (const BytesPerSecond capacity : ways.links) clock_.add_link(capacity);
-  for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : clock_.add_route(way.route));
+  for (const BytesPerSecond capacity : paths.links) clock_.add_link(capacity);
+  for (const FlowPath& path : paths.of_flow) route_of_.push_back(path.route.empty() ? -1 : clock_.add_route(path.route));
   clock_.start();
   first_pending_.assign(cast.meetings.size(), -1);
   next_party_.assign(2 * static_cast<std::size_t>(cast.streams), -1);
@@ -256,10 +256,10 @@ double Player::isolated_time(Transfer& transfer) const {
   const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
   const Stream& party = streams_[static_cast<std::size_t>(transfer.first_party / 2)];
   transfer.exclusive =
-      ways_.of_flow[flow].exclusive || (cast_.runs == 1 && party.action < ways_.of_flow[flow].exclusive_before);
+      paths_.of_flow[flow].exclusive || (cast_.runs == 1 && party.action < paths_.of_flow[flow].exclusive_before);
   if (!transfer.exclusive || bytes <= 0) return 0;
   transfer.phase = 0;
-  return bytes * ways_.of_flow[flow].seconds_per_byte;
+  return bytes * paths_.of_flow[flow].seconds_per_byte;
 }
 
 // Moves the bytes of the next phase, or ends the transfer after the last.
@@ -271,9 +271,9 @@ void Player::next_phase(int t) {
         static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)]);
     const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
     if (bytes <= 0 || quotient_.flows[flow].bundles.empty()) continue;
-    if (!ways_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), clock_.now().value);
-    if (ways_.of_flow[flow].alone)
-      clock_.after({bytes * ways_.of_flow[flow].seconds_per_byte}, done);
+    if (!paths_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), clock_.now().value);
+    if (paths_.of_flow[flow].isolated)
+      clock_.after({bytes * paths_.of_flow[flow].seconds_per_byte}, done);
     else
       clock_.transfer(route_of_[flow], bytes, done);
     return;
@@ -291,9 +291,9 @@ void Player::phase_done(int t) {
   const Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
   const int flow = cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)];
   const double bytes = transfer.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
-  const Way& way = ways_.of_flow[static_cast<std::size_t>(flow)];
-  if (way.exclusive || transfer.exclusive)
-    use_.alone(flow, bytes * way.seconds_per_byte, bytes);
+  const FlowPath& path = paths_.of_flow[static_cast<std::size_t>(flow)];
+  if (path.exclusive || transfer.exclusive)
+    use_.alone(flow, bytes * path.seconds_per_byte, bytes);
   else
     use_.end(flow, clock_.now().value, bytes);
   next_phase(t);
@@ -321,7 +321,7 @@ void Player::complete(int index) {
       const int flow = cast_.phase_flows[static_cast<std::size_t>(phases.first + p)];
       if (cast_.owner[static_cast<std::size_t>(flow)] != stream.player) continue;
       const double bytes = absorbed.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
-      use_.alone(flow, bytes * ways_.of_flow[static_cast<std::size_t>(flow)].seconds_per_byte, bytes);
+      use_.alone(flow, bytes * paths_.of_flow[static_cast<std::size_t>(flow)].seconds_per_byte, bytes);
     }
   }
   write_span(stream, index);

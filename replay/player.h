@@ -18,7 +18,7 @@ namespace foreshard::player {
 
 class Player final : public Listener {
  public:
-  Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
+  Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const FlowPaths& paths,
          const ReplayOptions& options, std::span<Span> spans);  // room for all spans of the cast
 
   void play();  // throws Error when cancelled or when the players block each other
@@ -77,7 +77,7 @@ class Player final : public Listener {
   Clock& clock_;
   const Plan& plan_;
   const Cast& cast_;
-  const Ways& ways_;
+  const FlowPaths& paths_;
   const Quotient& quotient_;
   const ReplayOptions& options_;
   Slowing slowing_;

@@ -8,13 +8,13 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "replay/cast.h"
+#include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
 #include "replay/quotient.h"
 #include "replay/validate.h"
-#include "replay/ways.h"
 
 namespace foreshard {
 namespace {
@@ -31,7 +31,7 @@ struct Replay::Folded {
   player::Patterns patterns;
   player::Flows flows;
   player::Quotient quotient;
-  player::Ways ways;
+  player::FlowPaths paths;
   player::Cast cast;
 
   Folded(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
@@ -42,8 +42,8 @@ struct Replay::Folded {
     flows = player::find_flows(plan, patterns, ranks, network);
     quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
                             options.granularity == Granularity::Stage, options.one_class_per_role);
-    ways = player::find_ways(plan, ranks, patterns, flows, quotient);
-    cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, options.granularity, options.runs);
+    paths = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
+    cast = player::make_cast(plan, patterns, flows, quotient, paths, slowdown, options.granularity, options.runs);
   }
 };
 
@@ -63,7 +63,7 @@ std::size_t Replay::links() const { return folded_->quotient.links.size(); }
 
 void Replay::play(player::Clock& clock, Played& played) const {
   const Folded& f = *folded_;
-  player::Player player(clock, plan_, f.cast, f.quotient, f.ways, options_, played.spans);
+  player::Player player(clock, plan_, f.cast, f.quotient, f.paths, options_, played.spans);
   player.play();
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");

@@ -52,7 +52,7 @@ void Slowing::go_on(Going& going) const {
   while (going.stretch != going.end && elapsed > 0) {
     const double speed = going.stretch->computes ? going.left : 1, rest = going.stretch->seconds - going.gone;
     const double passed = std::min(rest, elapsed * speed);
-    (going.stretch->computes ? going.computes : going.talks) -= passed;
+    (going.stretch->computes ? going.computes : going.communication) -= passed;
     going.gone += passed;
     elapsed -= passed / speed;
     if (passed < rest) return;
@@ -66,7 +66,7 @@ void Slowing::pace(int worker, Going& going, double left) {
   if (going.stretch == going.end) {
     going.speed = left;
   } else {
-    const double takes = std::max(0.0, going.computes) / left + std::max(0.0, going.talks);
+    const double takes = std::max(0.0, going.computes) / left + std::max(0.0, going.communication);
     if (going.work > 0 && takes > 0) going.speed = going.work / takes;
   }
   clock_.set_speed(worker, going.speed);
@@ -77,7 +77,7 @@ void Slowing::compute(int player, int stream, const SegmentSteps& steps, const S
   going_[s] = {.stretch = steps.stretches.data() + step.first_stretch,
                .end = steps.stretches.data() + step.end_stretch,
                .computes = step.computing,
-               .talks = step.seconds - step.computing,
+               .communication = step.seconds - step.computing,
                .work = step.seconds,
                .since = clock_.now().value};
   pace(worker_of_[s], going_[s], left(player));

@@ -24,10 +24,10 @@ class Slowing {
   // A compute under way, in seconds of its isolated time.
   struct Going {
     const Stretch *stretch = nullptr, *end = nullptr;
-    double gone = 0;                 // of that stretch
-    double computes = 0, talks = 0;  // what is left, of either kind
-    double work = 0, speed = 1;      // what the clock's worker has left, and how fast it goes
-    double since = 0, left = 1;      // when that was, and of the compute units since then
+    double gone = 0;                         // of that stretch
+    double computes = 0, communication = 0;  // what is left, of either kind
+    double work = 0, speed = 1;              // what the clock's worker has left, and how fast it goes
+    double since = 0, left = 1;              // when that was, and of the compute units since then
   };
   void go_on(Going& going) const;
   void pace(int worker, Going& going, double left);

@@ -1,5 +1,5 @@
 // Steps: the instructions of a segment as the simulator plays them. At granularity "op" every instruction is a step;
-// "layer" and "stage" merge a chain of instructions of one stream into one step when nobody outside the chain can tell:
+// "layer" and "stage" merge a chain of instructions of one stream into one step when no rank or stream outside the chain can tell:
 //
 //   layer   neighbours of one stream and one layer, compute and marks only
 //   stage   neighbours of one stream; collectives among ranks that do the same at the same time, on links that nobody

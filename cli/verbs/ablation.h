@@ -18,7 +18,7 @@ struct AblationStep {
 };
 // "overlap:overlap=grad,p2p,recompute=full": a name, and settings between commas; a value may have commas itself. Throws Error.
 AblationStep parse_step(const std::string& text);
-// Nothing, then each technique on top of the ones before. The first step has what of the job nobody said: one group of tensor-parallel
+// Nothing, then each technique on top of the ones before. The first step has the defaults of what the job leaves open: one group of tensor-parallel
 // ranks in a node, a micro-batch that can be cut. `said`: whether the command line has an option, by its path.
 std::vector<AblationStep> default_chain(const Job& job, const std::function<bool(const std::string&)>& said);
 

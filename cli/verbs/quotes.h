@@ -36,7 +36,7 @@ struct Quote {
 // The best of a search, priced.
 Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer, const QuoteOptions& options);
 Quote not_searched(const std::string& cluster);
-// Whether what is known about the error of predictions tells apart what grows with their times by so much per second.
+// Whether two predictions, each a time multiplied by a rate per second, differ by more than their errors.
 bool distinguishable(const Quote& a, const Quote& b, double a_per_s = 1, double b_per_s = 1);
 
 std::string quotes_text(const std::vector<Quote>& quotes, const QuoteOptions& options);

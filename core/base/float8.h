@@ -25,7 +25,7 @@ inline float float8_value(std::uint8_t code, Float8 format) {
     value = format == Float8::E5M2 && magnitude == 0x7C ? 0x7F800000U : 0x7FC00000U;
   else if (magnitude >> bits != 0)
     value = (magnitude << (23 - bits)) + (static_cast<std::uint32_t>(127 - bias) << 23U);
-  else  // subnormal: so many units of 2^(1 - bias - bits)
+  else  // subnormal: a multiple of 2^(1 - bias - bits)
     value = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) *
                                          std::bit_cast<float>(static_cast<std::uint32_t>(128 - bias - bits) << 23U));
   return std::bit_cast<float>(sign | value);

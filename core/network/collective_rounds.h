@@ -20,7 +20,7 @@ struct SliceMessage {
   bool adds = false;     // to what the receiver has; else it takes its place
   bool operator==(const SliceMessage&) const = default;
 };
-using MessageRound = std::vector<SliceMessage>;  // nobody sends, in a round, a slice that it receives in the same
+using MessageRound = std::vector<SliceMessage>;  // in one round no member sends a slice that it also receives
 
 struct CollectiveRounds {
   int slices = 1;  // equal parts of the tensor; of a reduce-scatter or all-gather part m is that of member m
@@ -31,7 +31,7 @@ struct CollectiveRounds {
 // `Collective::servers` members that follow each other share a node.
 bool algorithm_applies(const Collective& collective, int members);
 
-// Not of an all-to-all (everybody sends to everybody) nor of NvlinkSharp (the switch adds): no rounds.
+// Not of an all-to-all (every member sends to every other) nor of NvlinkSharp (the switch adds): no rounds.
 //   Ring            all-reduce: n - 1 rounds add, n - 1 copy; reduce-scatter, all-gather: half of it; broadcast, reduce: a chain of n slices
 //   Tree            chains inside the nodes to their heads, heads up a binary tree and down again, the whole tensor in each message
 //   DoubleTree      half of the data on each of two mirrored trees

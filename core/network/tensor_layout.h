@@ -19,8 +19,8 @@ namespace foreshard {
 struct TensorLayout {
   enum class Kind : std::uint8_t {
     Split,      // along a dimension: member m has the m-th of n equal parts
-    Broadcast,  // everybody has all of it
-    Partial     // everybody has a tensor of full size; the sum of all is meant
+    Broadcast,  // every member has all of it
+    Partial     // every member has a tensor of full size; the value is their sum
   };
   Kind kind = Kind::Broadcast;
   int dim = 0;  // of Split

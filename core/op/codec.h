@@ -63,7 +63,7 @@ struct CodeForm {
 //   feedback   what earlier runs left out is added to x, and what the code leaves out is kept for the next (Seide et al. 2014)
 //   velocity   u = momentum u + x is added to what was left out instead of x; places that are sent begin at 0 again
 //              (Lin et al. 2018, algorithm 4: momentum correction and factor masking)
-//   averaging  instead of x: this rank's share of the next first moment of Adam, beta1 m / averaging + (1 - beta1) x, of so many ranks
+//   averaging  instead of x: this rank's share of the next first moment of Adam, beta1 m / averaging + (1 - beta1) x; `averaging` is the number of ranks
 //              (Tang et al. 2021, algorithm 1); the moment m is the second read. 0: x
 struct Encode : Laws {
   CodeForm form = {};

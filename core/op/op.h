@@ -1,5 +1,5 @@
 // What an operator has to say about itself. Each operator is a struct with its settings and its laws (core/op/matmul.h,
-// core/op/attention.h, ...); `Operation` (core/op/operation.h) is any one of them. Readers visit it; nobody parses text.
+// core/op/attention.h, ...); `Operation` (core/op/operation.h) is any one of them. Readers visit it; no reader parses text.
 //
 // A struct of an operator has
 //   kWord                 its name in files and messages

@@ -6,7 +6,7 @@
 namespace foreshard::ops {
 
 struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
-  // More than 0: what it reads as the gradient is the next first moment, and the second moment stays what it was after so many steps
+  // More than 0: what it reads as the gradient is the next first moment, and the second moment stays what it was after this number of steps
   // (Tang et al. 2021, algorithm 1). Until then it follows the gradients that such moments come from.
   std::int64_t frozen_after = 0;
 

@@ -53,7 +53,7 @@ const std::vector<std::string>& cost_part_words() {
 void write_learned(JsonWriter& json, const LearnedCosts& learned) {
   json.key("learned").begin_object().field("cluster", learned.cluster).field("runs", learned.runs);
   json.key("scales").begin_object().field("machine", learned.scales.machine).field("compute", learned.scales.compute);
-  json.field("talk", learned.scales.talk)
+  json.field("communication", learned.scales.communication)
       .field("reach", learned.scales.reach)
       .field("noise", learned.scales.noise)
       .end_object();
@@ -80,10 +80,10 @@ LearnedCosts read_learned(const JsonReader& json) {
   LearnedCosts learned{.cluster = json.at("cluster").as_string(),
                        .runs = static_cast<int>(json.at("runs").as_int(1, 1'000'000'000))};
   const JsonReader scales = json.at("scales");
-  scales.only({"machine", "compute", "talk", "reach", "noise"});
+  scales.only({"machine", "compute", "communication", "talk", "reach", "noise"});
   learned.scales = {.machine = scale(scales, "machine"),
                     .compute = scale(scales, "compute"),
-                    .talk = scale(scales, "talk"),
+                    .communication = scale(scales, scales.has("talk") ? "talk" : "communication"),
                     .reach = scale(scales, "reach"),
                     .noise = scale(scales, "noise")};
   const JsonReader shapes = json.at("shapes");

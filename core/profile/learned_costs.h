@@ -28,11 +28,11 @@ struct PartShape {
 
 // What ln(measured time / predicted time) of a part's shape is made of: standard deviations, estimated from the runs.
 struct LearnedScales {
-  double machine = 0.05;  // common to everything on the machine
-  double compute = 0.1;   // of a shape of its own, computes ...
-  double talk = 0.1;      // ... and communication
-  double reach = 2;       // distance at which shapes have 1/e in common: doublings of sizes; another word counts as two
-  double noise = 0.03;    // of a whole run, from one to the next
+  double machine = 0.05;       // common to everything on the machine
+  double compute = 0.1;        // of a shape of its own, computes ...
+  double communication = 0.1;  // ... and communication
+  double reach = 2;            // distance at which shapes have 1/e in common: doublings of sizes; another word counts as two
+  double noise = 0.03;         // of a whole run, from one to the next
   bool operator==(const LearnedScales&) const = default;
 };
 

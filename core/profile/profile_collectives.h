@@ -13,7 +13,7 @@ namespace foreshard {
 class JsonReader;
 class JsonWriter;
 
-// The slowest link that a group talks over: inside one process, between processes of one node, between its GPUs, between nodes.
+// The slowest link that a group communicates over: inside one process, between processes of one node, between its GPUs, between nodes.
 enum class MeasuredLink : std::uint8_t { Process, Node, NvLink, Pcie, Network };
 
 // Automatic: as the library chose by size. Direct: every member with every other in two rounds, as the host's communicators do. The others by

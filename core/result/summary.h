@@ -13,7 +13,7 @@
 
 namespace foreshard {
 
-// Why a rank's compute stream stands still.
+// Why a rank's compute stream is idle.
 enum class BubbleCause : std::uint8_t { WarmUp, Drain, Dependency, ExposedCommunication, Straggler, Barrier };
 inline constexpr int kBubbleCauses = 6;
 const char* name_of(BubbleCause cause);

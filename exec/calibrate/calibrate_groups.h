@@ -1,4 +1,4 @@
-// Which groups of ranks `calibrate --collectives` measures, and over which class of links each of them talks.
+// Which groups of ranks `calibrate --collectives` measures, and over which class of links each of them communicates.
 #pragma once
 
 #include <optional>

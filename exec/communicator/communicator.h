@@ -1,4 +1,4 @@
-// How one rank talks to the others: collectives of groups and exchanges between two ranks, made ready before the first run.
+// How one rank communicates with the others: collectives of groups and exchanges between two ranks, made ready before the first run.
 //
 // Ranks meet in issue order: the n-th collective that a rank makes of a group meets the n-th of every other member, the n-th
 // send with a (peer, tag) meets the n-th receive there. Sums are taken in the order of the group's members, so they are the

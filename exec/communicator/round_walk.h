@@ -22,7 +22,7 @@ class RoundWalk {
  public:
   static constexpr std::int64_t kOwnMemory = 1 << 20;  // bytes, so that sums stay in a cache
 
-  // Of a slice that comes in a round: everybody whose it is, the own place among them where it is added to; in the order of the members.
+  // Of a slice that comes in a round: all members that contribute to it, this rank among them where it adds its own; in the order of the members.
   struct Arrival {
     int slice = 0;
     std::vector<int> from = {};

@@ -93,7 +93,7 @@ class MeetingTask : public StreamTask {
     wire_.watch = &watch_;
   }
   virtual void meet(TaskTimes& times) = 0;
-  virtual void forget() = 0;  // nobody may write to the operands any more
+  virtual void forget() = 0;  // the operands may not be written to any more
 
   Wire wire_;
 

@@ -5,7 +5,7 @@
 //
 //   all serve    rank 0   [ slice 0 | slice 1 | slice 2 ]     rank r sums slice r of all sources and writes it
 //                rank 1   [ slice 0 | slice 1 | slice 2 ]     to slice r of all destinations: in place is safe,
-//                rank 2   [ slice 0 | slice 1 | slice 2 ]     nobody else touches slice r
+//                rank 2   [ slice 0 | slice 1 | slice 2 ]     no other rank touches slice r
 #pragma once
 
 #include <deque>

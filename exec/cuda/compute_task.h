@@ -58,7 +58,7 @@ class ComputeTask : public GpuTask {
   void becomes_nothing() {
     become({.run = [](const Launcher&, const Call&) {}}, {}, {});
   }
-  // The products that it will take; `scratch`: memory of the GPU of so many bytes.
+  // The products that it will take; `scratch`: memory of the GPU, its size in bytes.
   void products(std::vector<Multiply>& all, std::byte* scratch, Bytes bytes) const {
     if (!kernel_.multiplies || kernel_.scratch > bytes) return;
     kernel_.run(

@@ -54,7 +54,7 @@ class CudaDevice : public DeviceBackend {
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
     bool computes = false;
-    std::atomic<bool> loads = false;  // its thread is inside a task that meets nobody: a library may be at work
+    std::atomic<bool> loads = false;  // its thread is inside a task without communication: a library may be at work
     StreamMemory needs = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
     CommandRing commands;

@@ -117,7 +117,7 @@ Positions positions_of(const RowPositions& rows);
 GatheredOrder gathered_order(const SequenceSplit& split, std::int64_t rows);  // rows of a rank
 View scratch_array(std::byte* at, std::int64_t elements, Type type);
 
-// Whether rows of so many elements are whole packs of 16 bytes (kernels/packs.h) in all these arrays: of one type, from a border on, and
+// Whether rows of `elements` elements are whole packs of 16 bytes (kernels/packs.h) in all these arrays: of one type, from a border on, and
 // with indices of 32 bits.
 bool in_packs(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t columns);
 // Warps that share a row so that each thread has at most kHeldPacks of it; 0: the arrays are not in packs, or the row is too long.

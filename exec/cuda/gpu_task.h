@@ -14,7 +14,7 @@ struct OnStream {
   Runtime& runtime;
   Stream* stream;
   std::byte *scratch, *workspace;
-  Event* met;  // null: nobody asks for times
+  Event* met;  // null: times are not asked for
   bool has_met = false;
 
   // By a task that meets others, when they are there.

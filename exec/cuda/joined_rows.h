@@ -4,8 +4,8 @@
 //   is run as   nothing         d w2              d fc1, d b1               d x               d w1
 //               |------------- one span ---------------------|
 //
-// The product goes to the place of the activation, where all that it reads is still there if nobody in between wrote there, and what it writes
-// may be written. Nobody else sees that: but for the last no member of a row is waited for.
+// The product goes to the place of the activation, where all that it reads is still there if no member in between wrote there, and what it writes
+// may be written. No other stream sees that: but for the last no member of a row is waited for.
 #pragma once
 
 #include <optional>

@@ -25,7 +25,7 @@ std::vector<KernelCase> kernel_cases(bool large = false);
 struct Outcome {
   double error = 0;  // the largest relative error of an output
   std::string fault = {};
-  bool borders_whole = true;  // nobody wrote beside an operand
+  bool borders_whole = true;  // the bytes around each operand are untouched
   template <class Case>
   bool right(const Case& of) const {
     return fault.empty() && error <= of.tolerance && borders_whole;

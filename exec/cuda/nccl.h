@@ -53,7 +53,7 @@ class Library {
   // Throws DeviceError when the file cannot be opened, lacks a call or is older than 2.26. Kernels of several communicators that GPUs begin in
   // different orders can wait for each other for ever; NCCL leaves that to the caller (its guide, "Using multiple NCCL communicators concurrently")
   // unless NCCL_LAUNCH_ORDER_IMPLICIT is 1: then they begin in the order of the host's calls. Set here, before the library first looks at it,
-  // where nobody has set it and ranks do not share GPUs.
+  // where the user has not set it and ranks do not share GPUs.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;

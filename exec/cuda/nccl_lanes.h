@@ -1,5 +1,5 @@
 // Which communicator carries which message. The operations of one NCCL communicator follow each other on the GPU whatever their streams, so a send that
-// nobody has taken yet would hold up the receive that its taker waits for: messages that the plan lets pass each other need communicators of their own.
+// no receive was posted for yet would block the receive that its taker waits for: messages that the plan lets pass each other need communicators of their own.
 //
 //   lane   what one rank sends to another under one tag: both ends issue it in one order, so it may be serial. A communicator of two
 //   ring   tags under which some rank sends and receives in one step: one group call of one communicator, that of all ranks

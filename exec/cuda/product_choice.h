@@ -22,7 +22,7 @@ struct ProductFile {
 std::string to_json(const ProductFile& file);
 ProductFile parse_product_file(const std::string& text, const std::string& name);  // throws Error
 // Adds `found` to what the file holds, where it holds nothing of the kind or what is in `wrong`; gives back all of it. Several processes may do so at once: each waits for
-// the others, and nobody ever reads half a file. Throws Error for a file that is none of ours, which is left as it is, and where it cannot be written.
+// the others, and no reader ever sees half a file. Throws Error for a file that is none of ours, which is left as it is, and where it cannot be written.
 ProductFile add_to_file(const std::string& path, const ProductFile& found, const ProductFile& wrong = {});
 
 class ProductChoice {

@@ -1,5 +1,5 @@
 // CUDA graphs of a rank's steps: what one stream does between two events, the same in every run, is captured once and launched whole. Found by
-// watching the second run (in the first, waits for what nobody has recorded yet are missing), used from the third run on. A graph records the begin
+// watching the second run (in the first, waits for events that are not recorded yet are missing), used from the third run on. A graph records the begin
 // and end events of its own steps, so there is one per run that may be under way.
 #pragma once
 

@@ -27,7 +27,7 @@ class TensorPieces {
   // Throws Error for a cut that does not divide.
   TensorPieces(const Plan& plan, const Ranks& ranks);
 
-  // The widest format in which some rank keeps `part` from run to run; none: nobody does.
+  // The widest format in which some rank keeps `part` from run to run; none: no rank does.
   std::optional<DType> dtype(TensorId tensor, TensorPart part) const;
   // `memories` are those of the ranks, by number; ranks without one (null) are left out. Where a buffer holds more than is up
   // to date at the end of a run (ZeRO 1-2: gradients beside the own slice, values before their all-gather), only the slice

@@ -19,8 +19,8 @@ namespace foreshard {
 
 inline constexpr std::size_t kMostKept = 8;
 
-// What a task tells about a run of it, in nanoseconds. `met`: on the device's clock, when everybody it talks to was there;
-// 0: it talks to nobody. `own`: what it cost by itself, without waiting (CPU time of the thread).
+// What a task tells about a run of it, in nanoseconds. `met`: on the device's clock, when all ranks that take part were there;
+// 0: it does not communicate. `own`: what it cost by itself, without waiting (CPU time of the thread).
 // `begin`, `end`: on the device's clock, where the device hears of a run later than it happened; 0: now.
 struct TaskTimes {
   std::int64_t met = 0, own = 0;

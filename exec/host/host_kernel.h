@@ -91,7 +91,7 @@ void for_each_stretch(const RowPositions& at, std::int64_t rows, std::int64_t mo
 // Of embeddings. Throws Error.
 void expect_weights_phase(const Form& form);
 
-// Of a dynamic loss scale: doubled after so many good steps, never below 2^least times what it began with.
+// Of a dynamic loss scale: doubled after `growth` steps without overflow, never below 2^least times the first scale.
 struct OverflowRule {
   std::int64_t growth = 1;
   double least = 0;

@@ -47,7 +47,7 @@ struct ExecuteOptions {
   std::string resume = {};  // a checkpoint to go on from, with its seed; exec/data/checkpoint.h
   std::string save = {};    // where to keep a checkpoint, at the end and every `save_every` steps (0: at the end only)
   int save_every = 0;
-  int keep = 0;  // so many of the last checkpoints stay under names of their own (exec/data/kept_checkpoints.h)
+  int keep = 0;  // number of last checkpoints that stay under names of their own (exec/data/kept_checkpoints.h)
   // Set: the step under way is the last one, in all processes; `save` gets its checkpoint.
   const std::atomic<bool>* cancel = nullptr;
   OptimizerSettings optimizer = {};
@@ -57,7 +57,7 @@ struct ExecuteOptions {
   std::optional<Bytes> memory_limit = {};  // per rank: the arena and the plan's framework bytes have to fit
   MemoryChecks checks = {};
   bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
-  std::chrono::milliseconds patience{3000};  // no progress for so long, and nobody computes: the run is stopped
+  std::chrono::milliseconds patience{3000};  // after this time without progress, and no rank computing, the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
   // Both are longer by this until all ranks have ended their first run: libraries and kernels are loaded, connections are made.
   std::chrono::milliseconds first_use{0};

@@ -1,4 +1,4 @@
-// Where messages of other ranks and processes arrive, by channel: messages that nobody waits for yet, or places that no message has come for yet.
+// Where messages of other ranks and processes arrive, by channel: messages that no receive was posted for yet, and posted receives that no message has come for yet.
 // Whoever calls holds the lock of the mesh.
 #pragma once
 

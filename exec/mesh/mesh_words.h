@@ -30,7 +30,7 @@ std::vector<MeshAddress> addresses_of(const std::string& text, std::size_t proce
 std::string packed(const std::vector<std::string>& texts);
 std::vector<std::string> unpacked(std::string_view text, std::size_t count, const std::string& peer);
 
-// So many bytes of a text from another process are printed at most (core/base/printable.h).
+// The most bytes of a text from another process that are printed (core/base/printable.h).
 inline constexpr std::size_t kMostPrinted = 2000;
 
 // The first line of `own` that `other` does not have in its place: (own, other).

@@ -19,7 +19,7 @@ struct ProcessProgress {
 class OwnProgress {
  public:
   void tell(const ProcessProgress& progress);
-  // Asked before each sign of life; empty: nobody any more.
+  // Asked before each sign of life; empty: no longer asked.
   void ask(std::function<MeshRunning()> what_runs);
   ProcessProgress now();
 

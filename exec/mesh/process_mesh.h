@@ -67,7 +67,7 @@ class ProcessMesh {
   bool lend(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
   bool lends_to(RankId to) const;  // whether `lend` may do so
   bool borrows_from(RankId from) const;
-  // The next message of the channel that nobody waits for yet goes to this place. `await` throws Stopped, and DeviceError for a message of
+  // The next message of the channel without a posted receive goes to this place. `await` throws Stopped, and DeviceError for a message of
   // another size, or when the sender has ended. `meet` is an await that leaves what is lent where it is, to be taken piece by piece: bytes from
   // `at` on. After `forget` nothing is written to the place any more.
   void post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
@@ -84,7 +84,7 @@ class ProcessMesh {
   void tell_failure(const std::string& why);  // to all others
   // How far this process is and what one of its ranks runs now, for the others; how far they are.
   void progress(const ProcessProgress& own) { progress_.tell(own); }
-  // Asked from another thread before each sign of life; empty: nobody any more.
+  // Asked from another thread before each sign of life; empty: no longer asked.
   void ask(std::function<MeshRunning()> what_runs) { progress_.ask(std::move(what_runs)); }
   std::int64_t others_ended() const;
   bool others_work() const;

@@ -22,7 +22,7 @@ struct ProcessPlace {
 std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable);
 
 // What tells this job from another that meets at the same port: FORESHARD_JOB, else the number that the launcher gave the job
-// (TORCHELASTIC_RUN_ID, SLURM_JOB_ID with SLURM_STEP_ID, that of Open MPI). The word is hashed, 16 hexadecimal digits; "" when nobody says.
+// (TORCHELASTIC_RUN_ID, SLURM_JOB_ID with SLURM_STEP_ID, that of Open MPI). The word is hashed, 16 hexadecimal digits; "" when no variable says it.
 std::string job_token(const std::function<const char*(const char*)>& variable);
 // "torchrun", "Open MPI", "MPICH", "srun": whose variables process_place reads; "" for none.
 std::string launcher_name(const std::function<const char*(const char*)>& variable);

@@ -20,7 +20,7 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket() { close(); }
 
-  // Tries again until the deadline while nobody listens there.
+  // Tries again until the deadline while no process listens there.
   static Socket connect(const std::string& address, int port, Deadline until);
 
   bool open() const { return descriptor_ >= 0; }
@@ -64,7 +64,7 @@ class ListeningSocket {
   int port() const { return port_; }
   int descriptor() const { return descriptor_; }
   std::string address() const;  // "0.0.0.0": all
-  Socket accept_waiting();      // who has knocked; not open: nobody
+  Socket accept_waiting();      // a caller that has connected; not open: none has
 
  private:
   int descriptor_ = -1, port_ = 0;

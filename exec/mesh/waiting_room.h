@@ -1,5 +1,5 @@
 // Where those wait who knocked at a door and have not yet said who they are. All are listened to at once, each for a short time and for a
-// few bytes: a stranger (a scanner of ports, a browser, somebody who says nothing) holds nobody up and is shown out.
+// few bytes: a stranger (a scanner of ports, a browser, a client that sends nothing) delays no other and is disconnected.
 #pragma once
 
 #include <deque>

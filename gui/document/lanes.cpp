@@ -91,7 +91,7 @@ Paint paint_of(const Instruction& instruction, const Action& action, LaneKind la
   return lane == LaneKind::Copy ? Paint::Host : Paint::Other;
 }
 
-bool talks(const Instruction& instruction) {
+bool communicates(const Instruction& instruction) {
   return std::holds_alternative<Collective>(instruction.what) || std::holds_alternative<Exchange>(instruction.what) ||
          std::holds_alternative<Copy>(instruction.what);
 }
@@ -125,7 +125,7 @@ class LaneBuilder {
       const StreamKind stream = role_of(plan_, trace_, who).streams[span.stream.index()].kind;
       const auto index = static_cast<std::int32_t>(s);
       order[static_cast<std::size_t>(kind_of(stream))].push_back(index);
-      if (stream == StreamKind::Compute && span.count == 1 && talks(instruction_of(plan_, trace_, span)))
+      if (stream == StreamKind::Compute && span.count == 1 && communicates(instruction_of(plan_, trace_, span)))
         order[static_cast<std::size_t>(LaneKind::InLine)].push_back(index);
     }
     for (int k = 0; k < kLaneKinds; ++k) add_lane(who, static_cast<LaneKind>(k), order[static_cast<std::size_t>(k)]);

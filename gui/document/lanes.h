@@ -2,7 +2,7 @@
 //
 //   compute        [F0====][F1====]      [B0==========]      slices: one per span; a cell is a run of one action
 //   in line           #  #    #  #          #    #   #       collectives on the compute stream, drawn on the cells' foot
-//   communication     [~~]    [~~]              [~~]         every other stream that talks; may overlap
+//   communication     [~~]    [~~]              [~~]         every other stream that communicates; may overlap
 //   copy                                 [--]                copies, host and storage
 #pragma once
 

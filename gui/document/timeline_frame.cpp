@@ -18,8 +18,8 @@ std::vector<LaneBox> lane_boxes(const Row& row, bool twin) {
     measured = left / 3;
     left -= measured + 3;
   }
-  const int talk = left >= 13 ? std::clamp(left / 4, 4, 8) : 0;
-  int compute = left - (talk > 0 ? talk + 1 : 0);
+  const int communication = left >= 13 ? std::clamp(left / 4, 4, 8) : 0;
+  int compute = left - (communication > 0 ? communication + 1 : 0);
   const bool split = row.worst.valid() && !row.open && compute >= 9;
   const int worst = split ? compute * 3 / 5 : 0;
   compute -= split ? worst + 1 : 0;
@@ -27,11 +27,11 @@ std::vector<LaneBox> lane_boxes(const Row& row, bool twin) {
   boxes.push_back({BoxKind::Compute, top, compute});
   top += compute;
   if (split) boxes.push_back({BoxKind::Worst, top + 1, worst}), top += worst + 1;
-  if (talk > 0) {
-    const int copies = talk / 3;
-    boxes.push_back({BoxKind::Communication, top + 1, talk - copies});
-    boxes.push_back({BoxKind::Copy, top + 1 + talk - copies, copies});
-    top += talk + 1;
+  if (communication > 0) {
+    const int copies = communication / 3;
+    boxes.push_back({BoxKind::Communication, top + 1, communication - copies});
+    boxes.push_back({BoxKind::Copy, top + 1 + communication - copies, copies});
+    top += communication + 1;
   }
   if (measured > 0) {
     boxes.push_back({BoxKind::Error, top, 3});

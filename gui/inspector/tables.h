@@ -46,7 +46,7 @@ class ResultTable : public QAbstractTableModel {
 inline constexpr std::size_t kMostTableRows = 50'000;  // of operations: more would hold the window up when they are sorted
 
 // Each keeps the document as long as it lives.
-// Operations: the timeline. Of a result with more than kMostTableRows the first so many that are there in `visible`.
+// Operations: the timeline. Of a result with more than kMostTableRows the first kMostTableRows that are there in `visible`.
 std::unique_ptr<ResultTable> span_table(const std::shared_ptr<const Document>& document, TimeRange visible);
 std::unique_ptr<ResultTable> bubble_table(const std::shared_ptr<const Document>& document);  // idle time: the timeline
 std::unique_ptr<ResultTable> stage_table_model(

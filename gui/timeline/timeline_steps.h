@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-std::optional<Picked> next_op(const Document& document, Picked now, int by);      // of its lane, so many further
+std::optional<Picked> next_op(const Document& document, Picked now, int by);      // of its lane, `by` operations further
 std::optional<Picked> next_bubble(const Document& document, Picked now, int by);  // likewise
 std::optional<Picked> worst_bubble(const Document& document, Picked now);
 

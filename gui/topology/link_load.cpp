@@ -132,7 +132,7 @@ void LinkLoad::spread(const Document& document) {
   Crossings crossings(document, network);
   const double per_bin = static_cast<double>(makespan_.value) / static_cast<double>(bins_);
   for (const Span& span : document.trace().spans) {
-    if (span.begin == span.end || span.count != 1) continue;  // merged spans have nobody outside to talk to
+    if (span.begin == span.end || span.count != 1) continue;  // merged spans communicate with no rank outside
     const std::vector<Crossing>& crossed = crossings.of(span);
     if (crossed.empty()) continue;
     const double from = static_cast<double>(span.begin.value) / per_bin, to = static_cast<double>(span.end.value) / per_bin;

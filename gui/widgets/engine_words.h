@@ -5,7 +5,7 @@
 
 namespace foreshard {
 
-// A sentence that nobody knows here stays as it is.
+// A sentence that has no translation here stays as it is.
 QString engine_words(const QString& sentence);
 
 // Why work is too large, without the options of a command line that it proposes.

@@ -28,7 +28,7 @@ class KeyMap : public QObject {
   const std::vector<KeyEntry>& entries() const { return entries_; }
   QAction* action(const QString& name) const;  // null when there is none
 
-  // Another action that has these keys already; null: none. The empty sequence is nobody's.
+  // Another action that has these keys already; null: none. The empty sequence belongs to no action.
   const KeyEntry* holder(const QKeySequence& keys, const QAction* but) const;
   void rebind(const QString& name, const QKeySequence& keys);  // takes them from whoever holds them
   void reset();

@@ -9,7 +9,7 @@
 //   --| [F0][F1]                                [B0][F2][B1]..[F7]            [B6]              [B7]   [reduce][update]
 //
 // After its last forward or backward a rank loses as much to the drain as the last rank of all finishes its own later;
-// what it stands still beyond that is the barrier. A rank without a backward is warm from its first work on.
+// idle time beyond that is the barrier's. A rank without a backward is warm from its first work on.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,7 @@ class Meetings {
   // Use `number` of the meeting point by the class, which `span` (an index in the trace) covers. Classes one after the other.
   void attend(ClassId who, std::int32_t point, std::int32_t number, std::int32_t span);
 
-  // [span]: the matching span that was ready last, -1 when the span itself was or when it meets nobody outside its
+  // [span]: the matching span that was ready last, -1 when the span itself was or when no rank outside takes part in its
   // class.
   std::vector<std::int32_t> last_to_come() const;
 

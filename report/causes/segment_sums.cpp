@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-static bool talks(const Instruction& instruction) {
+static bool communicates(const Instruction& instruction) {
   return std::holds_alternative<Collective>(instruction.what) || std::holds_alternative<Exchange>(instruction.what) ||
          std::holds_alternative<Copy>(instruction.what);
 }
@@ -32,13 +32,13 @@ SegmentSums::SegmentSums(const Plan& plan, const std::string& device_kind) : seg
       order[static_cast<std::size_t>(sums.place[i])] = static_cast<std::int32_t>(i);
     }
     sums.busy.resize(instructions.size() + 1);
-    sums.talks.resize(instructions.size() + 1);
+    sums.communications.resize(instructions.size() + 1);
     for (std::size_t p = 0; p < order.size(); ++p) {
       const auto i = static_cast<std::size_t>(order[p]);
       const auto* compute = std::get_if<Compute>(&instructions[i].what);
       const Nanoseconds busy = compute != nullptr && costs != nullptr && i < costs->size() ? (*costs)[i].busy : Nanoseconds{};
       sums.busy[p + 1] = sums.busy[p] + busy;
-      sums.talks[p + 1] = sums.talks[p] + (talks(instructions[i]) ? 1 : 0);
+      sums.communications[p + 1] = sums.communications[p] + (communicates(instructions[i]) ? 1 : 0);
       if (compute == nullptr) continue;
       sums.flops += compute->flops;
       if (compute->phase == Phase::WeightGrad) sums.weight_gradient += busy;
@@ -51,7 +51,7 @@ Nanoseconds SegmentSums::communication(SegmentId segment, const Span& span) cons
   const auto first = static_cast<std::size_t>(sums.place[static_cast<std::size_t>(span.instruction)]);
   const auto last = std::min(first + static_cast<std::size_t>(span.count), sums.place.size());
   const Nanoseconds duration = span.end - span.begin;
-  const std::int32_t communications = sums.talks[last] - sums.talks[first];
+  const std::int32_t communications = sums.communications[last] - sums.communications[first];
   if (communications == 0) return {};
   if (communications == static_cast<std::int32_t>(last - first)) return duration;
   return std::max(duration - (sums.busy[last] - sums.busy[first]), Nanoseconds{});

@@ -26,7 +26,7 @@ class SegmentSums {
   struct Sums {
     std::vector<std::int32_t> place = {};  // [instruction]: in the order (stream, issue)
     std::vector<Nanoseconds> busy = {};    // [place]: compute before it
-    std::vector<std::int32_t> talks = {};  // [place]: communications before it
+    std::vector<std::int32_t> communications = {};  // [place]: those before it
     Nanoseconds weight_gradient = {};
     Flops flops = {};
   };

@@ -45,7 +45,7 @@ class Lane {
     }
     for (; bubble != seen.end(); ++bubble) hole(*bubble);
     flush();
-    talk();
+    communication();
     for (const auto& [fill, boxes] : boxes_) canvas_.rects(boxes, fill);
     if (!in_line_.empty()) canvas_.rects(in_line_, hex(kInLine));
     for (const Label& label : labels_) write(label);
@@ -144,7 +144,7 @@ class Lane {
   }
 
   // One thin band for all communication streams; collectives in line with compute lie on the foot of the cells.
-  void talk() {
+  void communication() {
     double drawn_to = -1;
     for (const Span& span : spans_) {
       if (span.begin == span.end) continue;

@@ -19,7 +19,7 @@ Bytes moved(const Instruction& instruction) {
   return {};
 }
 
-bool talks(const Instruction& instruction) {
+bool communicates(const Instruction& instruction) {
   return std::holds_alternative<Collective>(instruction.what) || std::holds_alternative<Exchange>(instruction.what) ||
          std::holds_alternative<Copy>(instruction.what);
 }
@@ -27,20 +27,20 @@ bool talks(const Instruction& instruction) {
 // Parts of the length of a span, one per instruction.
 std::vector<double> parts_of(const std::vector<const Instruction*>& run, const std::vector<double>& isolated, double length) {
   double computes = 0, bytes = 0;
-  std::size_t talking = 0;
+  std::size_t communicating = 0;
   for (std::size_t i = 0; i < run.size(); ++i) {
-    talking += talks(*run[i]) ? 1 : 0;
+    communicating += communicates(*run[i]) ? 1 : 0;
     bytes += static_cast<double>(moved(*run[i]).value);
-    computes += talks(*run[i]) ? 0 : isolated[i];
+    computes += communicates(*run[i]) ? 0 : isolated[i];
   }
-  const double rest = talking > 0 ? std::max(length - computes, 0.0) : 0.0;
+  const double rest = communicating > 0 ? std::max(length - computes, 0.0) : 0.0;
   const double scale = computes > 0 ? (length - rest) / computes : 0.0;
   std::vector<double> parts;
   for (std::size_t i = 0; i < run.size(); ++i) {
-    const double share = bytes > 0 ? static_cast<double>(moved(*run[i]).value) / bytes : 1.0 / std::max(1.0, double(talking));
-    parts.push_back(talks(*run[i]) ? rest * share
+    const double share = bytes > 0 ? static_cast<double>(moved(*run[i]).value) / bytes : 1.0 / std::max(1.0, double(communicating));
+    parts.push_back(communicates(*run[i]) ? rest * share
                     : computes > 0 ? isolated[i] * scale
-                    : talking == 0 ? length / static_cast<double>(run.size())
+                    : communicating == 0 ? length / static_cast<double>(run.size())
                                    : 0.0);
   }
   return parts;

@@ -16,7 +16,7 @@ struct Workload {                      // what the result is judged by; lower kn
 };
 
 // Linear in spans; a Result without spans gives what the plan alone says: memory and whether it fits. `order_bounds` of the plan
-// (core/result/order_bound.h), which take longer than all the rest, become StageMemory::order_bound; empty: nobody asks.
+// (core/result/order_bound.h), which take longer than all the rest, become StageMemory::order_bound; empty: not asked for.
 Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload,
                   const std::vector<Bytes>& order_bounds = {});
 

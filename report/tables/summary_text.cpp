@@ -99,12 +99,12 @@ class Writer {
   }
 
   void shares() {
-    const double idle_talk = summary_.bubble.by_cause.empty() ? 0 : cause(BubbleCause::ExposedCommunication);
-    const double talk = summary_.communication.exposed - idle_talk;
+    const double idle_communication = summary_.bubble.by_cause.empty() ? 0 : cause(BubbleCause::ExposedCommunication);
+    const double blocking = summary_.communication.exposed - idle_communication;
     line("");
     line("Where the time goes (share of the iteration, mean over GPUs)");
-    share("compute", 1 - summary_.bubble.fraction - talk, 0);
-    share("blocking communication", talk, 0);
+    share("compute", 1 - summary_.bubble.fraction - blocking, 0);
+    share("blocking communication", blocking, 0);
     share("bubble", summary_.bubble.fraction, 0);
     for (int c = 0; c < kBubbleCauses; ++c)
       if (cause(static_cast<BubbleCause>(c)) >= 0.0005)

@@ -66,9 +66,9 @@ FlashKernel read_flash(const JsonReader& json) {
                             : FlashKernel::Deterministic;
 }
 
-ShardTalk read_shard_talk(const JsonReader& json) {
+ShardCommunication read_shard_communication(const JsonReader& json) {
   const std::string word = json.as_choice({"unit", "tensor", "owner"});
-  return word == "unit" ? ShardTalk::Unit : word == "tensor" ? ShardTalk::Tensor : ShardTalk::Owner;
+  return word == "unit" ? ShardCommunication::Unit : word == "tensor" ? ShardCommunication::Tensor : ShardCommunication::Owner;
 }
 
 void read_runner(const JsonReader& json, FrameworkPreset& preset) {
@@ -117,7 +117,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
-  if (const auto talk = json.find("shard_talk")) preset.shards.talk = read_shard_talk(*talk);
+  if (const auto how = json.find("shard_communication")) preset.shards.communication = read_shard_communication(*how);
   if (const auto least = json.find("least_shard")) preset.shards.least = least->as_int(0, 1'000'000'000);
   if (const auto distance = json.find("reuse_distance")) preset.shards.reuse_distance = distance->as_int(0, 1'000'000'000'000);
   if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
@@ -180,7 +180,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "vocabulary",
              "flop_count",
              "elementwise",
-             "shard_talk",
+             "shard_communication",
              "least_shard",
              "reuse_distance",
              "exchanges_in_turn",

@@ -1,4 +1,4 @@
-// Framework presets: what a training framework does when nobody says otherwise, and what its way of running costs. Data
+// Framework presets: what a training framework does unless it is told otherwise, and what its way of running costs. Data
 // files frameworks/*.json, one per framework; docs/cost-model.md explains each field.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace foreshard {
 
-// How one operator of the graph is run: by so many kernels, which together move so many times the bytes of a fused one. Of these `copies`
+// How one operator of the graph is run: the number of kernels, and the bytes that they move together over those of a fused one. Of these `copies`
 // are casts and fills, one operand in and one out, which stream at full bandwidth. The backward likewise where it is stated (0: as the forward).
 struct OpStyle {
   double kernels = 1, traffic = 1, copies = 0;
@@ -25,7 +25,7 @@ struct OpStyle {
   bool operator==(const OpStyle&) const = default;
 };
 
-// A fused softmax that takes so many maps of a sample and head at a time; another number of maps (samples times heads of a rank) goes through
+// A fused softmax that takes a multiple of `multiple` maps (one per sample and head) at a time; another number of maps (samples times heads of a rank) goes through
 // plain operators.
 struct SoftmaxMaps {
   std::int64_t multiple = 1;
@@ -33,16 +33,16 @@ struct SoftmaxMaps {
   bool operator==(const SoftmaxMaps&) const = default;
 };
 
-// How the shards of ZeRO are talked about: a unit at once, one collective per tensor, or by the tensor's owner, which sums its
+// How the shards of ZeRO are communicated: a unit at once, one collective per tensor, or by the tensor's owner, which sums its
 // gradient and broadcasts the updated tensor.
-enum class ShardTalk : std::uint8_t { Unit, Tensor, Owner };
+enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner };
 
 // Whose rules say what a framework can run (strategy/search/search_framework.h).
 enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanotron };
 
 enum class FlopCount : std::uint8_t { Model, Palm };  // Palm: 6 N + 12 L s h, embedding parameters counted
 
-// What a run has when nobody says otherwise.
+// What a run has unless its command line says otherwise.
 struct RunDefaults {
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with 16-bit arithmetic
   std::optional<Overlap> overlap = {};
@@ -59,7 +59,7 @@ struct RunDefaults {
 
 // How what ZeRO cuts is communicated.
 struct ShardRules {
-  ShardTalk talk = ShardTalk::Unit;
+  ShardCommunication communication = ShardCommunication::Unit;
   std::int64_t least = 0;  // elements: tensors below are whole on every rank; only with one collective per tensor
   std::int64_t reuse_distance =
       0;  // elements: a larger unit is gathered for the recomputation and again for the gradients; 0: once

@@ -7,7 +7,7 @@ namespace foreshard {
 
 static constexpr double kOtherWord = 2;
 
-bool is_talk(CostPart part) {
+bool is_communication(CostPart part) {
   switch (part) {
     case CostPart::Layer:
     case CostPart::Ends:
@@ -29,7 +29,7 @@ double distance(const PartShape& a, const PartShape& b) {
 double prior_covariance(const LearnedScales& scales, const PartShape& a, const PartShape& b) {
   const double common = scales.machine * scales.machine;
   if (a.part != b.part) return common;
-  const double own = is_talk(a.part) ? scales.talk : scales.compute;
+  const double own = is_communication(a.part) ? scales.communication : scales.compute;
   return common + own * own * std::exp(-distance(a, b) / scales.reach);
 }
 

@@ -9,9 +9,9 @@
 namespace foreshard {
 
 // Covariance of ln(time / predicted time) of parts of two shapes before any run: machine^2, and where the parts are of one kind
-// compute^2 or talk^2 times exp(-distance / reach), distance = sum of |differences of places| + 2 per word that differs.
+// compute^2 or communication^2 times exp(-distance / reach), distance = sum of |differences of places| + 2 per word that differs.
 double prior_covariance(const LearnedScales& scales, const PartShape& a, const PartShape& b);
-bool is_talk(CostPart part);
+bool is_communication(CostPart part);
 // The distance alone, for parts of one kind.
 double distance(const PartShape& a, const PartShape& b);
 

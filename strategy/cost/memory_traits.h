@@ -30,7 +30,7 @@ struct LogitMemory {
   double bytes = 6;             // per logit of this rank when the loss is largest: 16-bit logits, fp32 probabilities
   double gathered_bytes = 0;    // likewise per logit of the whole vocabulary, which every tensor-parallel rank then holds
   std::string chunks = {};      // the flag that says in how many parts the head is computed, one after the other
-  double parts = 1;             // ... and in how many: only so much of the logits and their gradient is there at once
+  double parts = 1;             // ... and in how many parts: one part of the logits and their gradient is in memory at a time
   bool parts_by_width = false;  // as many as the vocabulary is wider than the hidden size (Liger's fused loss)
   int deferred_heads = 0;       // micro-batches whose head has its weight gradient put off: its input and the logits' gradient
   double held_bytes = 0;        // and while the layers before it run backward
@@ -70,7 +70,7 @@ struct MemoryTraits {
   double query_key_bytes = 0;      // likewise per element of queries and keys, where these have norms of their own
   bool remakes_attention = false;  // an attention that runs again makes its result again, too: nothing of it is kept
   LogitMemory logits = {};
-  bool reports_reserved = false;      // what its logs print where nobody says what was measured
+  bool reports_reserved = false;      // what its logs print where a row does not say what was measured
   double fragmentation = 1;           // taken from the device over allocated, of what comes and goes
   Offload offload = {};               // of a run: what it keeps in host memory
   std::optional<Bytes> context = {};  // outside the allocator, beside the connections' buffers; empty: 544 MiB

@@ -198,13 +198,13 @@ class PlanCosts {
   double messages_of(const Collective& what, const Instruction& instruction, int members) const {
     const bool gathers = what.kind == CollectiveKind::AllGather;
     const bool shards_move = (gathers || what.kind == CollectiveKind::ReduceScatter) && moves_state(role(), instruction);
-    if (preset_.shards.talk == ShardTalk::Unit || !shards_move) return 1;
+    if (preset_.shards.communication == ShardCommunication::Unit || !shards_move) return 1;
     const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
     if (shards.empty()) return 1;
     const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
     const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
     const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
-    if (preset_.shards.talk == ShardTalk::Tensor) return in_place ? 1 : std::max(1, tensors);
+    if (preset_.shards.communication == ShardCommunication::Tensor) return in_place ? 1 : std::max(1, tensors);
     int all = 0;  // what one rank owns travels together
     for (const Buffer& buffer : buffers)
       if (buffer.category == Category::Parameters) all += tensors_in(buffer);
@@ -224,7 +224,8 @@ class PlanCosts {
     path.bytes /= messages;
     Cost cost = collective_cost(gpu(), what, path);
     // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
-    const Seconds parts = preset_.shards.talk == ShardTalk::Tensor ? preset_.host.per_kernel * path.members : Seconds{};
+    const Seconds parts =
+        preset_.shards.communication == ShardCommunication::Tensor ? preset_.host.per_kernel * path.members : Seconds{};
     if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
     return cost;
   }

@@ -1,4 +1,4 @@
-// Times of collectives from a machine profile: of the class of links that the group talks over, interpolated over sizes and group sizes.
+// Times of collectives from a machine profile: of the class of links that the group communicates over, interpolated over sizes and group sizes.
 #pragma once
 
 #include <optional>

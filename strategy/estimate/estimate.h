@@ -39,7 +39,7 @@ struct StageDurations {
 };
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);
 
-// `microbatches`: as if the iteration had so many, when they are more than the plan's; every further one takes what the
+// `microbatches`: the iteration's number of micro-batches, where it is larger than the plan's; every further one takes what the
 // schedule's recurrence says. Throws Error when the schedule's lists deadlock.
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
 

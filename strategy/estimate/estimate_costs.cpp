@@ -97,17 +97,18 @@ double shards_of(const Point& point) {
   return static_cast<double>(point.zero_group > 0 ? point.zero_group : point.dp) * point.cp;
 }
 
-Dense::Dense(const GridCosts& grid, double alone, double own, double over_groups) {
+SaturatedOverlap::SaturatedOverlap(const GridCosts& grid, double alone, double own, double over_groups) {
   const auto mixed = [&](double shards, double groups) { return shards + (groups - shards) * over_groups; };
   const double computes = (alone - own) / (1 - grid.share);
-  const double talks = own / mixed(grid.tensor_speed, grid.tensor_beside_replicas);
-  time = computes + talks, carried = computes + talks * mixed(grid.shards_speed, grid.replicas_speed);
+  const double communicating = own / mixed(grid.tensor_speed, grid.tensor_beside_replicas);
+  time = computes + communicating, carried = computes + communicating * mixed(grid.shards_speed, grid.replicas_speed);
 }
 
-double beside(const GridCosts& grid, double time, double own, double talk) {
-  if (talk <= 0 || time <= 0) return time;
-  const Dense dense(grid, time, own);
-  return talk < dense.carried ? time + (dense.time - time) * talk / dense.carried : dense.time + talk - dense.carried;
+double time_beside(const GridCosts& grid, double time, double own, double communication) {
+  if (communication <= 0 || time <= 0) return time;
+  const SaturatedOverlap dense(grid, time, own);
+  return communication < dense.carried ? time + (dense.time - time) * communication / dense.carried
+                                       : dense.time + communication - dense.carried;
 }
 
 }  // namespace foreshard

@@ -22,7 +22,8 @@ struct Point {
   int zero_group = 0;     // ranks that share a ZeRO shard set; 0: all replicas
   std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy
   RecomputeKind recompute = RecomputeKind::None;
-  int recompute_layers = 0;  // Full: the first so many layers of each stage; 0: all; -1: on each rank the fewest that fit
+  int recompute_layers =
+      0;  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest that fit
   Schedule schedule = Schedule::OneFOneB;
   StateCuts cuts() const { return cuts_of_zero(zero); }
   bool operator==(const Point&) const = default;
@@ -37,7 +38,7 @@ std::string nearly_even_split(int layers, int stages);  // the same as Strategy:
 // Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
 const std::vector<RankOrder>& rank_orders();
 bool gpus_differ(const Cluster& cluster);
-// Neighbouring ranks of a tensor or context group are so many GPUs apart.
+// Distance in GPUs between neighbouring ranks of a tensor or context group.
 int stride_of(const Point& point);
 // Where stages stand between two of a tensor group: how many of a kind as one in the probe of a shape.
 int roles_between(const Point& point);
@@ -82,7 +83,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
   double tensor_speed = 1, shards_speed = 1;
   double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
-  // How many times as long each takes when all stages that share a NIC talk at once.
+  // How many times as long each takes when all stages that share a NIC send at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
   double tensor_probed = 1;  // likewise of as many stages as count as one in the probe of a shape
   LinkLoads loads = {};      // where stages share a NIC
@@ -106,14 +107,14 @@ struct Screened {
 
 // Ranks that share what ZeRO cuts.
 double shards_of(const Point& point);
-// `time` seconds, of which `own` are tensor collectives, when collectives over the shards are always under way beside them: their
-// kernels take compute units, and where both cross the same links each has less of them. How long that is, and for how many
-// seconds' worth of them it has room. `over_groups`: the part of them that is over equal shards.
-struct Dense {
+// A compute phase of `time` seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run throughout:
+// their kernels take compute units, and where both cross the same links they share them. `time`: its duration then; `carried`: the
+// isolated seconds of shard collectives that fit in it. `over_groups`: the share of these that is between ZeRO groups.
+struct SaturatedOverlap {
   double time = 0, carried = 0;
-  Dense(const GridCosts& grid, double time, double own, double over_groups = 0);
+  SaturatedOverlap(const GridCosts& grid, double time, double own, double over_groups = 0);
 };
-// What `talk` seconds of them make of it: what there is no room for comes behind.
-double beside(const GridCosts& grid, double time, double own, double talk);
+// Its duration beside `communication` seconds of collectives; what cannot overlap is added behind.
+double time_beside(const GridCosts& grid, double time, double own, double communication);
 
 }  // namespace foreshard

@@ -12,7 +12,7 @@ struct ScreenedModel {
 
   using Layers = std::array<double, 4>;  // by stage_kind
   Layers layers_of(const Point& point) const;
-  // So many ranks after the first one have a stage with a layer less than those after them.
+  // The number of ranks, from the second on, whose stage has one layer less than those after them.
   int thinner(const Point& point) const;
   double microbatches(const Point& point) const {  // of a replica
     return static_cast<double>(base.batch.global) / static_cast<double>(point.micro_batch * point.dp);

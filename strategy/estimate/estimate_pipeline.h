@@ -14,7 +14,7 @@ struct PipelineTimes {
   std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
   std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
   double hop = 0;                                     // transfer between neighbouring ranks, one direction
-  // So many stages after the first one have a layer less than the others between the ends, and are so much faster.
+  // Stages, from the second on, that have one layer less than the others between the ends, and the time they save.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;
 };

@@ -7,7 +7,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/settle_algorithms.h"
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/resolve/resolve.h"
 
 namespace foreshard {
@@ -34,7 +34,7 @@ bool touches(const Role& role, const std::vector<Use>& uses, Category category, 
 // between the ends: the embedding and the head are not like others. Gradients that tensor ranks have to sum are reduced apart.
 void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& probe) {
   constexpr Bytes kSmall{1 << 17};
-  AloneTimes alone(plan, cluster);
+  IsolatedTimes alone(plan, cluster);
   const RoleId id{plan.roles.size() > 2 ? 1 : 0};
   const Role& role = plan.roles[id.index()];
   const LayerId layer{static_cast<std::int32_t>(role.layers.size() / 2)};
@@ -165,7 +165,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
 }
 
 // How many times as long a collective takes when all stages on the node have theirs under way.
-static double crowd(AloneTimes& alone, const Instruction& run, int stages) {
+static double crowd(IsolatedTimes& alone, const Instruction& run, int stages) {
   constexpr int kMost = 16;  // neighbours share a node
   const int own = alone.kind({0}, run);
   if (own < 0) return 1;
@@ -176,7 +176,7 @@ static double crowd(AloneTimes& alone, const Instruction& run, int stages) {
 }
 
 // What a pipeline puts on its links: its first ranks, as neighbours share a node. `flows`: a collective of each.
-static LinkLoads read_loads(AloneTimes& alone, int stages, const std::array<Instruction, kFlows>& flows) {
+static LinkLoads read_loads(IsolatedTimes& alone, int stages, const std::array<Instruction, kFlows>& flows) {
   constexpr int kMost = 16;
   const int first = std::min(stages, kMost);
   struct Collective {
@@ -203,7 +203,7 @@ static LinkLoads read_loads(AloneTimes& alone, int stages, const std::array<Inst
   loads.links.resize(static_cast<std::size_t>(alone.crossings()));
   const auto each_link = [&](int kind, const auto& visit) {
     if (kind < 0) return;
-    for (const AloneTimes::Crossing& crossing : alone.crossed(kind))
+    for (const IsolatedTimes::Crossing& crossing : alone.crossed(kind))
       visit(loads.links[static_cast<std::size_t>(crossing.which)], crossing.share);
   };
   for (const auto& [kind, flow, end] : collectives)
@@ -277,7 +277,7 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
   settle_algorithms(plan, of.cluster, of.base.communication);
   segment = plan.segments.front();
   cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
-  AloneTimes alone(plan, of.cluster);
+  IsolatedTimes alone(plan, of.cluster);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
   GridCosts grid{.framework = outside_arena(of.base, point)};

@@ -10,7 +10,7 @@
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "strategy/estimate/estimate.h"
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -68,7 +68,7 @@ Typical typical(const Role& role, int stage) {
 struct Isolated {
   double seconds = 0, communication = 0, send = 0;
 };
-Isolated isolated(const Plan& plan, AloneTimes& alone, RoleId role, int action) {
+Isolated isolated(const Plan& plan, IsolatedTimes& alone, RoleId role, int action) {
   if (action < 0) return {};
   const SegmentId id = plan.roles[role.index()].actions[static_cast<std::size_t>(action)].segment;
   const std::vector<Instruction>& runs = plan.segments[id.index()].instructions;
@@ -141,7 +141,7 @@ ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, 
 }  // namespace
 
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster) {
-  AloneTimes alone(plan, cluster);
+  IsolatedTimes alone(plan, cluster);
   std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
   each_stage(plan, [&](RoleId role, std::size_t stage, const Typical& of) {
     const Isolated f = isolated(plan, alone, role, of.forward), b = isolated(plan, alone, role, of.backward),

@@ -61,13 +61,14 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const double own = shape_.communication.of(kind, layers) - shape_.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
-    const double talk = units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
+    const double communication =
+        units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
     if (groups && point_.cuts().parameters && !point_.overlap_parameters) {
       tail.slowed = more;  // the next gather goes behind them
     } else if (groups) {
-      const Dense dense(grid_, backward, own, 1);
+      const SaturatedOverlap dense(grid_, backward, own, 1);
       const double carried = std::min(more, dense.carried);
-      tail.slowed = std::max(carried / dense.carried * (dense.time - backward) + more - carried, talk - backward);
+      tail.slowed = std::max(carried / dense.carried * (dense.time - backward) + more - carried, communication - backward);
     }
     const double most = (point_.overlap_gradients ? 2 : 1) * unit_sum;
     tail.behind = std::clamp(units * unit_sum - (backward + tail.slowed) * (1 - 1 / units), unit_sum, most);
@@ -75,7 +76,7 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   } else if (!point_.overlap_gradients) {
     tail.behind = tail.sum;
   } else {
-    const Dense dense(grid_, backward, own, tail.over_groups / tail.sum);
+    const SaturatedOverlap dense(grid_, backward, own, tail.over_groups / tail.sum);
     const double carried = dense.carried * (1 - unit / elements);  // from when the first bucket is full
     tail.slowed = std::min(carried, tail.sum - tail.one_sum) / dense.carried * (dense.time - backward);
     tail.behind = std::max(tail.one_sum, tail.sum - carried);
@@ -145,7 +146,7 @@ double PointTimes::late_start(const PipelineTimes& times) const {
   first.gather *= grid_.shards_crowd, first.one_gather *= grid_.shards_crowd, other.gather *= grid_.shards_crowd;
   const double forward = times.forward[i], own = shape_.forward_communication.of(kind, layers_[i]), v = point_.virtual_stages;
   const double share = first.one_gather / std::max(first.gather, 1e-30);
-  double late = std::max(first.one_gather + beside(grid_, forward, own, first.gather - first.one_gather) - forward,
+  double late = std::max(first.one_gather + time_beside(grid_, forward, own, first.gather - first.one_gather) - forward,
                          first.gather - forward * (1 - share));
   if (v > 1) {
     const double turn = point_.pp * times.forward[Middle];

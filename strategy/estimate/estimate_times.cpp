@@ -50,15 +50,16 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     const bool in_forward = !schedule_entry(point_.schedule).forwards_first;  // there backwards come one after the other
     const double said = ahead > 0 ? early : in_forward ? gather : 0;
     const double gathers = prefetches ? layers * gather - said + head_gather : 0;
-    times.forward[i] = beside(grid_, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
+    times.forward[i] = time_beside(grid_, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
     if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape_.rest) + head_gather;
     // The last reduction of ZeRO 2 has the next forward to hide behind.
     const bool trails = point_.cuts().gradients && !point_.cuts().parameters && in_forward;
     const double last = trails ? std::min(held_up, times.forward[i]) : 0;
     const double ends = head_gather + head_scatter;
-    times.backward[i] = beside(grid_, times.backward[i], own_backward,
-                               std::max(0.0, layers * next_to - (waits ? 0 : early)) + hidden * exposed + (waits ? 0 : ends)) +
-                        waiting * exposed + layers * held_up + (waits ? ends - std::min(early, waiting * exposed) : 0) - last;
+    times.backward[i] =
+        time_beside(grid_, times.backward[i], own_backward,
+                    std::max(0.0, layers * next_to - (waits ? 0 : early)) + hidden * exposed + (waits ? 0 : ends)) +
+        waiting * exposed + layers * held_up + (waits ? ends - std::min(early, waiting * exposed) : 0) - last;
     if (prefetches && !in_forward) times.backward[i] += behind;
     const double meanwhile = trails ? std::min(scatter, times.forward[i]) : in_forward ? behind : 0;
     times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - early + ends - meanwhile);

@@ -22,12 +22,12 @@ class PointTimes {
   // The parts of it, of which ranks on different GPUs take each its own.
   PipelineTimes moving() const;  // of each kind of stage, without what ZeRO 2 and 3 send
   double link_time() const;      // no iteration is shorter than its fullest link is busy
-  // Adds what ZeRO 2 and 3 send. `ahead`: the gathers of so many layers are there already when an action begins.
+  // Adds what ZeRO 2 and 3 send. `ahead`: the number of layers that are gathered already when an action begins.
   void shard(PipelineTimes& times, double ahead = 0) const;
   double late_start(const PipelineTimes& times) const;  // of parameters gathered beside the first forwards
   // Seconds on one rank, from the end of its last backward.
   struct Tail {
-    double slowed = 0;  // by so much its last backwards took longer
+    double slowed = 0;  // seconds that communication added to its last backwards
     double all = 0;     // until all is done, when no embedding is tied
     double tied = 0;    // until the sum of the tied embedding could begin
     double after = 0;   // from the end of that sum until all is done

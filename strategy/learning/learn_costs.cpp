@@ -27,12 +27,12 @@ constexpr double kLeastTime = 0.05;   // of the predicted one, while factors are
 using Point = std::array<double, 5>;  // logarithms of the scales
 
 Point point_of(const LearnedScales& s) {
-  return {std::log(s.machine), std::log(s.compute), std::log(s.talk), std::log(s.reach), std::log(s.noise)};
+  return {std::log(s.machine), std::log(s.compute), std::log(s.communication), std::log(s.reach), std::log(s.noise)};
 }
 LearnedScales scales_at(const Point& p) {
   return {.machine = std::exp(p[0]),
           .compute = std::exp(p[1]),
-          .talk = std::exp(p[2]),
+          .communication = std::exp(p[2]),
           .reach = std::exp(p[3]),
           .noise = std::exp(p[4])};
 }
@@ -157,7 +157,7 @@ class Learner {
       for (std::size_t j = 0; j <= i; ++j) {
         double value = scales.machine * scales.machine;
         if (shapes_[i].part == shapes_[j].part) {
-          const double own = is_talk(shapes_[i].part) ? scales.talk : scales.compute;
+          const double own = is_communication(shapes_[i].part) ? scales.communication : scales.compute;
           value += own * own * std::exp(-apart_.at(i, j) / scales.reach);
         }
         c.at(i, j) = c.at(j, i) = value + (i == j ? kJitter : 0);

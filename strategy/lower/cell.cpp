@@ -82,10 +82,10 @@ class Turns {
       Instruction run = of_[which]->instructions[next_[which]++];
       for (std::int32_t& before : run.after) before = place_[which][static_cast<std::size_t>(before)];
       place_[which].push_back(static_cast<std::int32_t>(all_.size()));
-      const bool talks = run.stream == communication_ &&
+      const bool communicates = run.stream == communication_ &&
                          (std::holds_alternative<Collective>(run.what) || std::holds_alternative<Exchange>(run.what));
       all_.push_back(std::move(run));
-      if (talks && left(1 - which)) return;
+      if (communicates && left(1 - which)) return;
     }
   }
 

@@ -20,15 +20,15 @@ StreamId OperatorEmitter::tensor_stream() const { return frame_.lowering.communi
 
 Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                                            const Block& to) const {
-  const Communication& talk = *op.communication;
+  const Communication& what = *op.communication;
   const CommunicationRow& way = frame_.lowering.communication(Purpose::Operator);
   Instruction instruction{.name = op.name,
                           .what = Collective{.kind = kind,
                                              .algorithm = way.algorithm.value_or(Algorithm::Ring),
-                                             .group = frame_.lowering.group(talk.over, way.stream),
-                                             .bytes = talk.bytes,
+                                             .group = frame_.lowering.group(what.over, way.stream),
+                                             .bytes = what.bytes,
                                              .dtype = frame_.lowering.compute_type(),
-                                             .combine = talk.combine},
+                                             .combine = what.combine},
                           .stream = way.stream,
                           .layer = layer.id,
                           .reads = {whole(from)},

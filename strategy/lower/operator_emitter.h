@@ -51,7 +51,7 @@ class OperatorEmitter {
 // FLOPs and traffic of one phase.
 const OpWork& work_of(const Operator& op, Phase phase);
 
-// Transfers that do not overlap: the compute stream stands still until the other side has the data.
+// Transfers that do not overlap: the compute stream waits until the other side has the data.
 void wait_for_send(SegmentBuilder& out, const CommunicationRow& way, int sent);
 
 }  // namespace foreshard

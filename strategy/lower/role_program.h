@@ -18,7 +18,7 @@ struct SharedProgram {
 };
 using SharedPrograms = std::unordered_map<std::string, SharedProgram>;
 
-// Appends role `index` (and the segments nobody has built yet) to lowering.plan.
+// Appends role `index` (and the segments that are not built yet) to lowering.plan.
 void add_role(Lowering& lowering, int index, SharedPrograms& known);
 
 }  // namespace foreshard

@@ -3,7 +3,7 @@
 //
 //   pack_equal   blocks of one size: the left-edge rule, which needs as many places as blocks are alive at once; no packing needs fewer
 //   pack         any sizes: one rule after the other until one meets the bound, then a local search
-//   pack_into    any sizes, a given capacity: a search that finds a packing, proves that there is none, or gives up after so many nodes
+//   pack_into    any sizes, a given capacity: a search that finds a packing, proves that there is none, or gives up after a given number of search nodes
 //
 // live_bound() is a lower bound of every arena. The arena divided by it, less one, is called fragmentation.
 #pragma once

@@ -13,7 +13,7 @@ namespace foreshard {
 struct TensorDegree {
   int degree = 1;
   std::vector<ChainLayer> layers = {};
-  int inside = 1;       // so many replicas of a group stand in one node
+  int inside = 1;       // replicas of a group in one node
   double near = 1e300;  // bytes per second with which they sum their gradients
   double far = 1e300;   // and more of them
   bool operator==(const TensorDegree&) const = default;

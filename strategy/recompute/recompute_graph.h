@@ -18,7 +18,7 @@ struct GraphSchedule {
   std::vector<std::vector<bool>> keep = {};     // S[stage][node]; empty: not possible
   std::vector<std::vector<bool>> compute = {};  // R[stage][node]
   double seconds = 0;
-  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
+  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that are not needed later are freed
 };
 
 // The cheapest computes for what is kept: each stage computes its node and what it needs again.

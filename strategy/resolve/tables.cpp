@@ -167,14 +167,14 @@ std::optional<Algorithm> algorithm_of(const CommunicationChoice& choice, Purpose
 CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTable& schedule) {
   using enum Purpose;
   const Strategy& s = choice.strategy;
-  const StreamKind talks = StreamKind::Communication;
+  const StreamKind communication = StreamKind::Communication;
   CommunicationPolicy policy{.streams = {{"compute", StreamKind::Compute},
-                                         {"send forward", talks},
-                                         {"receive forward", talks},
-                                         {"send backward", talks},
-                                         {"receive backward", talks},
-                                         {"gradients, parameters", talks},
-                                         {"tensor", talks}}};
+                                         {"send forward", communication},
+                                         {"receive forward", communication},
+                                         {"send backward", communication},
+                                         {"receive backward", communication},
+                                         {"gradients, parameters", communication},
+                                         {"tensor", communication}}};
   const auto transfers = [&](int chunk, std::int32_t later) {
     for (const auto& [purpose, stream] : {std::pair{SendForward, kSendForward},
                                           {ReceiveForward, kReceiveForward},
@@ -188,7 +188,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
        ++chunk)  // one that goes the other way up the ranks
     if (of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
       for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
-        policy.streams.push_back({name, talks});
+        policy.streams.push_back({name, communication});
       transfers(chunk, kBack - kSendForward);
     }
   transfers(-1, 0);

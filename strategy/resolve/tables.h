@@ -98,7 +98,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
 };
 using StatePolicy = std::vector<StateRow>;
 
-// What the stages of ZeRO cut (Rajbhandari et al. 2020); nobody else compares their number.
+// What the stages of ZeRO cut (Rajbhandari et al. 2020); no other code compares the number of the stage.
 struct StateCuts {
   bool parameters = false, gradients = false, optimizer = false;
 };

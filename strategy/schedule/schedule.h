@@ -81,7 +81,7 @@ struct ScheduleTimes {
   Time latency = {};
   std::vector<Time> hops = {};
   bool in_turn = false;
-  int routes = 1;                             // the stages are those of so many pipelines, one after the other
+  int routes = 1;                             // number of pipelines that share the ranks; their stages follow each other
   Time saved = {};                            // a cell of two actions takes the sum of their times, less this
   std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
 };

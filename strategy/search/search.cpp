@@ -54,7 +54,7 @@ class Searching {
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     SearchResult result;
-    std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0));
+    std::vector<ScreeningTotals> tallies(threads(), ScreeningTotals(most_, kFilled, screen_ ? options_.sample : 0));
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
     if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
@@ -93,19 +93,19 @@ class Searching {
 
   std::size_t threads() const { return static_cast<std::size_t>(threads_.count()); }
 
-  void screen_all(std::vector<Tally>& tallies) {
+  void screen_all(std::vector<ScreeningTotals>& tallies) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     const std::int64_t most = finishing_ ? kLastPoints : std::numeric_limits<std::int64_t>::max();
     in_parallel(grids.size(), 0.4, 0.3,
                 [&](std::size_t i, std::size_t thread) { screening_->screen(grids[i], tallies[thread], most); });
   }
 
-  std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies, SearchResult result) {
+  std::variant<SearchResult, Infeasible> finish(const std::vector<ScreeningTotals>& tallies, SearchResult result) {
     add_up(tallies, result);
-    for (const Tally& tally : tallies)
+    for (const ScreeningTotals& tally : tallies)
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
-    const std::vector<Family> families = merged(tallies, &Tally::best, most_),
-                              filled = merged(tallies, &Tally::filled, kFilled);
+    const std::vector<Family> families = merged(tallies, &ScreeningTotals::best, most_),
+                              filled = merged(tallies, &ScreeningTotals::filled, kFilled);
     finishing_ = result.interrupted = stopped();  // the best so far is worth a moment
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;

@@ -125,8 +125,8 @@ class Sample {
   std::map<std::uint64_t, Kept> found_ = {};
 };
 
-struct Tally {
-  Tally(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
+struct ScreeningTotals {
+  ScreeningTotals(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
@@ -141,19 +141,19 @@ struct Tally {
 bool bounded(const SearchOptions& options);  // what is slower than all that is kept is passed over
 // The frameworks recompute layers or modules, not what is best inside a layer; nor is it the least memory.
 bool tries_schedules(const SearchOptions& options);
-void add_up(const std::vector<Tally>& tallies, SearchResult& result);  // counts, and what was passed over
+void add_up(const std::vector<ScreeningTotals>& tallies, SearchResult& result);  // counts, and what was passed over
 
 std::vector<Candidate> front_of(std::vector<Candidate> all);  // by time: each needs less memory than all before
 
 // All threads together: the best `most` families in order, without variants that another thread would have passed over.
-std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most);
+std::vector<Family> merged(const std::vector<ScreeningTotals>& tallies, BestFamilies ScreeningTotals::*which, int most);
 
 // Of candidates with their memory filled those near the `best` score: all other variants of their families that the screen sees near
 // the best of their ZeRO stage, and no further than `enough`.
 std::vector<Kept> near_variants(const std::vector<Family>& families, std::span<const Candidate> of, double best, double enough);
 
 // Likewise the fastest of every memory bin, and a sample of `most` points in the order of the space.
-std::vector<Family> merged_bins(const std::vector<Tally>& tallies);
-std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most);
+std::vector<Family> merged_bins(const std::vector<ScreeningTotals>& tallies);
+std::vector<Kept> merged_sample(const std::vector<ScreeningTotals>& tallies, int most);
 
 }  // namespace foreshard

@@ -77,9 +77,10 @@ std::vector<Candidate> best_of_families(const std::vector<Candidate>& all) {
   return best;
 }
 
-std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most) {
+std::vector<Family> merged(const std::vector<ScreeningTotals>& tallies, BestFamilies ScreeningTotals::*which, int most) {
   std::vector<Family> families;
-  for (const Tally& tally : tallies) families.insert(families.end(), (tally.*which).all().begin(), (tally.*which).all().end());
+  for (const ScreeningTotals& tally : tallies)
+    families.insert(families.end(), (tally.*which).all().begin(), (tally.*which).all().end());
   std::sort(families.begin(), families.end());
   const auto limit = static_cast<std::size_t>(std::max(1, most));
   if (families.size() < limit) return families;
@@ -102,11 +103,11 @@ std::vector<Kept> near_variants(const std::vector<Family>& families, std::span<c
   return near;
 }
 
-std::vector<Family> merged_bins(const std::vector<Tally>& tallies) {
+std::vector<Family> merged_bins(const std::vector<ScreeningTotals>& tallies) {
   std::vector<Family> thin;
   for (std::size_t bin = 0; bin < kMemoryBins; ++bin) {
     std::optional<Kept> best;
-    for (const Tally& tally : tallies)
+    for (const ScreeningTotals& tally : tallies)
       if (tally.bins[bin] && (!best || *tally.bins[bin] < *best)) best = tally.bins[bin];
     if (best) thin.push_back({{*best}});
   }
@@ -123,29 +124,29 @@ bool tries_schedules(const SearchOptions& options) {
 }
 
 // The same whatever the threads do: equal scores go by their order in the space.
-static std::optional<RuledOut> best_ruled_out(const std::vector<Tally>& tallies, Kept Tally::*which) {
+static std::optional<RuledOut> best_ruled_out(const std::vector<ScreeningTotals>& tallies, Kept ScreeningTotals::*which) {
   const Kept* best = nullptr;
-  for (const Tally& tally : tallies)
+  for (const ScreeningTotals& tally : tallies)
     if ((tally.*which).score < kNever && (!best || tally.*which < *best)) best = &(tally.*which);
   if (!best) return {};
   return RuledOut{.score = best->score, .point = best->point};
 }
 
-void add_up(const std::vector<Tally>& tallies, SearchResult& result) {
-  for (const Tally& tally : tallies) {
+void add_up(const std::vector<ScreeningTotals>& tallies, SearchResult& result) {
+  for (const ScreeningTotals& tally : tallies) {
     result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
     result.bound = std::min(result.bound, tally.bound);
     result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
     result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework,
         result.pruned.redone += tally.pruned.redone;
   }
-  result.without_memory_limit = best_ruled_out(tallies, &Tally::without_memory_limit);
-  result.without_framework = best_ruled_out(tallies, &Tally::without_framework);
+  result.without_memory_limit = best_ruled_out(tallies, &ScreeningTotals::without_memory_limit);
+  result.without_framework = best_ruled_out(tallies, &ScreeningTotals::without_framework);
 }
 
-std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most) {
+std::vector<Kept> merged_sample(const std::vector<ScreeningTotals>& tallies, int most) {
   Sample all(most);
-  for (const Tally& tally : tallies) all.offer(tally.sample);
+  for (const ScreeningTotals& tally : tallies) all.offer(tally.sample);
   std::vector<Kept> points;
   for (const auto& [hash, kept] : all.all()) points.push_back(kept);
   std::sort(points.begin(), points.end(), [](const Kept& a, const Kept& b) { return a.order < b.order; });

@@ -15,7 +15,7 @@ Screening::Screening(const Cluster& cluster, const SearchOptions& options, const
       apart_(space.best && space.recomputes.size() > 1),
       keeps_(std::ranges::find(space.recomputes, RecomputeKind::None) != space.recomputes.end()) {}
 
-void Screening::screen(std::size_t grid, Tally& tally, std::int64_t most) const {
+void Screening::screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const {
   std::int64_t order = static_cast<std::int64_t>(grid) << 32;
   Point point = space_.grids[grid];
   if (zero_groups_for(space_, point).empty()) ++tally.enumerated, ++tally.pruned.shape;
@@ -34,7 +34,7 @@ void Screening::screen(std::size_t grid, Tally& tally, std::int64_t most) const 
   }
 }
 
-void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const {
+void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t& order, ScreeningTotals& tally) const {
   Work work{tally};
   for_each_shape(space_, cluster_, start, [&](Point point) {
     const bool best = space_.best && point.recompute == RecomputeKind::Each;
@@ -77,7 +77,7 @@ std::optional<Screening::Costs> Screening::costs_of(const Point& point, std::deq
 
 // The loops that need nothing but arithmetic.
 void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const {
-  Tally& tally = work.tally;
+  ScreeningTotals& tally = work.tally;
   bool hopeless = false;
   if (bounded(options_) && costs.shape) {
     point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
@@ -114,7 +114,7 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
 
 void Screening::look_at(const Item& item, Work& work) const {
   const auto& [point, costs, grid, order] = item;
-  Tally& tally = work.tally;
+  ScreeningTotals& tally = work.tally;
   Family& family = family_of(work, item);
   Kept kept{.order = order, .point = point};
   const bool named = !options_.base.recompute.per_stage.empty() || !options_.base.recompute.only.empty();
@@ -151,7 +151,7 @@ Screened Screening::screened(const Item& item) const {
 }
 
 // False: passed over.
-bool Screening::screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const {
+bool Screening::screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const {
   const Screened all = kept.screened;
   if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return true;
   if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())

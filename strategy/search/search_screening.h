@@ -16,7 +16,7 @@ class Screening {
             const SearchCosts* costs);
 
   // All points of a grid; any thread, each with a tally of its own. No more than about `most` of them once one has been found that seems to fit.
-  void screen(std::size_t grid, Tally& tally, std::int64_t most) const;
+  void screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const;
   bool found() const { return found_; }  // any point that seems to fit
 
  private:
@@ -34,19 +34,21 @@ class Screening {
   };
   // Families of the same points, without recompute best and with it alone.
   struct Work {
-    Tally& tally;
+    ScreeningTotals& tally;
     Family family = {}, filled = {};
     std::deque<ShapeCosts> mixed = {};  // of points with some layers redone
   };
-  void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const;
+  void screen_family(const Point& start, std::size_t grid, std::int64_t& order, ScreeningTotals& tally) const;
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const;
   std::optional<Costs> costs_of(const Point& point,
                                 std::deque<ShapeCosts>& mixed) const;  // measured; empty: not before an interrupt
   Screened screened(const Item& item) const;
   void look_at(const Item& item, Work& work) const;
-  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const;
+  bool screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const;
   Family& family_of(Work& work, const Item& item) const { return item.costs.best && apart_ ? work.filled : work.family; }
-  const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
+  const BestFamilies& best_of(const ScreeningTotals& tally, bool filled) const {
+    return filled && apart_ ? tally.filled : tally.best;
+  }
 
   const Cluster& cluster_;
   const SearchOptions& options_;

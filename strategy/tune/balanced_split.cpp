@@ -5,7 +5,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/partition_model.h"
@@ -82,7 +82,7 @@ void add_hops(const Cluster& cluster, const Strategy& strategy, const MachinePro
               std::vector<StagePlace>& places) {
   Plan plan = transfers(cluster, strategy);
   cost_plan(plan, cluster, framework_preset(strategy.framework), profile);
-  AloneTimes alone(plan, cluster);
+  IsolatedTimes alone(plan, cluster);
   for (int role = 0; role + 1 < strategy.pp; ++role) {
     const auto seconds = [&](std::size_t which) {
       return alone.duration({role}, plan.segments[at(role)].instructions[which],

@@ -9,7 +9,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/settle_algorithms.h"
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/tune.h"
 
@@ -37,7 +37,7 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
   settle_algorithms(plan, cluster, strategy.communication);
   cost_plan(plan, cluster, framework_preset(strategy.framework));
-  AloneTimes alone(plan, cluster);
+  IsolatedTimes alone(plan, cluster);
   return alone.duration({0}, plan.segments.front().instructions.front(), plan.costs.front().by_segment.front().front());
 }
 

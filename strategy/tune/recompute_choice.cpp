@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/layer_choice.h"
 #include "strategy/tune/role_trial.h"
@@ -115,7 +115,7 @@ class LayerFiller {
     if (std::holds_alternative<Infeasible>(answer)) return times;
     const Plan& plan = std::get<Lowered>(answer).plan;
     const Role& role = plan.roles.front();
-    AloneTimes alone(plan, first);
+    IsolatedTimes alone(plan, first);
     for (const Action& action : role.actions) {
       if (action.does.empty() || action.does.front().work != Work::F) continue;
       const std::vector<Instruction>& runs = plan.segments[action.segment.index()].instructions;

@@ -5,9 +5,9 @@
 
 #include <random>
 
+#include "replay/flow_paths.h"
 #include "replay/quotient.h"
 #include "replay/used_links.h"
-#include "replay/ways.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
@@ -115,7 +115,7 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
     left_out += static_cast<int>(std::count(used.limits.begin(), used.limits.end(), false));
     const std::vector<double> slowdown(24, 1.0);
     const player::Quotient apart = player::fold(plan, ranks, network, patterns, flows, slowdown, Folding::None, false);
-    const player::Ways ways = player::find_ways(plan, ranks, patterns, flows, apart);
+    const player::FlowPaths ways = player::find_flow_paths(plan, ranks, patterns, flows, apart);
     not_given +=
         static_cast<int>(std::count(used.limits.begin(), used.limits.end(), true)) - static_cast<int>(ways.links.size());
     std::vector<double> given;
@@ -123,10 +123,10 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
     std::vector<std::vector<int>> routes, engine_routes;
     for (int f = 0; f < flows.count(); ++f) {
       const auto i = static_cast<std::size_t>(f);
-      const player::Way& way = ways.of_flow[static_cast<std::size_t>(apart.flow_of[i])];
-      if (draw() % 2 == 0 || way.alone) continue;  // not under way
+      const player::FlowPath& path = ways.of_flow[static_cast<std::size_t>(apart.flow_of[i])];
+      if (draw() % 2 == 0 || path.isolated) continue;  // not under way
       routes.emplace_back(used.crossed.begin() + flows.first_link[i], used.crossed.begin() + flows.first_link[i + 1]);
-      engine_routes.push_back(way.route);
+      engine_routes.push_back(path.route);
     }
     const std::vector<double> all = max_min(routes, used.capacity, std::vector<char>(used.ids.size(), true));
     const std::vector<double> some = max_min(routes, used.capacity, used.limits);

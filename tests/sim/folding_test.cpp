@@ -8,12 +8,12 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "replay/cast.h"
+#include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
 #include "replay/quotient.h"
-#include "replay/ways.h"
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
@@ -155,7 +155,7 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
     for (player::FlowClass& flow : quotient.flows)
       for (player::Crossing& crossing : flow.bundles) crossing.times = 1;
   }
-  const player::Ways ways = player::find_ways(plan, ranks, patterns, flows, quotient);
+  const player::FlowPaths ways = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
   const player::Cast cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
   const ReplayOptions options;
   player::LightClock clock;

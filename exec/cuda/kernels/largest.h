@@ -127,7 +127,7 @@ GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   const std::int64_t at = block() * a.tokens, to = block() * a.kept;
   const auto others = static_cast<std::uint32_t>(a.kept - 1);
   std::uint32_t key = 0;
-  for (int bit = 31; bit >= 0; --bit) {  // the largest key that so many reach
+  for (int bit = 31; bit >= 0; --bit) {  // the largest key that at least this number of elements reach
     const std::uint32_t tried = key | 1u << bit;
     if (thread() < 2) tally[thread()] = 0;
     GPU_BARRIER();

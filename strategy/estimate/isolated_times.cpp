@@ -1,4 +1,4 @@
-#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/isolated_times.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
+std::vector<RankId> IsolatedTimes::neighbours(RoleId role) const {
   const RankId first = ranks_.first(role);
   const int node = network_.node(ranks_.device(first));
   std::vector<RankId> here;
@@ -19,14 +19,14 @@ std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
   return here;
 }
 
-std::vector<RankId> AloneTimes::everyone(RoleId role) const {
+std::vector<RankId> IsolatedTimes::everyone(RoleId role) const {
   std::vector<RankId> all;
   for (int i = 0; i < ranks_.count(role); ++i) all.push_back({ranks_.first(role).value + i});
   return all;
 }
 
 // Phase by phase: what all instances that share the first rank's node put on the links of its own instance.
-AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const {
+IsolatedTimes::Kind IsolatedTimes::measured(RoleId role, const Collective& what) const {
   std::vector<std::vector<CollectiveFlow>> instances;
   std::vector<RankId> seen;
   for (const RankId rank : neighbours(role)) {
@@ -63,7 +63,7 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
 }
 
 // Bytes only scale the flows, so one size per kind of collective is measured.
-int AloneTimes::collective_kind(RoleId role, const Collective& what) {
+int IsolatedTimes::collective_kind(RoleId role, const Collective& what) {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     const auto* known = std::get_if<Collective>(&kinds_[i].what);
     if (known && kinds_[i].role == role && known->kind == what.kind && known->algorithm == what.algorithm &&
@@ -74,7 +74,7 @@ int AloneTimes::collective_kind(RoleId role, const Collective& what) {
   return static_cast<int>(kinds_.size()) - 1;
 }
 
-int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
+int IsolatedTimes::transfer_kind(RoleId role, const Peer& peer) {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     const auto* known = std::get_if<Peer>(&kinds_[i].what);
     if (known && kinds_[i].role == role && *known == peer) return static_cast<int>(i);
@@ -105,7 +105,7 @@ int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
   return static_cast<int>(kinds_.size()) - 1;
 }
 
-int AloneTimes::kind(RoleId role, const Instruction& instruction) {
+int IsolatedTimes::kind(RoleId role, const Instruction& instruction) {
   int found = -1;
   if (const auto* what = std::get_if<Collective>(&instruction.what)) found = collective_kind(role, *what);
   if (const auto* what = std::get_if<Exchange>(&instruction.what))
@@ -114,7 +114,7 @@ int AloneTimes::kind(RoleId role, const Instruction& instruction) {
 }
 
 // Each new kind parts the classes whose links it crosses in different ways, or some of whose links it does not cross.
-void AloneTimes::tell_links_apart() {
+void IsolatedTimes::tell_links_apart() {
   if (telling_.size() == kinds_.size()) return;
   for (std::size_t kind = telling_.size(); kind < kinds_.size(); ++kind) {
     std::map<std::tuple<int, double, double>, int> parted;
@@ -143,7 +143,7 @@ void AloneTimes::tell_links_apart() {
     }
 }
 
-std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
+std::vector<double> IsolatedTimes::shared_out(const std::vector<int>& kinds) {
   tell_links_apart();
   std::vector<std::span<const player::LinkShare>> flows;
   for (const int kind : kinds) flows.emplace_back(telling_[static_cast<std::size_t>(kind)]);
@@ -154,13 +154,13 @@ std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
   return speeds;
 }
 
-const std::vector<double>& AloneTimes::speeds(const std::vector<int>& kinds) {
+const std::vector<double>& IsolatedTimes::speeds(const std::vector<int>& kinds) {
   const auto found = speeds_.find(kinds);
   if (found != speeds_.end()) return found->second;
   return speeds_.emplace(kinds, shared_out(kinds)).first->second;
 }
 
-bool AloneTimes::meet(int a, int b) const {
+bool IsolatedTimes::meet(int a, int b) const {
   const auto& left = kinds_[static_cast<std::size_t>(a)].loads;
   const auto& right = kinds_[static_cast<std::size_t>(b)].loads;
   for (auto l = left.begin(), r = right.begin(); l != left.end() && r != right.end();) {  // both by link
@@ -170,23 +170,23 @@ bool AloneTimes::meet(int a, int b) const {
   return false;
 }
 
-const std::vector<AloneTimes::Crossing>& AloneTimes::crossed(int kind) {
+const std::vector<IsolatedTimes::Crossing>& IsolatedTimes::crossed(int kind) {
   tell_links_apart();
   return crossed_[static_cast<std::size_t>(kind)];
 }
 
-int AloneTimes::crossings() {
+int IsolatedTimes::crossings() {
   tell_links_apart();
   return classes_;
 }
 
-double AloneTimes::per_byte(int kind) const {
+double IsolatedTimes::per_byte(int kind) const {
   if (kind < 0) return 0;
   const Kind& known = kinds_[static_cast<std::size_t>(kind)];
   return known.seconds / known.bytes;
 }
 
-double AloneTimes::on_links(RoleId role, const Instruction& instruction, const Cost& cost) {
+double IsolatedTimes::on_links(RoleId role, const Instruction& instruction, const Cost& cost) {
   const auto* what = std::get_if<Collective>(&instruction.what);
   const int found = kind(role, instruction);
   if (found < 0) return 0;
@@ -194,7 +194,7 @@ double AloneTimes::on_links(RoleId role, const Instruction& instruction, const C
   return cost.wire_factor * per_byte(found) * static_cast<double>(bytes.value);
 }
 
-double AloneTimes::duration(RoleId role, const Instruction& instruction, const Cost& cost) {
+double IsolatedTimes::duration(RoleId role, const Instruction& instruction, const Cost& cost) {
   if (const auto* what = std::get_if<Exchange>(&instruction.what); what && !what->to) return 0;
   return to_seconds(cost.busy).value + on_links(role, instruction, cost);
 }

@@ -1,4 +1,4 @@
-#include "replay/ways.h"
+#include "replay/flow_paths.h"
 
 #include <algorithm>
 #include <limits>
@@ -27,34 +27,34 @@ class Finder {
   Finder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
       : plan_(plan), ranks_(ranks), patterns_(patterns), flows_(flows), q_(quotient), streams_(slot_streams(plan, patterns)) {}
 
-  Ways find() {
-    Ways ways;
+  FlowPaths find() {
+    FlowPaths paths;
     std::vector<char> takes_turns, limits;
     for (const Bundle& bundle : q_.bundles) takes_turns.push_back(one_at_a_time(bundle));
     for (int b = 0; b < static_cast<int>(q_.bundles.size()); ++b) limits.push_back(can_limit(b) && !dominated(b));
     std::vector<int> link_of(q_.bundles.size(), -1), share(q_.bundles.size(), 1);
     for (const FlowClass& flow : q_.flows) {
-      Way way;
+      FlowPath path;
       const auto in_turn = [&](const Crossing& c) { return takes_turns[static_cast<std::size_t>(c.flow)] != 0; };
       const auto harmless = [&](const Crossing& c) { return in_turn(c) || !can_limit(c.flow); };
-      way.exclusive = std::all_of(flow.bundles.begin(), flow.bundles.end(), in_turn);
-      way.alone = std::all_of(flow.bundles.begin(), flow.bundles.end(), harmless);
-      if (!way.exclusive) way.exclusive_before = exclusive_before(flow, takes_turns);
+      path.exclusive = std::all_of(flow.bundles.begin(), flow.bundles.end(), in_turn);
+      path.isolated = std::all_of(flow.bundles.begin(), flow.bundles.end(), harmless);
+      if (!path.exclusive) path.exclusive_before = exclusive_before(flow, takes_turns);
       for (const Crossing& c : flow.bundles) {
         const auto b = static_cast<std::size_t>(c.flow);
         if (!can_limit(c.flow)) continue;
-        way.seconds_per_byte = std::max(way.seconds_per_byte, c.times / q_.bundles[b].narrowest.value);
-        if (way.alone || !limits[b]) continue;
+        path.seconds_per_byte = std::max(path.seconds_per_byte, c.times / q_.bundles[b].narrowest.value);
+        if (path.isolated || !limits[b]) continue;
         if (link_of[b] < 0) {
           share[b] = common_share(q_.bundles[b]);
-          link_of[b] = static_cast<int>(ways.links.size());
-          ways.links.push_back({q_.bundles[b].narrowest.value / share[b]});
+          link_of[b] = static_cast<int>(paths.links.size());
+          paths.links.push_back({q_.bundles[b].narrowest.value / share[b]});
         }
-        way.route.insert(way.route.end(), static_cast<std::size_t>(c.times / share[b]), link_of[b]);
+        path.route.insert(path.route.end(), static_cast<std::size_t>(c.times / share[b]), link_of[b]);
       }
-      ways.of_flow.push_back(std::move(way));
+      paths.of_flow.push_back(std::move(path));
     }
-    return ways;
+    return paths;
   }
 
  private:
@@ -234,7 +234,8 @@ SlotStreams slot_streams(const Plan& plan, const Patterns& patterns) {
   return streams;
 }
 
-Ways find_ways(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient) {
+FlowPaths find_flow_paths(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows,
+                          const Quotient& quotient) {
   return Finder(plan, ranks, patterns, flows, quotient).find();
 }
 

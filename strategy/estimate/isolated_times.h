@@ -1,6 +1,6 @@
-// How long the communication of a plan takes when nothing but its own kind is under way: all instances of a group on the same
-// nodes run at once, and so do the transfers of all ranks of a role. And what becomes of that when other kinds cross the same
-// links. Internal to strategy/.
+// Isolated times of a plan's communication: all instances of a group on the same nodes run at once, as do the transfers of all
+// ranks of a role, and no other kind of traffic does. And the speeds of several kinds that share links (max-min fair).
+// Internal to strategy/.
 #pragma once
 
 #include <unordered_map>
@@ -15,9 +15,9 @@
 
 namespace foreshard {
 
-class AloneTimes {
+class IsolatedTimes {
  public:
-  AloneTimes(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
+  IsolatedTimes(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
 
   // Seconds of an instruction of `role` with its cost. A receive takes no time of its own: its send has it.
   double duration(RoleId role, const Instruction& instruction, const Cost& cost);
@@ -27,12 +27,12 @@ class AloneTimes {
 
   // A kind of traffic: a collective of a group, or the transfers to a peer. -1: crosses no link.
   int kind(RoleId role, const Instruction& instruction);
-  // How fast kinds are that are under way together, each relative to being alone: links are shared equally (max-min), as on the
-  // simulator. The same kind may stand there twice.
+  // Speeds of kinds that run together, each relative to its isolated speed: links are shared max-min fair, as on the
+  // simulator. A kind may be listed twice.
   const std::vector<double>& speeds(const std::vector<int>& kinds);
-  // Whether two kinds cross a link, in one direction.
+  // Whether two kinds cross a common link in one direction.
   bool meet(int a, int b) const;
-  // What a kind crosses, links that all kinds cross alike once, and which part of such a link it takes alone.
+  // The links that a kind crosses, those that all kinds cross alike once, and the share of each that it takes when isolated.
   struct Crossing {
     int which = 0;  // below crossings()
     double share = 0;
@@ -49,7 +49,7 @@ class AloneTimes {
   struct Kind {
     RoleId role = {};
     std::variant<Collective, Peer> what = {};
-    double seconds = 0, bytes = 1;  // seconds on the wires for so many bytes
+    double seconds = 0, bytes = 1;  // seconds on the wires, for `bytes` bytes
     double rate = 0;                // bytes per second; 0: crosses no link
     std::vector<Load> loads = {};   // by link, of all phases
   };
