@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "sim/simulate.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/partition/partition_hybrid.h"
 #include "strategy/recompute/layer_choice.h"

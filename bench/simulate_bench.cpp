@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/cluster_file/cluster_file.h"
 #include "report/summary/summarize.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"

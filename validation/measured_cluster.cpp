@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 
 namespace foreshard {

@@ -7,6 +7,7 @@
 #include "core/base/count_text.h"
 #include "core/base/error.h"
 #include "core/base/printable.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/model/model_settings.h"

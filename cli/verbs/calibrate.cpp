@@ -15,6 +15,7 @@
 #include "cli/verbs/calibrate_runs.h"
 #include "cli/verbs/cuda.h"
 #include "core/base/error.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/cuda/calibrate_cuda.h"

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/check/plan_cluster.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 
 namespace foreshard {

@@ -9,7 +9,7 @@
 #include "cli/program/progress.h"
 #include "cli/program/table.h"
 #include "core/base/error.h"
-#include "core/cluster/cluster_settings.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
 

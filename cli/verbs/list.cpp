@@ -6,6 +6,7 @@
 #include "cli/program/verb.h"
 #include "core/base/data_path.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/graph/op_graph_layer_list.h"
 #include "core/json/json.h"
 #include "core/model/model.h"

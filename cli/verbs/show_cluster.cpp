@@ -5,6 +5,7 @@
 #include "cli/program/verb.h"
 #include "core/base/count_text.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 
 namespace foreshard {
 

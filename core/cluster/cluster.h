@@ -100,18 +100,12 @@ int gpu_count(const Cluster& cluster);
 int node_count(const Cluster& cluster);
 const Gpu& gpu_of(const Cluster& cluster, const std::string& name);
 
-// Reads a cluster: a file path or a shipped name, with or without "-xN" for N nodes ("dgx-a100-x128"). Throws Error. The
-// format is docs/clusters.md; whatever it returns, a Network can be made of.
-Cluster load_cluster(const std::string& name_or_path);
-struct ClusterFile {
-  std::string path = {};
-  int nodes = 0;  // of "-xN"; 0: as the file says
-};
-ClusterFile cluster_file(const std::string& name_or_path);  // what load_cluster reads
-Cluster parse_cluster(const std::string& text, const std::string& file_name);
+// The cluster that a file's text describes (docs/clusters.md). Whether its parts are joined is not looked at: core/cluster_file does.
+// Throws Error.
+Cluster read_cluster(const std::string& text, const std::string& file_name);
 Cluster with_nodes(Cluster cluster,
                    int nodes);  // one node group, `nodes` times, "-xN" in its name; throws Error when it has several
-// Every part and link spelled out; parse_cluster(to_json(c)) == c.
+// Every part and link spelled out; read_cluster(to_json(c)) == c.
 std::string to_json(const Cluster& cluster);
 
 }  // namespace foreshard

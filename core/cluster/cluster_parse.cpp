@@ -7,7 +7,6 @@
 #include "core/base/data_path.h"
 #include "core/base/error.h"
 #include "core/cluster/cluster_json.h"
-#include "core/network/network.h"
 
 namespace foreshard {
 
@@ -213,12 +212,8 @@ Cluster read_cluster(const JsonReader& json, const std::string& stem, bool shape
 }
 }  // namespace
 
-Cluster parse_cluster(const std::string& text, const std::string& file_name) {
-  Cluster cluster = read_cluster(JsonReader::parse(text, file_name), std::filesystem::path(file_name).stem().string(), true);
-  Cluster named = cluster;
-  named.name = file_name;  // so that what Network has to say begins with it
-  const Network check(named);
-  return cluster;
+Cluster read_cluster(const std::string& text, const std::string& file_name) {
+  return read_cluster(JsonReader::parse(text, file_name), std::filesystem::path(file_name).stem().string(), true);
 }
 
 }  // namespace foreshard

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json_edit.h"
 #include "core/model/model_settings.h"
 #include "core/strategy/strategy_options.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/cluster/cluster_settings.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/result/order_bound.h"

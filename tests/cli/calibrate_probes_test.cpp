@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/job/profile.h"
+#include "core/cluster_file/cluster_file.h"
 
 namespace foreshard {
 

@@ -8,6 +8,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/lower/role_program.h"

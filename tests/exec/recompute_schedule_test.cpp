@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"

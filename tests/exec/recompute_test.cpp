@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 

@@ -1,5 +1,6 @@
 #include <QCryptographicHash>
 
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
 #include "tests/gui/documents.h"

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/order_bound.h"
 #include "report/causes/binding.h"
 #include "report/causes/bubbles.h"

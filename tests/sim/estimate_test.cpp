@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/estimate/estimate_pipeline.h"
 #include "strategy/estimate/estimate_screen.h"

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "core/cluster_file/cluster_file.h"
 #include "replay/flow_paths.h"
 #include "replay/quotient.h"
 #include "replay/used_links.h"

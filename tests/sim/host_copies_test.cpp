@@ -1,4 +1,5 @@
 // Copies to and from host memory on the links of a node.
+#include "core/cluster_file/cluster_file.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "sim/simulate.h"

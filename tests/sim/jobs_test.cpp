@@ -3,6 +3,7 @@
 #include <random>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"

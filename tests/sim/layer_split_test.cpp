@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/base/data_path.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "sim/simulate.h"

@@ -7,6 +7,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/partition/fine_parts.h"
 #include "strategy/tune/tune.h"

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "sim/simulate.h"
 #include "strategy/cost/runtime_policy.h"

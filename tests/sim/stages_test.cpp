@@ -2,6 +2,7 @@
 // slow stage with more replicas is no longer the slowest.
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"

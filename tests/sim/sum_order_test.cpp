@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "tests/strategy/support_lower.h"
 

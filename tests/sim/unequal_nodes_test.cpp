@@ -1,6 +1,7 @@
 // Nodes of different GPUs: every stage stands on one kind, is as long as its GPUs are fast, and is simulated with their costs.
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/search/search.h"

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/tune/tune.h"
 

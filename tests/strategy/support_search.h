@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "strategy/search/search.h"

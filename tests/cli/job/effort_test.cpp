@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/verbs/search_run.h"
+#include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

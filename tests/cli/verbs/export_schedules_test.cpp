@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/verbs/framework_words.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule.h"
 

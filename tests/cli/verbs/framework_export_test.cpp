@@ -10,6 +10,7 @@
 #include <regex>
 #include <sstream>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "strategy/lower/lower.h"
 #include "strategy/search/search_framework.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/verbs/search_output.h"
+#include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -6,6 +6,7 @@
 #include "core/base/data_path.h"
 #include "core/base/error.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/network/network.h"
 

@@ -1,12 +1,13 @@
 // The shipped clusters and GPUs against datasheets and published measurements.
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/base/data_path.h"
-#include "core/cluster/cluster_settings.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/network/network.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/lower/lower.h"
 #include "tests/gui/documents.h"

@@ -5,6 +5,7 @@
 #include <QTemporaryDir>
 
 #include "core/base/error.h"
+#include "core/cluster_file/cluster_file.h"
 #include "gui/document/bookmark_list.h"
 
 namespace foreshard {

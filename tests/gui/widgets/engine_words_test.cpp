@@ -7,6 +7,7 @@
 #include <QDirIterator>
 #include <QRegularExpression>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/strategy/strategy_options.h"
 #include "gui/document/choices.h"

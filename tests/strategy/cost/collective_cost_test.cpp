@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 

@@ -1,6 +1,7 @@
 // What a framework's preset says of a strategy that leaves a field open: the same in every command, because `resolve` begins with it.
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search.h"
 #include "strategy/tune/tune.h"

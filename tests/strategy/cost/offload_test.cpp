@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/frameworks/framework_allocation.h"
 #include "strategy/frameworks/offload_time.h"

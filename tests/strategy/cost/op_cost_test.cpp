@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/graph/op_graph.h"
 #include "core/graph/op_graph_saved.h"
 #include "core/network/network.h"

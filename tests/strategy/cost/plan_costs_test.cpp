@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/op_cost.h"
 #include "tests/strategy/support_alone.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
 #include "strategy/cost/plan_costs.h"
 

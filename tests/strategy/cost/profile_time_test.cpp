@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
 

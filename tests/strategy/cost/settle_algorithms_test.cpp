@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/network/collective_rounds.h"
 #include "core/network/network.h"
 #include "core/plan/ranks.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate_mixed.h"
 #include "strategy/estimate/estimate_pipeline.h"
 #include "strategy/schedule/schedule.h"

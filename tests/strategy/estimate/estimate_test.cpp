@@ -5,6 +5,7 @@
 #include <random>
 
 #include "strategy/estimate/estimate_screen.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 

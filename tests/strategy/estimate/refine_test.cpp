@@ -1,6 +1,7 @@
 // refine against the closed forms of the schedules, on plans whose costs are set so that all stages are equal.
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_read.h"

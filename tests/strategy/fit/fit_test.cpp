@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "core/cluster/cluster_settings.h"
+#include "core/cluster_file/cluster_file.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "strategy/lower/lower.h"
 
 namespace foreshard {

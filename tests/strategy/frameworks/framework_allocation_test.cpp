@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 
 namespace foreshard {

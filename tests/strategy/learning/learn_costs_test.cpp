@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/profile/machine_profile.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/plan_parts.h"

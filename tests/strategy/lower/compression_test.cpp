@@ -1,6 +1,7 @@
 // Plans whose communication is compressed: sound, with the bytes and the memory that the codes need.
 #include "strategy/resolve/compression.h"
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"

@@ -4,6 +4,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster_slice.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/op/eight_bit_factors.h"
 #include "tests/strategy/support_lower.h"
 

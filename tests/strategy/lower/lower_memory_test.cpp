@@ -1,6 +1,7 @@
 // Memory oracles (published numbers, docs and papers named per test) from the engine's buffers.
 #include <cmath>
 
+#include "core/cluster_file/cluster_file.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

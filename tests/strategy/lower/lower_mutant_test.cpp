@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/plan/ranks.h"
 #include "core/strategy/strategy_options.h"
 #include "replay/replay.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/order_bound.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"

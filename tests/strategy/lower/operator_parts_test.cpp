@@ -3,6 +3,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "replay/replay.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/plan/ranks.h"
 #include "strategy/schedule/stage_turns.h"
 #include "tests/strategy/support_lower.h"

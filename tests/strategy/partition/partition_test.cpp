@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
 

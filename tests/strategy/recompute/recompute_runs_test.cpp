@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/resolve.h"
 #include "tests/strategy/support_lower.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables_text.h"
 

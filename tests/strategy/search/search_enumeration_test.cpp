@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/cluster_file/cluster_file.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
 

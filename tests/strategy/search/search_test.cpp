@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "strategy/search/search_framework.h"

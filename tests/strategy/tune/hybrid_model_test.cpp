@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
 

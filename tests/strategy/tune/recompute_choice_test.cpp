@@ -1,6 +1,7 @@
 // `--recompute best` against every assignment of its forms to the layers, and beside the other forms of recomputation.
 #include <algorithm>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"

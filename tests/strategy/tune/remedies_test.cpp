@@ -1,5 +1,6 @@
 #include "strategy/tune/remedies.h"
 
+#include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 

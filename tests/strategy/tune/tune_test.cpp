@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 
 namespace foreshard {
 namespace {

@@ -1,5 +1,6 @@
-#include "core/cluster/cluster_settings.h"
+#include "core/cluster_file/cluster_settings.h"
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 
