@@ -14,7 +14,7 @@ MachineProfile taught() {
   MachineProfile profile{.device = "a100-80", .machine = "a test"};
   profile.learned = {.cluster = "eight of them",
                      .runs = 3,
-                     .scales = {.machine = 0.04, .compute = 0.2, .talk = 0.3, .reach = 1.5, .noise = 0.01},
+                     .scales = {.machine = 0.04, .compute = 0.2, .communication = 0.3, .reach = 1.5, .noise = 0.01},
                      .shapes = {{{CostPart::Layer, {"megatron", "bf16"}, {11, 12.5}}, 2, 0.75},
                                 {{CostPart::Layer, {"megatron", "bf16"}, {12, 12.5}}, 1, -0.5},
                                 {{CostPart::Transfer, {"megatron"}, {}}, 3, 1e-7}},

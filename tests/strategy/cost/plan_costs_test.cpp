@@ -58,7 +58,7 @@ TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
   const auto what = std::get<Collective>(whole.run->what);
   EXPECT_EQ(whole.cost.busy, message(cluster, what, 32, 1));
   // The head is gathered last: one matrix and a norm. Above it a layer.
-  FrameworkPreset preset{.shards = {.talk = ShardCommunication::Tensor, .least = 100'000}, .host = {.per_kernel = {8e-6}}};
+  FrameworkPreset preset{.shards = {.communication = ShardCommunication::Tensor, .least = 100'000}, .host = {.per_kernel = {8e-6}}};
   cost_plan(job.plan, cluster, preset);
   const Instruction* layer = nullptr;
   Cost cost;
@@ -74,7 +74,7 @@ TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
 
 // Owners: with 512 ranks every one of the 195 tensors has an owner of its own; with 8 ranks a rank's tensors travel together.
 TEST(PlanCosts, OwnersSendTheirTensors) {
-  const FrameworkPreset preset{.shards = {.talk = ShardCommunication::Owner}};
+  const FrameworkPreset preset{.shards = {.communication = ShardCommunication::Owner}};
   for (const auto& [name, dp] : {std::pair{"dgx-a100-x64", 512}, {"dgx-a100", 8}}) {
     const Cluster cluster = load_cluster(name);
     Lowered job =

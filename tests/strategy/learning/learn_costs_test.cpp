@@ -57,7 +57,7 @@ TEST(Cholesky, FactorsAndSolves) {
 
 // Two doublings and one other word apart: 2 + 2 = 4; with a reach of 2 that leaves e^-2 of compute^2. Another part: the machine's share.
 TEST(LearnedFactors, AlikeIsWhatIsNear) {
-  const LearnedScales scales{.machine = 0.1, .compute = 0.3, .talk = 0.5, .reach = 2};
+  const LearnedScales scales{.machine = 0.1, .compute = 0.3, .communication = 0.5, .reach = 2};
   PartShape other = layer(12, 2);
   other.words = {"nemo"};
   EXPECT_DOUBLE_EQ(distance(layer(10, 2), other), 4);

@@ -1,5 +1,6 @@
 // The units in which gradients are summed, where they are to be chosen.
 #include "strategy/tune/bucket_choice.h"
+#include "core/cluster_file/cluster_file.h"
 #include "replay/replay.h"
 #include "strategy/state/sum_order.h"
 #include "strategy/tune/tune.h"
