@@ -61,7 +61,7 @@ const Words& words<Combine>() {
 template <>
 const Words& words<Algorithm>() {
   static const Words list = {
-      "ring", "tree", "double_tree", "hierarchical", "parameter_server", "nvlink_sharp", "two_dimensional", "gather_to_root"};
+      "ring", "tree", "double_tree", "hierarchical", "parameter_server", "nvlink_sharp", "2d", "gather_to_root"};
   return list;
 }
 template <>

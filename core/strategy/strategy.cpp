@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/plan/plan_words.h"
 
 namespace foreshard {
 
@@ -50,18 +51,13 @@ const char* name_of(ContextKind kind) {
 }
 
 const char* name_of(SumOrder order) { return order == SumOrder::Ready ? "ready" : "priority"; }
-const char* name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::Ring: return "ring";
-    case Algorithm::Tree: return "tree";
-    case Algorithm::DoubleTree: return "double-tree";
-    case Algorithm::Hierarchical: return "hierarchical";
-    case Algorithm::ParameterServer: return "parameter-server";
-    case Algorithm::NvlinkSharp: return "nvlink-sharp";
-    case Algorithm::TwoDimensional: return "2d";
-    case Algorithm::GatherToRoot: return "gather-to-root";
-  }
-  return "?";
+const char* name_of(Algorithm algorithm) {  // the plan's word, written as options are
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list = words<Algorithm>();
+    for (std::string& name : list) std::ranges::replace(name, '_', '-');
+    return list;
+  }();
+  return names[static_cast<std::size_t>(algorithm)].c_str();
 }
 
 const char* name_of(Space home) {

@@ -1,7 +1,14 @@
 // The part of the table in strategy_options.cpp that is about communication.
+#include "core/plan/plan_words.h"
 #include "core/strategy/strategy_option_kinds.h"
 
 namespace foreshard::option_kinds {
+
+static std::vector<Algorithm> every_algorithm() {
+  std::vector<Algorithm> all;
+  for (std::size_t i = 0; i < words<Algorithm>().size(); ++i) all.push_back(static_cast<Algorithm>(i));
+  return all;
+}
 
 std::vector<StrategyOption> communication_options() {
   const std::string group = "communication";
@@ -19,9 +26,7 @@ std::vector<StrategyOption> communication_options() {
                        "none; auto: as "
                        "the framework does",
                .group = group}),
-      optional_choice(part(&Strategy::communication, &CommunicationChoice::algorithm),
-                      {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical,
-                       Algorithm::TwoDimensional, Algorithm::ParameterServer, Algorithm::GatherToRoot, Algorithm::NvlinkSharp},
+      optional_choice(part(&Strategy::communication, &CommunicationChoice::algorithm), every_algorithm(),
                       {.path = "algorithm",
                        .flag = "--algorithm",
                        .help = "algorithm of collectives; where it does not apply, a ring; auto: the cheapest for each",

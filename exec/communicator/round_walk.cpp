@@ -1,10 +1,10 @@
 #include "exec/communicator/round_walk.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/network/algorithms.h"
 #include "core/plan/plan_words.h"
 #include "exec/host/host_reduce.h"
 
@@ -142,10 +142,10 @@ void check_algorithm(const CollectiveCall& call, std::span<const Algorithm> know
 }
 
 void check_host_algorithm(const CollectiveCall& call) {
-  static constexpr std::array kKnown = {Algorithm::Ring,         Algorithm::Tree,           Algorithm::DoubleTree,
-                                        Algorithm::Hierarchical, Algorithm::TwoDimensional, Algorithm::ParameterServer,
-                                        Algorithm::GatherToRoot};
-  check_algorithm(call, kKnown, "the host");
+  std::vector<Algorithm> known;
+  for (const AlgorithmEntry& entry : algorithm_table())
+    if (entry.rounds) known.push_back(entry.algorithm);
+  check_algorithm(call, known, "the host");
 }
 
 }  // namespace foreshard

@@ -20,17 +20,10 @@ std::vector<MeasuredLink> classes_of(const GroupPlace& place) {
 
 std::vector<MeasuredAlgorithm> algorithms_of(Algorithm algorithm) {
   using enum MeasuredAlgorithm;
-  switch (algorithm) {
-    case Algorithm::Ring: return {Ring, Automatic, Direct};
-    case Algorithm::Tree:
-    case Algorithm::DoubleTree: return {Tree, Automatic, Direct};
-    case Algorithm::NvlinkSharp: return {Nvls, Automatic, Direct};
-    case Algorithm::Hierarchical:
-    case Algorithm::ParameterServer:
-    case Algorithm::TwoDimensional:
-    case Algorithm::GatherToRoot: break;
-  }
-  return {Automatic, Direct};
+  if (algorithm == Algorithm::Ring) return {Ring, Automatic, Direct};
+  if (algorithm == Algorithm::Tree || algorithm == Algorithm::DoubleTree) return {Tree, Automatic, Direct};
+  if (algorithm == Algorithm::NvlinkSharp) return {Nvls, Automatic, Direct};
+  return {Automatic, Direct};  // none that libraries have
 }
 
 // By number of ranks, from the groups whose ranks per node are nearest to those wanted.

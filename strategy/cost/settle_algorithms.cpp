@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/network/collective_rounds.h"
+#include "core/network/algorithms.h"
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/communication_path.h"
@@ -80,13 +80,11 @@ class Settling {
   }
 
   Collective cheapest(Collective what, const std::vector<Devices>& places, int servers) const {
-    static constexpr Algorithm kOrder[] = {Algorithm::Ring,           Algorithm::Tree,           Algorithm::DoubleTree,
-                                           Algorithm::Hierarchical,   Algorithm::TwoDimensional, Algorithm::NvlinkSharp,
-                                           Algorithm::ParameterServer};
     Collective best = what;
     Seconds least = {};
-    for (const Algorithm algorithm : kOrder) {
-      what.algorithm = algorithm;
+    for (const AlgorithmEntry& entry : algorithm_table()) {
+      if (!entry.compared) continue;
+      const Algorithm algorithm = what.algorithm = entry.algorithm;
       const Collective as = settled(what, places, servers);
       if (as.algorithm != algorithm) continue;
       const Seconds time = alone(as, places);

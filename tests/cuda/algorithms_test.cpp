@@ -60,7 +60,7 @@ std::string refusal(const Plan& plan, const ExecuteOptions& options) {
 TEST(CudaAlgorithms, OthersAreRefusedByName) {
   FakeRuntime runtime({.devices = 4});
   for (const auto& [algorithm, name] :
-       {std::pair{Algorithm::TwoDimensional, "two_dimensional"}, {Algorithm::GatherToRoot, "gather_to_root"}}) {
+       {std::pair{Algorithm::TwoDimensional, "2d"}, {Algorithm::GatherToRoot, "gather_to_root"}}) {
     const std::string said = refusal(lowered(tiny_mlp(), replicas(4, algorithm)), on_fake(runtime, 1));
     EXPECT_NE(said.find(std::string("a collective by ") + name), std::string::npos) << said;
     EXPECT_NE(said.find("ring, tree, double_tree, parameter_server"), std::string::npos) << said;
