@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/network/algorithms.h"
 #include "core/network/network.h"
 
 namespace foreshard {
@@ -14,7 +15,12 @@ namespace {
 using enum Algorithm;
 using K = CollectiveKind;
 
-const std::vector<Algorithm> kAll = {Ring, Tree, DoubleTree, Hierarchical, TwoDimensional, ParameterServer, GatherToRoot};
+const std::vector<Algorithm> kAll = [] {
+  std::vector<Algorithm> all;
+  for (const AlgorithmEntry& entry : algorithm_table())
+    if (entry.rounds) all.push_back(entry.algorithm);
+  return all;
+}();
 
 std::vector<Collective> cases(int members) {
   std::vector<Collective> all;
