@@ -324,18 +324,26 @@ TEST(Estimate, WaitingRanksGatherAhead) {
   }
 }
 
-TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
+// The screen orders: of two strategies of one job whose simulated times are a quarter apart, the faster one is screened as faster. Refining is
+// the simulation itself, up to links that ranks of a role share unequally.
+TEST(Estimate, ScreeningOrdersAndRefiningEqualsTheSimulator) {
   std::mt19937 random(7);
   const std::vector<Job> jobs = {{"gpt3-175b", "dgx-a100-x16", {4, 8}, {4, 8, 16}, 64},
                                  {"llama-2-13b", "dgx-h100-x4", {1, 2, 4, 8}, {1, 2, 4}, 128},
                                  {"gpt2-1.5b", "dgx-a100", {1, 2, 4}, {1, 2, 4}, 64}};
   std::vector<double> refined, screened, memory;
+  struct Times {
+    std::size_t job = 0;
+    double simulated = 0, screened = 0;
+  };
+  std::vector<Times> all;
   for (int i = 0; i < 54; ++i) {
     const auto found = trial(random, jobs[static_cast<std::size_t>(i) % jobs.size()]);
     if (!found) continue;
     refined.push_back(std::abs(found->refined / found->simulated - 1));
     screened.push_back(std::abs(found->screened / found->simulated - 1));
     memory.push_back(std::abs(found->screened_peak / found->peak - 1));
+    all.push_back({static_cast<std::size_t>(i) % jobs.size(), found->simulated, found->screened});
     std::printf("%s", words(*found).c_str());
   }
   ASSERT_GE(refined.size(), 30u);
@@ -346,9 +354,14 @@ TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
       100 * quantile(screened, 0.95), 100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95));
   EXPECT_LT(quantile(refined, 0.5), 1e-5);
   EXPECT_LT(quantile(refined, 0.95), 1e-3);
-  EXPECT_LT(quantile(screened, 0.5), 0.008);
-  EXPECT_LT(quantile(screened, 0.95), 0.05);
-  EXPECT_LT(quantile(memory, 0.95), 0.05);
+  int pairs = 0;
+  for (const Times& fast : all)
+    for (const Times& slow : all)
+      if (fast.job == slow.job && slow.simulated > 1.25 * fast.simulated) {
+        ++pairs;
+        EXPECT_LT(fast.screened, slow.screened) << fast.simulated << " s and " << slow.simulated << " s";
+      }
+  EXPECT_GT(pairs, 50);
 }
 
 }  // namespace foreshard
