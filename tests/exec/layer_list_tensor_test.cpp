@@ -5,6 +5,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/graph/op_graph_layer_list.h"
 #include "core/network/network.h"
 #include "strategy/tune/tune.h"

@@ -1,4 +1,5 @@
 // Memory of sums of gradients: a root that gathers, and averages in shards.
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
