@@ -195,6 +195,14 @@ void complain(const Infeasible& infeasible, const Console& console) {
   for (const std::string& change : infeasible.would_help) console.err << "  would help: " << printable_lines(change) << "\n";
 }
 
+ExitCode refuse(const Infeasible& infeasible, const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--json"))
+    console.out << infeasible_json(infeasible);
+  else
+    complain(infeasible, console);
+  return ExitCode::Infeasible;
+}
+
 std::string infeasible_json(const Infeasible& infeasible) {
   JsonWriter json;
   json.begin_object().field("feasible", false).field("infeasible_reason", infeasible.reason);

@@ -34,5 +34,7 @@ std::vector<std::string> would_help(const Job& job);
 // A job that cannot be: one line why, then what would help, nearest first.
 std::string infeasible_json(const Infeasible& infeasible);
 void complain(const Infeasible& infeasible, const Console& console);
+// Prints the reason, as JSON with --json: the end of a verb that cannot go on.
+ExitCode refuse(const Infeasible& infeasible, const Arguments& arguments, const Console& console);
 
 }  // namespace foreshard

@@ -7,6 +7,13 @@ namespace foreshard {
 
 using std::chrono::steady_clock;
 
+VerbOption progress_option(const std::string& group) {
+  return {.name = "--progress",
+          .value = "HOW",
+          .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+          .group = group};
+}
+
 std::vector<std::string> progress_modes() { return {"auto", "json", "none"}; }
 
 Progress::Progress(const std::string& mode, const Console& console)

@@ -30,5 +30,6 @@ class Progress {
 };
 
 std::vector<std::string> progress_modes();
+VerbOption progress_option(const std::string& group = "");  // --progress, under this heading of the help
 
 }  // namespace foreshard

@@ -81,15 +81,13 @@ Verb ablate_verb() {
                    "overlap:overlap=grad,p2p,tp --step parts:parts=2,4"},
       .options = job_options(),
       .run = run};
-  verb.options.insert(
-      verb.options.end(),
-      {force_option(),
-       {.name = "--step",
-        .value = "NAME:PATH=V,...",
-        .help = "a step of the chain, with what it adds; may be repeated",
-        .repeatable = true},
-       {.name = "--json", .help = "print JSON"},
-       {.name = "--progress", .value = "HOW", .help = "auto (a bar on a terminal), json (lines on standard error) or none"}});
+  verb.options.insert(verb.options.end(), {force_option(),
+                                           {.name = "--step",
+                                            .value = "NAME:PATH=V,...",
+                                            .help = "a step of the chain, with what it adds; may be repeated",
+                                            .repeatable = true},
+                                           {.name = "--json", .help = "print JSON"},
+                                           progress_option()});
   return verb;
 }
 

@@ -172,10 +172,7 @@ Verb calibrate_verb() {
            {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json; runs.profile.json)", .group = "output"},
            {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
            {.name = "--json", .help = "print the profile", .group = "output"},
-           {.name = "--progress",
-            .value = "HOW",
-            .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-            .group = "output"}},
+           progress_option("output")},
       .run = run};
 }
 

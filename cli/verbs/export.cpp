@@ -42,14 +42,6 @@ static std::string as_json(const std::string& framework, const FrameworkExport& 
   return json.end_object().text();
 }
 
-static ExitCode refuse(const Infeasible& why, const Arguments& arguments, const Console& console) {
-  if (arguments.flag("--json"))
-    console.out << infeasible_json(why);
-  else
-    complain(why, console);
-  return ExitCode::Infeasible;
-}
-
 static ExitCode run(const Arguments& given, const Console& console) {
   const std::string file = given.text("STRATEGY"), framework = read_framework(given);
   expect_separate_files(given, {"STRATEGY", "--model", "--cluster"}, {"--save"});

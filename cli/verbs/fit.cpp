@@ -147,7 +147,7 @@ Verb fit_verb() {
                   {.name = "--seq", .value = "N", .help = "tokens per sequence (default: 2048)"},
                   {.name = "--family", .value = "WORD", .help = "shapes of the models: llama, gpt (default: llama)"},
                   {.name = "--json", .help = "print JSON"},
-                  {.name = "--progress", .value = "WORD", .help = "auto, json or none (default: auto)"}},
+                  progress_option()},
       .run = run};
 }
 

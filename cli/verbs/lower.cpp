@@ -93,13 +93,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
       too_large->would_help = would_help(job);
       answer = std::move(*too_large);
     }
-  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
-    if (arguments.flag("--json"))
-      console.out << infeasible_json(*infeasible);
-    else
-      complain(*infeasible, console);
-    return ExitCode::Infeasible;
-  }
+  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
   const Lowered& lowered = std::get<Lowered>(answer);
   say_all(arguments, console, without_effect(arguments, job, lowered.plan, {}));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));

@@ -306,11 +306,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     const Infeasible empty = cannot_run_anywhere(job).value_or(
         Infeasible{.reason = "no partition fits: the layers need more memory than all GPUs have, with whole optimizer states",
                    .would_help = {"a larger cluster", "--recompute full", "a smaller --micro-batch"}});
-    if (arguments.flag("--json"))
-      console.out << infeasible_json(empty);
-    else
-      complain(empty, console);
-    return ExitCode::Infeasible;
+    return refuse(empty, arguments, console);
   }
   find_plans(job, answer);
   say_unchanged(arguments, console, job, answer);

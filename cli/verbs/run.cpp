@@ -219,10 +219,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
       {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
-      {.name = "--progress",
-       .value = "HOW",
-       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-       .group = output}};
+      progress_option(output)};
   for (const VerbOption& option : process_options()) options.push_back(option);
   return options;
 }

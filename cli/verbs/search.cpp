@@ -37,11 +37,8 @@ static void save(const Arguments& arguments, const Job& job, const SearchResult&
 }
 
 static ExitCode print_empty(const Infeasible& empty, const Arguments& arguments, const Console& console) {
-  if (arguments.flag("--json"))
-    console.out << infeasible_json(empty);
-  else
-    complain(empty, console);
-  return interrupted() ? ExitCode::Interrupted : ExitCode::Infeasible;
+  const ExitCode code = refuse(empty, arguments, console);
+  return interrupted() ? ExitCode::Interrupted : code;
 }
 
 static std::vector<std::optional<double>> simulate_sample(const Job& job, const SearchResult& result,
@@ -189,10 +186,7 @@ Verb search_verb() {
        .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
       {.name = "--csv", .help = "print CSV", .group = output},
-      {.name = "--progress",
-       .value = "HOW",
-       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-       .group = output}};
+      progress_option(output)};
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   return verb;
 }

@@ -98,10 +98,7 @@ Verb selftest_verb() {
                       {.name = "--nccl", .help = "collectives and messages by NCCL between all GPUs, too"},
                       {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
-                      {.name = "--progress",
-                       .value = "HOW",
-                       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-                       .group = "output"}},
+                      progress_option("output")},
           .run = run};
 }
 

@@ -49,13 +49,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
   const auto answer = tables_of_job(job);
-  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
-    if (arguments.flag("--json"))
-      console.out << infeasible_json(*infeasible);
-    else
-      complain(*infeasible, console);
-    return ExitCode::Infeasible;
-  }
+  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
   std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(answer));
   for (TextOfTable& more : algorithms_of(job)) texts.push_back(std::move(more));
   if (!arguments.flag("--json")) {

@@ -332,10 +332,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved", .group = output},
       {.name = "--save-result", .value = "FILE", .help = "write plan, trace and memory peaks", .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
-      {.name = "--progress",
-       .value = "HOW",
-       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-       .group = output}};
+      progress_option(output)};
 }
 
 Verb simulate_verb() {

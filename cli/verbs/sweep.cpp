@@ -352,10 +352,7 @@ Verb sweep_verb() {
       {.name = "--svg", .value = "FILE", .help = "draw tokens per second over the last --vary", .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
       {.name = "--csv", .help = "print CSV", .group = output},
-      {.name = "--progress",
-       .value = "HOW",
-       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-       .group = output}};
+      progress_option(output)};
   verb.options.insert(verb.options.end(), searching.begin(), searching.end());
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   return verb;

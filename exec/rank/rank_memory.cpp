@@ -110,31 +110,22 @@ void RankMemory::count(const Place& place, int sign) {
   if (buffer.space == Space::Device) live_[static_cast<std::size_t>(buffer.category)] += buffer.bytes * sign;
 }
 
-void RankMemory::acquire(const std::vector<int>& blocks) {
-  if (blocks.empty()) return;
-  if (checks_.poison)
-    for (const int block : blocks) fill(blocks_[static_cast<std::size_t>(block)], kPoison);
-  const std::lock_guard lock(mutex_);
-  for (const int block : blocks) {
-    Place& place = blocks_[static_cast<std::size_t>(block)];
-    if (place.alive)
-      throw DeviceError("acquire of \"" + buffer(block).name + "\" slot " + std::to_string(place.slot), "it is alive already");
-    place.alive = true;
-    count(place, 1);
-  }
-}
+void RankMemory::acquire(const std::vector<int>& blocks) { set_alive(blocks, true); }
+void RankMemory::release(const std::vector<int>& blocks) { set_alive(blocks, false); }
 
-void RankMemory::release(const std::vector<int>& blocks) {
+void RankMemory::set_alive(const std::vector<int>& blocks, bool alive) {
   if (blocks.empty()) return;
   if (checks_.poison)
     for (const int block : blocks) fill(blocks_[static_cast<std::size_t>(block)], kPoison);
   const std::lock_guard lock(mutex_);
   for (const int block : blocks) {
     Place& place = blocks_[static_cast<std::size_t>(block)];
-    if (!place.alive)
-      throw DeviceError("release of \"" + buffer(block).name + "\" slot " + std::to_string(place.slot), "it is not alive");
-    place.alive = false;
-    count(place, -1);
+    if (place.alive == alive)
+      throw DeviceError(
+          (alive ? "acquire of \"" : "release of \"") + buffer(block).name + "\" slot " + std::to_string(place.slot),
+          alive ? "it is alive already" : "it is not alive");
+    place.alive = alive;
+    count(place, alive ? 1 : -1);
   }
 }
 

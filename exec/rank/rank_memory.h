@@ -59,6 +59,7 @@ class RankMemory {
   void find_lives(const Plan& plan);
   void fill(const Place& place, std::byte with) const;
   void count(const Place& place, int sign);
+  void set_alive(const std::vector<int>& blocks, bool alive);
 
   const Role& role_;
   DeviceBackend& device_;
