@@ -3141,6 +3141,10 @@ worst: what the worst order of the same work would need</source>
         <translation>策略 %1 把参数从前向保留到反向，但 pp 为 %2 时其间有别的微批次</translation>
     </message>
     <message>
+        <source>policy %1: beside everything else the device leaves %2 elements to chunks of parameters; the largest chunk has %3</source>
+        <translation>策略 %1：除其他内容外，设备只给参数块留下 %2 个元素，而最大的块有 %3 个</translation>
+    </message>
+    <message>
         <source>the ranks of node %1 need %2 of host memory; it has %3</source>
         <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
     </message>

@@ -129,6 +129,9 @@ constexpr const char* kSentences[] = {
         "Engine",
         "policy %1 keeps parameters from a forward to its backward, but with pp %2 other micro-batches come in between"),
     QT_TRANSLATE_NOOP("Engine",
+                      "policy %1: beside everything else the device leaves %2 elements to chunks of parameters; the largest "
+                      "chunk has %3"),
+    QT_TRANSLATE_NOOP("Engine",
                       "the norm for clipping is that of all gradients, which are not there when the first layer is updated"),
     QT_TRANSLATE_NOOP("Engine", "a dynamic loss scale looks at all gradients before the first layer is updated"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has weight gradients of several micro-batches under way when a layer is updated"),

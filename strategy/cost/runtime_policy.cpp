@@ -13,6 +13,18 @@ namespace {
 
 constexpr std::int64_t kMostElements = 1'000'000'000'000;
 
+ParameterStays read_chunks(const JsonReader& json) {
+  json.only({"size", "kept", "cap"});
+  ChunkRule rule;
+  if (const auto size = json.find("size")) rule.chunk = size->as_int(1, kMostElements);
+  if (const auto kept = json.find("kept")) rule.kept = kept->as_double(0, 1);
+  if (const auto cap = json.find("cap")) {
+    if (json.has("kept")) cap->fail("no \"cap\" beside \"kept\"");
+    rule.cap_ratio = cap->as_double(0.01, 1);
+  }
+  return {.rule = rule, .one_size = false};
+}
+
 ParameterStays read_layers(const JsonReader& json) {
   json.only({"ahead", "keep", "staging", "prefetch", "live_cap", "reuse_distance"});
   ParameterStays stays{.one_size = false};
@@ -36,12 +48,16 @@ ParameterStays read_layers(const JsonReader& json) {
 
 RuntimePolicy read_policy(const JsonReader& json, const std::string& name, const std::string& framework,
                           const std::string& file) {
-  json.only({"of", "summary", "source", "zero", "layers", "offload", "bucket", "grad_dtype", "overlap"});
+  json.only({"of", "summary", "source", "zero", "layers", "chunks", "offload", "bucket", "grad_dtype", "overlap"});
   RuntimePolicy policy{.name = name, .of = framework};
   if (const auto of = json.find("of")) policy.of = of->as_string();
   policy.summary = json.at("summary").as_string(), policy.source = json.at("source").as_string();
   policy.zero = static_cast<int>(json.at("zero").as_int(0, 3));
   if (const auto layers = json.find("layers")) policy.layers = read_layers(*layers);
+  if (const auto chunks = json.find("chunks")) {
+    if (policy.layers) chunks->fail("no \"chunks\" beside \"layers\"");
+    policy.layers = read_chunks(*chunks);
+  }
   if (const auto offload = json.find("offload"))
     for (const JsonReader& what : offload->elements()) {
       const std::string word = what.as_choice({"optimizer", "gradients", "parameters"});
@@ -50,7 +66,8 @@ RuntimePolicy read_policy(const JsonReader& json, const std::string& name, const
                              : policy.parameters_on_host) = true;
     }
   if (policy.layers && policy.zero < 3 && !policy.parameters_on_host)
-    json.at("layers").fail("parameters that are cut or in host memory: \"zero\": 3, or \"parameters\" in \"offload\"");
+    json.at(json.has("chunks") ? "chunks" : "layers")
+        .fail("parameters that are cut or in host memory: \"zero\": 3, or \"parameters\" in \"offload\"");
   if (const auto bucket = json.find("bucket")) policy.bucket = bucket->as_int(1, kMostElements);
   if (const auto grad = json.find("grad_dtype")) {
     grad->as_choice({"fp32"});

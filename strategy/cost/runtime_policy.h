@@ -7,13 +7,14 @@
 //       "zero": 3,
 //       "layers": {"ahead": 1, "keep": true, "staging": true}                        rule of block_residency.h, or
 //                 {"prefetch": 50000000, "live_cap": .., "reuse_distance": ..}       of module_residency.h, in elements
+//       "chunks": {"size": 67108864, "kept": 0.5} or {"cap": 0.9},                   instead: ChunkRule of parameter_stays.h
 //       "offload": ["optimizer", "gradients", "parameters"],                         what lies in host memory
 //       "bucket": 500000000,              elements of gradients that are reduced together
 //       "grad_dtype": "fp32", "overlap": "grad,param"
 //     }
 //   }
 //
-// Layers are the units of all of them. docs/offload-planning.md says what of a framework's own units that leaves out.
+// Layers are the units of all of them, chunks are sets of whole layers. docs/offload-planning.md says what of a framework's own units that leaves out.
 #pragma once
 
 #include <cstdint>

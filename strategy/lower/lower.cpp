@@ -11,6 +11,7 @@
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/settle_algorithms.h"
 #include "strategy/lower/begin_lowering.h"
+#include "strategy/lower/chunk_budget.h"
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/memory_planner.h"
 #include "strategy/lower/role_program.h"
@@ -154,6 +155,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   auto begun = begin_lowering(model, cluster, std::move(s), runs);
   if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;
   Lowering& lowering = std::get<Lowering>(begun);
+  if (auto refused = set_chunk_budget(lowering, options.ignore_memory)) return *refused;
   SharedPrograms shared;
   for (int role = 0; role < lowering.tables.schedule.ranks(); ++role) add_role(lowering, role, shared);
   return finish_plan(lowering, options);

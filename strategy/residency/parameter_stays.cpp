@@ -1,17 +1,54 @@
 #include "strategy/residency/parameter_stays.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "strategy/residency/chunk_residency.h"
+#include "strategy/residency/chunks.h"
 
 namespace foreshard {
 
+std::int64_t ChunkRule::budget_of(Bytes device, Bytes others, Bytes element) const {
+  return traced_budget(device, cap_ratio, {others}, element.value).front();
+}
+
 bool ParameterStays::keeps() const {
   if (const auto* blocks = std::get_if<BlockRule>(&rule)) return blocks->keep_after_forward;
+  if (std::holds_alternative<ChunkRule>(rule)) return true;  // the last chunk of a forward is the first one of the backward
   const auto& modules = std::get<ModuleRule>(rule);
   return modules.reuse_distance > 0 || modules.prefetch > 0;
 }
 
+LayerUnits units_of_layers(const ParameterStays& stays, const std::vector<ParameterUnit>& layers) {
+  LayerUnits found{.units = layers, .of_layer = std::vector<int>(layers.size())};
+  std::iota(found.of_layer.begin(), found.of_layer.end(), 0);
+  const auto* chunks = std::get_if<ChunkRule>(&stays.rule);
+  if (!chunks || layers.empty()) return found;
+  const std::int64_t size = chunks->chunk > 0 ? chunks->chunk : std::max<std::int64_t>(1, least_padding_chunk(layers));
+  found.of_layer = lay_chunks(layers, size).chunk_of;
+  found.units.assign(static_cast<std::size_t>(found.of_layer.back()) + 1, {});
+  for (std::size_t layer = 0; layer < layers.size(); ++layer)
+    found.units[static_cast<std::size_t>(found.of_layer[layer])].elements += layers[layer].elements;
+  for (std::size_t unit = 0; unit < found.units.size(); ++unit) found.units[unit].name = "chunk " + std::to_string(unit);
+  return found;
+}
+
+static Residency residency_of(const ChunkRule& rule, const std::vector<ParameterUnit>& units,
+                              const std::vector<UnitUse>& uses) {
+  if (rule.budget > 0) {
+    auto planned = budget_residency(units, uses, {.budget = ElementCurve(uses.size(), rule.budget)});
+    FS_ASSERT(std::holds_alternative<Residency>(planned));
+    return std::get<Residency>(std::move(planned));
+  }
+  std::int64_t total = 0;
+  for (const ParameterUnit& unit : units) total += unit.elements;
+  return fixed_share_residency(units, uses, static_cast<std::int64_t>(rule.kept * static_cast<double>(total)));
+}
+
 Residency residency_of(const ParameterStays& stays, const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses) {
   if (const auto* blocks = std::get_if<BlockRule>(&stays.rule)) return block_residency(units, uses, *blocks);
+  if (const auto* chunks = std::get_if<ChunkRule>(&stays.rule)) return residency_of(*chunks, units, uses);
   return module_residency(units, uses, std::get<ModuleRule>(stays.rule));
 }
 

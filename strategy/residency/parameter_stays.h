@@ -14,8 +14,19 @@
 
 namespace foreshard {
 
+// Chunks of whole layers that may stay on the device while they are idle (chunk_residency.h): a fixed share of them, or what a budget leaves.
+struct ChunkRule {
+  std::int64_t chunk = 0;   // elements; 0: the size with the least padding, as Gemini searches it
+  double kept = 0;          // share of all elements that may be idle on the device
+  double cap_ratio = 0;     // more than 0: not a share, but a budget. Share of the device that the whole plan may take
+  std::int64_t budget = 0;  // ... which leaves so many elements to chunks; 0: not known yet, no chunk stays
+
+  // Of a device that holds `others` beside chunks (traced_budget).
+  std::int64_t budget_of(Bytes device, Bytes others, Bytes element) const;
+};
+
 struct ParameterStays {
-  std::variant<BlockRule, ModuleRule> rule = BlockRule{};
+  std::variant<BlockRule, ModuleRule, ChunkRule> rule = BlockRule{};
   // Every place has the size of the largest unit, and a transfer begins as soon as its place is free. False: a place has the size of its
   // unit, and a transfer begins with its moment, so that what is there at once is the residency's.
   bool one_size = true;
@@ -24,6 +35,15 @@ struct ParameterStays {
   bool keeps() const;
 };
 
+// The units of the rule: each layer by itself, or chunks of as many whole layers in order as fit (lay_chunks; what is left of a chunk takes no
+// memory and is not moved).
+struct LayerUnits {
+  std::vector<ParameterUnit> units = {};
+  std::vector<int> of_layer = {};
+};
+LayerUnits units_of_layers(const ParameterStays& stays, const std::vector<ParameterUnit>& layers);
+
+// A budget that is known has room for the largest unit.
 Residency residency_of(const ParameterStays& stays, const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses);
 
 // Places for intervals of moments, among those of equal size the lowest that is free (left-edge): never more than lie there at once.

@@ -20,6 +20,8 @@ std::string number(double value) {
   return digits;
 }
 
+std::string percent(double share) { return number(100 * share) + " %"; }
+
 const char* word(DenseKind kind) {
   static constexpr std::array words = {"tensor", "context", "data", "outer data"};
   return words[static_cast<std::size_t>(kind)];
@@ -115,10 +117,19 @@ std::string unit_text(const StateRow& row) {
   return row.bucket == Bytes{} ? "one bucket" : "buckets of " + in_size(row.bucket);
 }
 
+std::string chunks_text(const ChunkRule& chunks) {
+  const std::string size = chunks.chunk > 0 ? "of " + count_text(chunks.chunk) + " elements" : "with the least padding";
+  const std::string text = "when used, in chunks " + size + "; ";
+  if (chunks.cap_ratio > 0)
+    return text + "idle ones stay while the plan takes at most " + percent(chunks.cap_ratio) + " of the device";
+  return text + (chunks.kept > 0 ? percent(chunks.kept) + " may stay idle" : "none stays idle");
+}
+
 std::string stays_text(const ParameterStays& stays) {
   if (const auto* modules = std::get_if<ModuleRule>(&stays.rule))
     return count_text(modules->prefetch) + " elements ahead up to " + count_text(modules->live_cap) +
            ", kept when used again within " + count_text(modules->reuse_distance);
+  if (const auto* chunks = std::get_if<ChunkRule>(&stays.rule)) return chunks_text(*chunks);
   const auto& blocks = std::get<BlockRule>(stays.rule);
   const int ahead = blocks.ahead_backward;
   const std::string when = ahead > 0 ? counted(ahead, "layer") + " ahead" : std::string("when used");

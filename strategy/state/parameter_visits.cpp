@@ -30,10 +30,11 @@ ParameterVisits::ParameterVisits(const ChunkFrame& frame, const ChunkState& stat
   own_moments_ = !stays.one_size;
   const auto backward = [](const UnitUse& use) { return use.phase != Phase::Forward; };
   turn_ = static_cast<int>(std::ranges::find_if(uses_, backward) - uses_.begin());
-  residency_ = residency_of(stays, units(), uses_);
+  lay_units();
+  residency_ = residency_of(stays, units_.units, uses_);
   FS_ASSERT(residency_.persistent.empty());
   stay_of_ = stays_of_uses(uses_, residency_);
-  places_ = places_of_stays(units(), residency_, stays.one_size);
+  places_ = places_of_stays(units_.units, residency_, stays.one_size);
   staged_.assign(uses_.size(), 0);
   for (const UnitBuffer& buffer : residency_.buffers)
     if (buffer.kind == UnitBuffer::Kind::Staging)
@@ -50,7 +51,7 @@ void ParameterVisits::add_sizes() {
     if (places_.sizes.size() > 1) tail.append(" ").append(std::to_string(sizes_.size()));
     const Bytes bytes = size_of(dtype) * size.elements;
     Size& of = sizes_.emplace_back();
-    of.buffer = frame_.add_buffer("gathered" + tail, Category::Parameters, dtype, bytes, size.places);
+    of.buffer = frame_.add_buffer(kGatheredPlaces + tail, Category::Parameters, dtype, bytes, size.places);
     of.free = frame_.add_event("gathered_free" + tail, size.places);
     if (any_crosses) of.arrived = frame_.add_event("gathered_there" + tail, size.places);
     if (!staged) continue;
@@ -64,14 +65,27 @@ bool ParameterVisits::brings(int layer) const {
   return !state_.units_of_layer[at(layer)].empty() && last_row().brings_parameters();
 }
 
-// All that a layer reads is one unit of the residency.
-std::vector<ParameterUnit> ParameterVisits::units() const {
-  std::vector<ParameterUnit> units;
+// All that a layer reads comes together.
+std::vector<ParameterUnit> ParameterVisits::layers() const {
+  std::vector<ParameterUnit> layers;
   for (const std::vector<int>& units_of : state_.units_of_layer) {
-    ParameterUnit& all = units.emplace_back();
+    ParameterUnit& all = layers.emplace_back();
     for (const int unit : units_of) all.elements += state_.units[at(unit)].elements;
   }
-  return units;
+  return layers;
+}
+
+// From layers to units of the residency, in which layers lie one behind the other.
+void ParameterVisits::lay_units() {
+  const std::vector<ParameterUnit> all = layers();
+  units_ = units_of_layers(last_row().parameters.stays, all);
+  std::vector<std::int64_t> filled(units_.units.size(), 0);
+  for (std::size_t layer = 0; layer < all.size(); ++layer) {
+    std::int64_t& before = filled[at(units_.of_layer[layer])];
+    from_.push_back(size_of(last_row().parameters.dtype) * before);
+    before += all[layer].elements;
+  }
+  for (UnitUse& use : uses_) use.unit = units_.of_layer[at(use.unit)];
 }
 
 void ParameterVisits::begin(bool backward) {
@@ -98,11 +112,18 @@ bool ParameterVisits::take(const Block& place) {
   return true;
 }
 
-// Copies what is away, all-gathers what is cut; the own part of a unit that is both is copied to where the all-gather wants it.
 void ParameterVisits::bring(SegmentBuilder& out, int index, bool waits_for_update) {
+  for (std::size_t layer = 0; layer < units_.of_layer.size(); ++layer)
+    if (units_.of_layer[layer] == stay(index).unit) bring_layer(out, index, static_cast<int>(layer), waits_for_update);
   const Block block = place_of(index);
-  Bytes offset = {};
-  for (const int unit_index : state_.units_of_layer[at(stay(index).unit)]) {
+  if (crosses(stay(index))) out.record_after_last_use(block, {size_of_stay(index).arrived, block.slot});
+}
+
+// Copies what is away, all-gathers what is cut; the own part of a unit that is both is copied to where the all-gather wants it.
+void ParameterVisits::bring_layer(SegmentBuilder& out, int index, int layer, bool waits_for_update) {
+  const Block block = place_of(index);
+  Bytes offset = from_[at(layer)];
+  for (const int unit_index : state_.units_of_layer[at(layer)]) {
     const StateUnit& unit = state_.units[at(unit_index)];
     const StateRow::Parameters& row = row_of(unit).parameters;
     const bool away = row.home != Space::Device;
@@ -120,12 +141,11 @@ void ParameterVisits::bring(SegmentBuilder& out, int index, bool waits_for_updat
     if (own_moments_) begin_with_moment(steps.front(), stay(index).brought);
     if (waits_for_update) steps.front().waits.push_back({ready_, {unit_index}});
     for (Instruction& step : steps) {
-      step.layer = {first_.value + stay(index).unit};
+      step.layer = {first_.value + layer};
       out.emit(std::move(step));
     }
     offset += *place.length;
   }
-  if (crosses(stay(index))) out.record_after_last_use(block, {size_of_stay(index).arrived, block.slot});
 }
 
 Instruction ParameterVisits::copy_in(const StateUnit& unit, const Use& place) const {
@@ -148,7 +168,7 @@ void ParameterVisits::begin_with_moment(Instruction& transfer, int moment) const
 
 void ParameterVisits::start(SegmentBuilder& out, int layer, bool waits_for_update) {
   if (!brings(layer)) return;
-  FS_ASSERT(uses_[at(now_)].unit == layer);
+  FS_ASSERT(uses_[at(now_)].unit == units_.of_layer[at(layer)]);
   bring_ahead(out, waits_for_update);
   if (next_ == stay_now()) bring(out, next_++, waits_for_update);
   if (now_ == stay(stay_now()).first_use && crosses(stay(stay_now())))
@@ -157,15 +177,15 @@ void ParameterVisits::start(SegmentBuilder& out, int layer, bool waits_for_updat
               .stream = kComputeStream,
               .layer = {first_.value + layer},
               .waits = {{size_of_stay(stay_now()).arrived, place_of(stay_now()).slot}}});
-  if (staged_[at(now_)]) copy_out(out);
+  if (staged_[at(now_)]) copy_out(out, layer);
 }
 
-void ParameterVisits::copy_out(SegmentBuilder& out) {
+void ParameterVisits::copy_out(SegmentBuilder& out, int layer) {
   const Block copy = read_block();
   Instruction run{.name = "copy out",
                   .what = Copy{.bytes = frame_.role.buffers[copy.buffer.index()].bytes},
                   .stream = kComputeStream,
-                  .layer = {first_.value + uses_[at(now_)].unit},
+                  .layer = {first_.value + layer},
                   .reads = {whole(place_of(stay_now()))},
                   .writes = {whole(copy)},
                   .acquires = {copy}};
@@ -188,12 +208,20 @@ void ParameterVisits::end(SegmentBuilder& out, int layer) {
     out.record_after_last_use(read, {size.copy_free, read.slot});
     out.release(read);
   }
-  if (stay(stay_now()).left == now_) {
-    out.record_after_last_use(place, {size.free, place.slot});
+  release_left(out);
+  ++now_;
+}
+
+// What leaves with this moment: its own unit, or those that were idle and make room for the next one.
+void ParameterVisits::release_left(SegmentBuilder& out) {
+  for (int index = 0; index < next_; ++index) {
+    if (stay(index).left != now_) continue;
+    const Block place = place_of(index);
+    if (index != stay_now()) out.use_until(place, last_read_[at(now_)]);
+    out.record_after_last_use(place, {size_of_stay(index).free, place.slot});
     out.release(place);
     take(place);
   }
-  ++now_;
 }
 
 void ParameterVisits::bring_ahead(SegmentBuilder& out, bool waits_for_update) {

@@ -6,6 +6,7 @@
 //   transfers    0 1       2         3              one ahead; the place of a layer is free again when its visit has ended
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "strategy/program/chunk_frame.h"
@@ -13,6 +14,8 @@
 #include "strategy/state/model_state.h"
 
 namespace foreshard {
+
+inline const std::string kGatheredPlaces = "gathered";  // how the names of their buffers begin
 
 class ParameterVisits {
  public:
@@ -28,8 +31,10 @@ class ParameterVisits {
   void bring_ahead(SegmentBuilder& out, bool waits_for_update);
 
   bool brings(int layer) const;  // its parameters are not read where they lie between steps
-  Block read_block()
-      const;  // where the operators of this visit read them, those of all units of the layer one behind the other
+  Block read_block() const;      // where the operators of this visit read them ...
+  Bytes read_from(int layer) const {
+    return from_[static_cast<std::size_t>(layer)];
+  }  // ... from here, those of all its units in order
 
  private:
   struct Size {  // places of one size
@@ -40,7 +45,8 @@ class ParameterVisits {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
   const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
-  std::vector<ParameterUnit> units() const;
+  std::vector<ParameterUnit> layers() const;
+  void lay_units();
   void add_sizes();
   const Stay& stay(int index) const { return residency_.stays[static_cast<std::size_t>(index)]; }
   const Size& size_of_stay(int stay) const;
@@ -49,13 +55,17 @@ class ParameterVisits {
   Block place_of(int stay) const;
   bool take(const Block& place);  // false: it was taken or released in this segment before
   void bring(SegmentBuilder& out, int stay, bool waits_for_update);
+  void bring_layer(SegmentBuilder& out, int stay, int layer, bool waits_for_update);
   void begin_with_moment(Instruction& transfer, int moment) const;
-  void copy_out(SegmentBuilder& out);
+  void release_left(SegmentBuilder& out);
+  void copy_out(SegmentBuilder& out, int layer);
   Instruction copy_in(const StateUnit& unit, const Use& place) const;
 
   ChunkFrame frame_;
   const ChunkState& state_;
-  std::vector<UnitUse> uses_ = {};
+  std::vector<UnitUse> uses_ = {};  // of units of the residency
+  LayerUnits units_ = {};
+  std::vector<Bytes> from_ = {};  // [layer]: where it begins in the place of its unit
   LayerId first_ = {};
   EventId ready_ = {}, passed_ = {};  // passed: the last visit of a forward, of a backward
   int turn_ = 0;                      // the first visit of the backward

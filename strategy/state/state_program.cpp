@@ -97,7 +97,7 @@ Use StateProgram::weight(int layer, int parameter) const {
   Use use{.buffer = unit.value, .slot = weights_, .from = each * place.element, .length = each * place.elements};
   if (!visits_->brings(layer)) return use;
   const Block block = visits_->read_block();
-  use.buffer = block.buffer, use.slot = block.slot;
+  use.buffer = block.buffer, use.slot = block.slot, use.from += visits_->read_from(layer);
   for (const int before : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
     if (before == place.unit) break;
     use.from += each * state_.units[static_cast<std::size_t>(before)].elements;

@@ -44,12 +44,21 @@ std::vector<ParameterStays> all_stays() {
         for (const std::int64_t cap : {100'000, 1'000'000})
           all.push_back(
               {ModuleRule{.persist_threshold = 0, .prefetch = prefetch, .live_cap = cap, .reuse_distance = reuse}, one_size});
+    for (const std::int64_t chunk : {20'000, 110'000, 1'000'000})  // a layer, two layers, all
+      for (const double kept : {0.0, 0.3, 0.6}) all.push_back({ChunkRule{.chunk = chunk, .kept = kept}, one_size});
+    for (const std::int64_t budget : {50'000, 80'000, 125'000, 200'000})
+      all.push_back({ChunkRule{.chunk = 20'000, .cap_ratio = 0.9, .budget = budget}, one_size});
+    for (const std::int64_t budget : {110'000, 160'000})
+      all.push_back({ChunkRule{.chunk = 110'000, .cap_ratio = 0.9, .budget = budget}, one_size});
   }
   return all;
 }
 
 std::string name_of(const ParameterStays& stays) {
   std::string text = stays.one_size ? "one size, " : "own size, ";
+  if (const auto* chunks = std::get_if<ChunkRule>(&stays.rule))
+    return text + "chunk " + std::to_string(chunks->chunk) + ", kept " + std::to_string(chunks->kept) + ", budget " +
+           std::to_string(chunks->budget);
   if (const auto* blocks = std::get_if<BlockRule>(&stays.rule))
     return text + std::to_string(blocks->ahead_forward) + " ahead, " + (blocks->keep_after_forward ? "kept" : "") +
            (blocks->staging_in_forward ? "staged" : "");
@@ -131,7 +140,12 @@ TEST(ParameterStays, BringWhatTheResidencySays) {
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
         if (run.name == "gather") gathered += *run.writes[0].length;
-    EXPECT_EQ(gathered.value, 8 * brought_elements(units, residency_of(stays, units, uses))) << name_of(stays);
+    const LayerUnits laid = units_of_layers(stays, units);
+    std::vector<UnitUse> of_units = uses;
+    for (UnitUse& use : of_units) use.unit = laid.of_layer[static_cast<std::size_t>(use.unit)];
+    const Residency residency = residency_of(stays, laid.units, of_units);
+    EXPECT_EQ(residency_fault(laid.units, of_units, residency), "") << name_of(stays);
+    EXPECT_EQ(gathered.value, 8 * brought_elements(laid.units, residency)) << name_of(stays);
   }
 }
 

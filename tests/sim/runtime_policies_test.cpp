@@ -25,6 +25,9 @@ Expected expected(const RuntimePolicy& policy) {
   for (int layer = 0; layer < 32; ++layer) all.units.push_back({"layer", kBlock});
   all.units.push_back({"head", kHead});
   all.uses.pop_back();  // the backward of the embedding reads no parameters
+  LayerUnits laid = units_of_layers(*policy.layers, all.units);
+  for (UnitUse& use : all.uses) use.unit = laid.of_layer[static_cast<std::size_t>(use.unit)];
+  all.units = std::move(laid.units);
   all.residency = residency_of(*policy.layers, all.units, all.uses);
   return all;
 }
@@ -67,6 +70,38 @@ TEST(RuntimePolicies, FourPeaksOfLlama) {
     peaks.insert(peak);
   }
   EXPECT_EQ(peaks.size(), 4U);
+}
+
+// Chunks of whole layers: the embedding, each block and the head are chunks of their own. On A100s of 9 GiB the budgets bind.
+TEST(RuntimePolicies, ChunksOfLlama) {
+  Cluster cluster = load_cluster("dgx-a100");
+  for (auto& gpu : cluster.gpus) gpu.memory = Bytes{std::int64_t{9} << 30};
+  std::set<Bytes> peaks;
+  for (const char* name : {"gemini_cpu", "gemini_static", "gemini_auto", "patrickstar"}) {
+    const Strategy strategy{.dp = 8, .batch = {.micro = 1}, .policy = name, .recompute = parse_recompute("full", "test")};
+    const Plan plan = lowered(load_model("llama-2-7b"), cluster, strategy).plan;
+    RuntimePolicy policy = *find_policy(name);
+    auto& rule = std::get<ChunkRule>(policy.layers->rule);
+    if (rule.cap_ratio > 0) {
+      Bytes others = arena_bytes(plan.roles[0], Space::Device) + plan.framework;
+      for (const Buffer& buffer : plan.roles[0].buffers)
+        if (buffer.name.starts_with("gathered")) others = others - buffer.bytes * std::ssize(buffer.offsets);
+      rule.budget =
+          static_cast<std::int64_t>(rule.cap_ratio * static_cast<double>(std::int64_t{9} << 30)) / 2 - others.value / 2;
+    }
+    const Expected of = expected(policy);
+    EXPECT_EQ(residency_fault(of.units, of.uses, of.residency), "") << name;
+    const Result result = simulate(plan, cluster, {.granularity = Granularity::Op});
+    const Bytes peak = gathered_peak(result);
+    EXPECT_EQ(peak, peak_bytes(of.units, of.uses, of.residency)) << name;
+    EXPECT_EQ(gathered_bytes(plan).value, 2 * brought_elements(of.units, of.residency)) << name;
+    if (rule.cap_ratio > 0) {
+      EXPECT_LE(peak, Bytes{2 * rule.budget}) << name;
+    }
+    peaks.insert(peak);
+  }
+  EXPECT_EQ(peaks.size(), 4U);
+  EXPECT_EQ(*peaks.begin(), Bytes{2 * kBlock});  // gemini_cpu
 }
 
 // Two blocks; three with the staging copy; all of them, and the head that is gathered beside the last one.
