@@ -18,6 +18,7 @@
 #include "cli/program/progress.h"
 #include "cli/program/separate_files.h"
 #include "cli/program/terminal.h"
+#include "cli/verbs/allocation_words.h"
 #include "cli/verbs/policy_table.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -88,39 +89,6 @@ static std::string with_interval(const std::string& origin, const PredictionInte
   json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
   json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object();
   return with_json_value(origin.empty() ? "{}" : origin, "prediction_interval", json.text(), "origin");
-}
-
-// What the allocator of the framework that was named would hold, per pipeline rank.
-static std::string allocation_json(const Prepared& prepared) {
-  if (!prepared.allocation) return "";
-  JsonWriter json(0);
-  json.begin_object().field("framework", prepared.strategy.framework);
-  const auto list = [&](const char* key, double RankAllocation::*bytes) {
-    json.key(key).begin_array();
-    for (const RankAllocation& rank : prepared.allocation->ranks) json.value(static_cast<std::int64_t>(rank.*bytes));
-    json.end_array();
-  };
-  list("static_bytes", &RankAllocation::statics);
-  list("allocated_bytes", &RankAllocation::peak);
-  list("reserved_bytes", &RankAllocation::reserved);
-  json.field("outside_bytes", static_cast<std::int64_t>(prepared.allocation->outside));
-  return json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest())).end_object().text();
-}
-
-static std::string allocation_text(const Prepared& prepared) {
-  if (!prepared.allocation) return "";
-  const std::vector<RankAllocation>& ranks = prepared.allocation->ranks;
-  const auto most = std::max_element(ranks.begin(), ranks.end(),
-                                     [](const RankAllocation& a, const RankAllocation& b) { return a.reserved < b.reserved; });
-  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
-  char line[256];
-  std::snprintf(line, sizeof line,
-                "\nIn %s's own allocator, rank %d of the pipeline, GiB per GPU\n"
-                "  between steps %.1f, peak allocated %.1f, reserved %.1f, with context and connections %.1f of %.1f\n",
-                prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
-                most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
-                in_gib(gpu.memory));
-  return line;
 }
 
 static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
@@ -212,13 +180,15 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
   refuse_memory(summary, prepared);
   for (const std::string& option : kWritten)
     if (arguments.has(option)) say(arguments, console, option + " writes nothing: --ignore-memory plays it");
+  const bool online = arguments.flag("--caching-allocator");
   if (arguments.flag("--json"))
     console.out << summary_json(summary, {.model = prepared.model,
                                           .cluster = prepared.cluster.name,
                                           .strategy_json = to_json(prepared.strategy),
-                                          .framework_allocation_json = allocation_json(prepared)});
+                                          .framework_allocation_json = allocation_json(prepared),
+                                          .caching_allocator_json = online ? caching_allocator_json(unplayed.plan) : ""});
   else
-    console.out << as_text(summary, prepared);
+    console.out << as_text(summary, prepared) << (online ? caching_allocator_text(unplayed.plan) : "");
   return ExitCode::Infeasible;
 }
 
@@ -285,6 +255,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   refuse_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   save_files(arguments, result, summary, prepared);
+  const bool online = arguments.flag("--caching-allocator");
   if (arguments.flag("--json"))
     console.out << summary_json(summary, {.model = prepared.model,
                                           .cluster = prepared.cluster.name,
@@ -295,9 +266,11 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                                           .simgrid_events = result.engine_events,
                                           .granularity = result.granularity,
                                           .folding = result.folding,
-                                          .framework_allocation_json = allocation_json(prepared)});
+                                          .framework_allocation_json = allocation_json(prepared),
+                                          .caching_allocator_json = online ? caching_allocator_json(result.plan) : ""});
   else
-    console.out << as_text(summary, prepared) << steady_text(summary, makespan_s);
+    console.out << as_text(summary, prepared) << (online ? caching_allocator_text(result.plan) : "")
+                << steady_text(summary, makespan_s);
   return ExitCode::Ok;
 }
 
@@ -305,6 +278,9 @@ static std::vector<VerbOption> run_options() {
   const std::string simulation = "simulation", output = "output";
   return {
       {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
+      {.name = "--caching-allocator",
+       .help = "what PyTorch's caching allocator would reserve for the plan's blocks",
+       .group = "memory"},
       {.name = "--granularity",
        .value = "LEVEL",
        .help = "op, layer or stage: how far segments are expanded (default layer)",

@@ -51,6 +51,7 @@ class SummaryWriter {
       json_.null();
     else
       json_.raw(origin_.framework_allocation_json);
+    if (!origin_.caching_allocator_json.empty()) json_.key("caching_allocator").raw(origin_.caching_allocator_json);
     links();
     optional("cost_per_million_tokens", summary_.cost_per_million_tokens);
     optional("energy_per_million_tokens_j", summary_.energy_per_million_tokens_j);

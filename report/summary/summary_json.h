@@ -20,6 +20,7 @@ struct SummaryOrigin {
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
   std::string framework_allocation_json = {};  // empty: null
+  std::string caching_allocator_json = {};     // empty: no such key
   bool operator==(const SummaryOrigin&) const = default;
 };
 

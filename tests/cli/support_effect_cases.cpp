@@ -42,6 +42,7 @@ Cases of_simulate() {
         .shows = "none.json: found"},
        {.option = "--plan", .base = base, .changed = "--json --plan @/p.plan.json"},
        {.option = "--ignore-memory", .base = "! " + kTooLarge + "--json", .changed = "+ --ignore-memory"},
+       {.option = "--caching-allocator", .base = base, .changed = "+ --caching-allocator"},
        {.option = "--granularity", .base = kSmall + "--global-batch 16 --json ", .changed = "+ --granularity op"},
        {.option = "--folding", .base = base, .changed = "+ --folding none"},
        {.option = "--iterations",

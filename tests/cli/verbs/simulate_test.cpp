@@ -8,6 +8,7 @@
 #include "core/json/json.h"
 #include "core/plan/plan.h"
 #include "core/result/result.h"
+#include "strategy/frameworks/online_allocation.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {
@@ -198,6 +199,28 @@ TEST(Simulate, ProgressGoesToStandardErrorAsLines) {
   }
   EXPECT_GT(count, 0);
   EXPECT_EQ(last, 1.0);
+}
+
+// The allocator is given what the saved plan acquires and releases; it rounds up, and reserves whole segments.
+TEST(Simulate, SaysWhatACachingAllocatorWouldReserve) {
+  const std::string path = (fs::temp_directory_path() / ("allocator" + std::to_string(getpid()) + ".plan.json")).string();
+  const std::string line = kSmall + "--pp 2 --zero 1 --micro-batch 1 ";
+  const JsonReader held = answer(line + "--caching-allocator --save-plan " + path).at("caching_allocator");
+  const Plan plan = load_plan(path);
+  fs::remove(path);
+  for (const int stage : {0, 1}) {
+    const auto at = static_cast<std::size_t>(stage);
+    const double asked = held.at("asked_bytes").at(at).as_double(), reserved = held.at("reserved_bytes").at(at).as_double();
+    EXPECT_EQ(asked, static_cast<double>(allocate_online(plan, {stage}).asked_peak.value));
+    EXPECT_GE(held.at("allocated_bytes").at(at).as_double(), asked);
+    EXPECT_GE(reserved, held.at("allocated_bytes").at(at).as_double());
+    EXPECT_EQ(static_cast<std::int64_t>(reserved) % (2 << 20), 0);
+    EXPECT_NEAR(held.at("fragmentation").at(at).as_double(), reserved / asked - 1, 1e-9);
+  }
+  EXPECT_NE(held.at("asked_bytes").at(0).as_double(), held.at("asked_bytes").at(1).as_double());
+  EXPECT_FALSE(answer(line).has("caching_allocator"));
+  const std::string text = run_line(line + "--caching-allocator").out;
+  EXPECT_NE(text.find("From PyTorch's caching allocator, stage 0, GiB per GPU\n  peak asked for "), std::string::npos) << text;
 }
 
 TEST(Simulate, TheTextSaysWhatWasSimulated) {
