@@ -1,6 +1,9 @@
 #include "cli/verbs/framework_words.h"
 
+#include <algorithm>
+
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/search/search_framework.h"
 
 namespace foreshard {
@@ -16,18 +19,39 @@ static std::optional<ExportFormat> format_of(Runner runner) {
   return {};
 }
 
+// Which rule brings and releases parameters is no option where the policy is of another framework.
+static std::string note_on(const RuntimePolicy& policy, const FrameworkPreset& preset) {
+  const bool known = std::ranges::find(framework_names(), policy.of) != framework_names().end();
+  const bool own = known && framework_preset(policy.of).runner == preset.runner;
+  return "runtime policy " + policy.name + (own ? ", its own" : " of " + policy.of + ": simulated, but no option says so");
+}
+
+static FrameworkFacts facts_of(const FrameworkPreset& preset, const Strategy& strategy) {
+  FrameworkFacts facts{.version = preset.options,
+                       .least_sharded = preset.shards.least,
+                       .reuse_distance = preset.shards.reuse_distance,
+                       .live_elements = preset.shards.reuse_distance,
+                       .deterministic_attention = preset.flash == FlashKernel::Deterministic,
+                       .recomputation_stops_early = preset.recompute_stops};
+  const RuntimePolicy* policy = find_policy(strategy.policy);
+  if (!policy) return facts;
+  facts.policy = note_on(*policy, preset);
+  if (!policy->layers) return facts;
+  if (const auto* modules = std::get_if<ModuleRule>(&policy->layers->rule)) {
+    facts.prefetch = modules->prefetch, facts.live_elements = modules->live_cap;
+    facts.reuse_distance = modules->reuse_distance;
+  } else if (const auto* blocks = std::get_if<BlockRule>(&policy->layers->rule)) {
+    facts.keeps_after_forward = blocks->keep_after_forward;
+  }
+  return facts;
+}
+
 std::optional<FrameworkExport> framework_export(const Model& model, const Strategy& strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   if (!preset.runner || preset.options.empty() || !std::holds_alternative<Transformer>(model.shape)) return {};
   const std::optional<ExportFormat> format = format_of(*preset.runner);
   if (!format) return {};
-  return framework_export(*format,
-                          {.version = preset.options,
-                           .least_sharded = preset.shards.least,
-                           .reuse_distance = preset.shards.reuse_distance,
-                           .deterministic_attention = preset.flash == FlashKernel::Deterministic,
-                           .recomputation_stops_early = preset.recompute_stops},
-                          model, strategy);
+  return framework_export(*format, facts_of(preset, strategy), model, strategy);
 }
 
 std::string no_framework_words(const Model& model, const Strategy& strategy) {

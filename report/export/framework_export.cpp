@@ -70,6 +70,7 @@ FrameworkExport framework_export(ExportFormat format, const FrameworkFacts& fact
   FrameworkExport out = kFormats[static_cast<std::size_t>(format)](facts, model, strategy);
   out.version = facts.version;
   exports::add_general_notes(strategy, out);
+  if (!facts.policy.empty()) out.notes.push_back(facts.policy);
   return out;
 }
 

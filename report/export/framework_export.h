@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,15 @@ enum class ExportFormat : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2 
 
 // What the framework does by itself and its options repeat.
 struct FrameworkFacts {
-  std::string version = {};                // repository and commit or tag whose options these are
-  std::int64_t least_sharded = 0;          // elements: ZeRO 3 leaves smaller tensors whole
-  std::int64_t reuse_distance = 0;         // elements: parameters that are used again within them stay gathered
-  bool deterministic_attention = false;    // its backward sums in a fixed order
-  bool recomputation_stops_early = false;  // with the last value that the backward reads
+  std::string version = {};                   // repository and commit or tag whose options these are
+  std::int64_t least_sharded = 0;             // elements: ZeRO 3 leaves smaller tensors whole
+  std::int64_t reuse_distance = 0;            // elements: parameters that are used again within them stay gathered
+  std::int64_t live_elements = 0;             // the most parameters that are gathered at a time
+  std::optional<std::int64_t> prefetch = {};  // elements that are gathered ahead; empty: the framework's own number
+  bool keeps_after_forward = false;           // parameters stay gathered from the forward to the backward
+  std::string policy = {};                    // a note on the runtime policy; empty: none was asked for
+  bool deterministic_attention = false;       // its backward sums in a fixed order
+  bool recomputation_stops_early = false;     // with the last value that the backward reads
 };
 
 // `strategy` is resolved; `model` is a transformer.

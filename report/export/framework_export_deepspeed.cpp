@@ -38,9 +38,10 @@ void write_zero(const FrameworkFacts& facts, const Strategy& s, JsonWriter& json
   if (s.zero.stage == 1 || s.zero.stage == 2)
     json.field("allgather_partitions", true).field("allgather_bucket_size", bucket_elements(s));
   if (s.zero.stage == 3) {
-    json.field("stage3_prefetch_bucket_size", s.communication.overlap->parameters ? 50'000'000 : 0);
+    const std::int64_t usual = s.communication.overlap->parameters ? 50'000'000 : 0;
+    json.field("stage3_prefetch_bucket_size", facts.prefetch.value_or(usual));
     json.field("stage3_param_persistence_threshold", facts.least_sharded);
-    json.field("stage3_max_live_parameters", facts.reuse_distance).field("stage3_max_reuse_distance", facts.reuse_distance);
+    json.field("stage3_max_live_parameters", facts.live_elements).field("stage3_max_reuse_distance", facts.reuse_distance);
     if (in_groups(s)) json.field("mics_shard_size", s.zero.group);
   }
   write_offload(s, json);

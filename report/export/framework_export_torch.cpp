@@ -23,6 +23,9 @@ bool all_away(const OffloadChoice& offload) {
          offload.gradients == Space::PinnedHost;
 }
 
+// After each forward, to be gathered again for the backward.
+bool reshards(const FrameworkFacts& facts, const Strategy& s) { return s.zero.stage == 3 && !facts.keeps_after_forward; }
+
 class TorchTitanFile {
  public:
   TorchTitanFile(const FrameworkFacts& facts, const Model& model, const Strategy& strategy)
@@ -71,7 +74,7 @@ class TorchTitanFile {
     const bool sharded = s_.zero.stage > 0, groups = in_groups(s_);
     add("data_parallel_replicate_degree", !sharded ? s_.dp : groups ? s_.dp / s_.zero.group : 1);
     add("data_parallel_shard_degree", !sharded ? 1 : groups ? s_.zero.group : s_.dp);
-    if (sharded) add("fsdp_reshard_after_forward", s_.zero.stage == 3 ? "\"always\"" : "\"never\"");
+    if (sharded) add("fsdp_reshard_after_forward", reshards(facts_, s_) ? "\"always\"" : "\"never\"");
     add("tensor_parallel_degree", s_.tp);
     if (s_.tp > 1) add("enable_async_tensor_parallel", s_.communication.overlap->tp ? "true" : "false");
     add("context_parallel_degree", s_.cp);
@@ -163,13 +166,13 @@ FrameworkExport of_torchtitan(const FrameworkFacts& facts, const Model& model, c
   return TorchTitanFile(facts, model, strategy).all();
 }
 
-FrameworkExport of_fsdp2(const FrameworkFacts&, const Model&, const Strategy& s) {
+FrameworkExport of_fsdp2(const FrameworkFacts& facts, const Model&, const Strategy& s) {
   const StateTypes types = state_types(s);
   const std::string compute = torch_type(types.compute), reduced = torch_type(types.grad);
   const std::string mesh = in_groups(s) ? "(" + text(s.dp / s.zero.group) + ", " + text(s.zero.group) +
                                               "), mesh_dim_names=(\"replicate\", \"shard\")"
                                         : "(" + text(s.dp) + ",)";
-  const std::string how = std::string("mesh=mesh, reshard_after_forward=") + (s.zero.stage == 3 ? "True" : "False") +
+  const std::string how = std::string("mesh=mesh, reshard_after_forward=") + (reshards(facts, s) ? "True" : "False") +
                           ", mp_policy=policy" + (all_away(s.offload) ? ", offload_policy=CPUOffloadPolicy()" : "") + ")";
   FrameworkExport out{.goes_to = "calls of the training script"};
   out.lines = {std::string("model = model.to(") + torch_type(types.param) + ")",
