@@ -12,6 +12,7 @@
 #include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
+#include "strategy/cost/runtime_policy.h"
 
 namespace foreshard {
 
@@ -105,6 +106,15 @@ std::string json_of(const std::vector<Fit>& fits, const FitOptions& options) {
   return json.end_array().end_object().text();
 }
 
+std::vector<std::string> read_policies(const Arguments& arguments) {
+  if (!arguments.has("--policy")) return {};
+  std::vector<std::string> names = {"all"}, all;
+  for (const RuntimePolicy& policy : runtime_policies()) all.push_back(policy.name);
+  names.insert(names.end(), all.begin(), all.end());
+  const std::string wanted = arguments.choice("--policy", "all", names);
+  return wanted == "all" ? all : std::vector<std::string>{wanted};
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Cluster cluster = read_cluster(arguments);
   FitOptions options;
@@ -112,6 +122,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   options.gpus = static_cast<int>(arguments.integer("--gpus", gpu_count(cluster), 1, INT32_MAX));
   options.seq = arguments.integer("--seq", 2048, 1, 1'048'576);
   options.base.recompute = {.kind = RecomputeKind::Full};
+  options.policies = read_policies(arguments);
   const bool bf16 = std::ranges::all_of(cluster.gpus, [](const Gpu& gpu) { return gpu.bf16.value > 0; });
   if (!bf16) options.base.precision = DType::F16;
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
@@ -146,6 +157,9 @@ Verb fit_verb() {
                   {.name = "--nvme", .value = "SIZE", .help = "drives of each node, such as 2TB (default: the cluster's)"},
                   {.name = "--seq", .value = "N", .help = "tokens per sequence (default: 2048)"},
                   {.name = "--family", .value = "WORD", .help = "shapes of the models: llama, gpt (default: llama)"},
+                  {.name = "--policy",
+                   .value = "NAME|all",
+                   .help = "a runtime policy, or all of them, instead of what no policy names (list policies)"},
                   {.name = "--json", .help = "print JSON"},
                   progress_option()},
       .run = run};

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "replay/replay.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/lower/lower.h"
 
 namespace foreshard {
@@ -44,6 +45,7 @@ class Fitter {
     s.batch = {.micro = micro_batch, .seq = options_.seq};
     s.zero = {.stage = options_.gpus > 1 ? way.zero : 0};
     s.offload = way.offload;
+    s.policy = way.policy;
     return s;
   }
   std::variant<Lowered, Infeasible> made(const Model& model, const FitWay& way, std::int64_t micro_batch) const {
@@ -156,10 +158,19 @@ std::vector<FitWay> fit_ways(bool drives) {
   return ways;
 }
 
+std::vector<FitWay> fit_policies(const std::vector<std::string>& policies) {
+  std::vector<FitWay> ways = {fit_ways(false).front()};
+  for (const std::string& name : policies) {
+    const RuntimePolicy& policy = *find_policy(name);
+    ways.push_back({.name = name, .what = policy.summary + " (" + policy.of + ")", .policy = name});
+  }
+  return ways;
+}
+
 std::vector<Fit> largest_models(const Cluster& cluster, const FitOptions& options) {
   const bool drives = std::ranges::all_of(cluster.nodes, [](const NodeGroup& group) { return group.shape.nvme > Bytes{}; });
   const Fitter fitter(cluster, options);
-  const std::vector<FitWay> ways = fit_ways(drives);
+  const std::vector<FitWay> ways = options.policies.empty() ? fit_ways(drives) : fit_policies(options.policies);
   std::vector<Fit> fits;
   for (const FitWay& way : ways) {
     if (options.stop && *options.stop) break;

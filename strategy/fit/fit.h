@@ -29,8 +29,11 @@ struct FitWay {
   std::string what = {};  // one line for people
   int zero = 0;           // of several GPUs
   OffloadChoice offload = {};
+  std::string policy = Strategy{}.policy;  // a runtime policy says the two above
 };
 std::vector<FitWay> fit_ways(bool drives);
+// The first way of fit_ways, and each of these runtime policies.
+std::vector<FitWay> fit_policies(const std::vector<std::string>& policies);
 
 enum class Binds : std::uint8_t { GpuMemory, HostMemory, Drives, Family };  // Family: its largest member fits
 const char* name_of(Binds binds);
@@ -52,11 +55,12 @@ struct FitOptions {
   Family family = Family::Llama;
   int gpus = 1;
   std::int64_t seq = 2048;
+  std::vector<std::string> policies = {};     // these instead of offload with nobody's name
   Strategy base = {};                         // precision, recomputation, framework ...
   const std::atomic<bool>* stop = nullptr;    // set: no further way is looked at
   std::function<void(double)> progress = {};  // share done
 };
-// In the order of fit_ways, whose first one keeps everything on the GPUs.
+// In the order of fit_ways or fit_policies, whose first one keeps everything on the GPUs.
 std::vector<Fit> largest_models(const Cluster& cluster, const FitOptions& options);
 
 }  // namespace foreshard

@@ -166,6 +166,7 @@ Cases of_fit() {
       {.option = "--nvme", .base = json, .changed = "+ --nvme 100GB"},
       {.option = "--seq", .base = json, .changed = "+ --seq 4096"},
       {.option = "--family", .base = json, .changed = "+ --family gpt"},
+      {.option = "--policy", .base = json, .changed = "+ --policy zero_offload"},
       {.option = "--progress", .base = json, .changed = "+ --progress json", .shows = R"(\{"progress")"},
       {.option = "--json", .base = base, .changed = "+ --json"}};
 }

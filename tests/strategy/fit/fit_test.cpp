@@ -7,6 +7,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "core/cluster_file/cluster_settings.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/lower/lower.h"
 
 namespace foreshard {
@@ -100,6 +101,22 @@ TEST(Fit, HostMemoryBindsWhereThereIsLittle) {
     EXPECT_GT(way(fits, "states on drives").parameters, layers.parameters) << host;
     before = layers.parameters;
   }
+}
+
+// ZeRO-Offload is the same plan under its name, layer by layer is L2L with a little less room for it; every policy is asked.
+TEST(Fit, PoliciesAreThoseOfPlans) {
+  const Cluster cluster = cluster_with("workstation-rtx4090", {{"host_memory", "64 GiB"}}, "test");
+  FitOptions options = options_of(Family::Llama, 2048);
+  const std::vector<Fit> ways = largest_models(cluster, options);
+  for (const RuntimePolicy& policy : runtime_policies()) options.policies.push_back(policy.name);
+  const std::vector<Fit> fits = largest_models(cluster, options);
+  ASSERT_EQ(fits.size(), 1 + runtime_policies().size());
+  EXPECT_EQ(fits.front().parameters, way(ways, "nothing").parameters);
+  EXPECT_EQ(way(fits, "zero_offload").parameters, way(ways, "optimizer").parameters);
+  EXPECT_EQ(way(fits, "l2l").parameters, way(ways, "layer by layer").parameters);
+  EXPECT_GT(way(fits, "gemini_cpu").parameters, way(fits, "zero_offload").parameters);
+  // Chunks that stay are not copied in again.
+  EXPECT_GE(way(fits, "gemini_auto").speed.value(), way(fits, "gemini_cpu").speed.value());
 }
 
 TEST(Fit, StopsWhenAsked) {
