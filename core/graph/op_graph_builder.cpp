@@ -137,6 +137,8 @@ static ops::Activation activation_of(ActivationKind kind) {
     case ActivationKind::Gelu: return {.function = Function::Gelu};
     case ActivationKind::Relu: return {.function = Function::Relu};
     case ActivationKind::SwiGlu: return {.function = Function::SwiGlu};
+    case ActivationKind::GeGlu:
+    case ActivationKind::ClampedSwiGlu: FS_ASSERT(false);  // without_operator refuses them
   }
   return {};
 }

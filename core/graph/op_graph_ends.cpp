@@ -60,7 +60,7 @@ int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, in
   const Dims dims = layer.at(x).dims;
   int y = layer.linear({.name = "transform", .module = "head", .in = m.hidden, .out = m.hidden, .bias = true}, x, dims);
   y = layer.activation("transform_activation", m.activation, y, dims);
-  return layer.norm("transform_norm", m.norm, m.norm_eps, y);
+  return layer.norm("transform_norm", m.norm, m.block.norm_eps, y);
 }
 
 // Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
@@ -110,7 +110,7 @@ LayerGraph embedding_layer(const LocalTransformer& t) {
   LayerBuilder layer("embedding", t.sharding, t.split);
   int x = layer.row_output("token", token_lookup(layer, t));
   x = add_positions(layer, t, x);
-  if (t.model.embedding_norm) x = layer.norm("norm", t.model.norm, t.model.norm_eps, x);
+  if (t.model.embedding_norm) x = layer.norm("norm", t.model.norm, t.model.block.norm_eps, x);
   return layer.finish(-1, layer.dropout("dropout", "dropout", x));
 }
 
@@ -119,7 +119,7 @@ LayerGraph head_layer(const LocalTransformer& t) {
   LayerBuilder layer("head", t.sharding, t.split);
   const int input = layer.value("x", {t.batch, t.part, m.hidden});
   int x = input;
-  if (m.final_norm) x = layer.norm("norm", m.norm, m.norm_eps, x);
+  if (m.final_norm) x = layer.norm("norm", m.norm, m.block.norm_eps, x);
   if (m.pooler) next_sentence(layer, t, x);
   const bool transformed = m.mlm_head;
   if (transformed) x = masked_language_transform(layer, t, x);

@@ -29,7 +29,34 @@ int chunks_of(const Transformer& m, const Sharding& s) {
   return s.cp > 1 && m.causal && s.context != ContextKind::AllToAll ? 2 : 1;
 }
 
+// What a model has that no operator computes; empty: nothing.
+std::string without_operator(const Transformer& m) {
+  const AttentionSettings& a = m.attention;
+  const double usual_scale = 1 / std::sqrt(static_cast<double>(m.head_dim));
+  const std::pair<bool, const char*> features[] = {
+      {m.block.experts.count > 0, "mixtures of experts"},
+      {a.latent.key_value_rank > 0, "latent attention"},
+      {m.block.mtp_modules > 0, "multi-token prediction"},
+      {a.qk_norm != QkNorm::None, "norms of queries and keys"},
+      {a.window > 0, "attention windows"},
+      {a.chunk > 0, "attention chunks"},
+      {a.sinks, "attention sinks"},
+      {a.score_cap > 0 || m.block.scales.logit_cap > 0, "capped scores and logits"},
+      {a.scale > 0 && std::abs(a.scale - usual_scale) > 1e-12 * usual_scale, "a scale of scores of its own"},
+      {a.rotated_dim > 0, "rotary positions of a part of each head"},
+      {!m.block.input_norms || m.block.branch_norms, "norms behind attention and MLP"},
+      {m.block.norms_around_one, "norms with weights around one"},
+      {m.block.scales != ValueScales{}, "multipliers of embeddings, residuals or logits"},
+      {m.activation == ActivationKind::GeGlu, "gated GELU"},
+      {m.activation == ActivationKind::ClampedSwiGlu, "clamped SwiGLU"}};
+  for (const auto& [there, what] : features)
+    if (there) return what;
+  return "";
+}
+
 void check_cuts(const Transformer& m, const Sharding& s) {
+  if (const std::string what = without_operator(m); !what.empty())
+    throw Error("the model has " + what + ", for which there is no operator yet");
   require(s.micro_batch >= 1, "micro_batch", s.micro_batch, "at least 1");
   require(s.seq >= 1, "seq", s.seq, "at least 1");
   require(s.tp >= 1, "tp", s.tp, "at least 1");
@@ -93,7 +120,7 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
     parts = layer.linear(qkv, input, std::vector<Dims>{{t.batch, t.seq, q + kv}}, {"qkv"});
   }
   if (m.positions == PositionKind::Rope) {
-    for (int& part : parts) part = layer.rope(shape, m.rope_theta, part);
+    for (int& part : parts) part = layer.rope(shape, m.attention.rope_theta, part);
   }
   const int context = layer.context_attention(shape, parts);
   int out = layer.linear(
@@ -105,7 +132,7 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
 
 int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
   const Transformer& m = t.model;
-  const bool gated = m.activation == ActivationKind::SwiGlu;
+  const bool gated = is_gated(m.activation);
   const std::int64_t f = m.ffn_hidden, local = f / t.sharding.tp;
   const int input = layer.column_input("fc1", x, m.post_norm);
   const Linear fc1 = {.name = "fc1",
@@ -144,11 +171,11 @@ LayerGraph transformer_layer(const LocalTransformer& t) {
   LayerBuilder layer(m.causal ? "decoder" : "encoder", t.sharding, t.split);
   const int x = layer.value("x", {t.batch, t.part, m.hidden});
   if (m.post_norm) {
-    const int attended = layer.norm("norm1", m.norm, m.norm_eps, attention_block(layer, t, x, x));
-    return layer.finish(x, layer.norm("norm2", m.norm, m.norm_eps, mlp_block(layer, t, attended, attended)));
+    const int attended = layer.norm("norm1", m.norm, m.block.norm_eps, attention_block(layer, t, x, x));
+    return layer.finish(x, layer.norm("norm2", m.norm, m.block.norm_eps, mlp_block(layer, t, attended, attended)));
   }
-  const int attended = attention_block(layer, t, layer.norm("norm1", m.norm, m.norm_eps, x), x);
-  return layer.finish(x, mlp_block(layer, t, layer.norm("norm2", m.norm, m.norm_eps, attended), attended));
+  const int attended = attention_block(layer, t, layer.norm("norm1", m.norm, m.block.norm_eps, x), x);
+  return layer.finish(x, mlp_block(layer, t, layer.norm("norm2", m.norm, m.block.norm_eps, attended), attended));
 }
 
 }  // namespace foreshard

@@ -6,6 +6,7 @@
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
+#include "core/family/family.h"
 #include "core/model/model_files.h"
 
 namespace foreshard {
@@ -25,6 +26,7 @@ static std::string text_or(const JsonReader& json, const std::string& key, const
 }
 
 static void check(const Transformer& t, const JsonReader& json) {
+  if (const auto fault = fault_of(t)) throw Error(json.file(), key_of(json, fault->field), fault->found, fault->expected);
   if (t.positions == PositionKind::Rope && t.head_dim % 2 != 0)
     throw Error(json.file(), "head_dim", std::to_string(t.head_dim), "an even number: rotary embeddings turn pairs");
   const double parameters = parameter_estimate(t);
@@ -39,7 +41,10 @@ Model parse_model(const std::string& text, const std::string& file_name) {
   if (!json.is_object()) json.fail("an object: a Hugging Face config.json or a layer list");
   std::vector<std::string> types = hugging_face_families();
   types.insert(types.end(), {"foreshard-layers", "foreshard-transformer"});
-  const std::string type = json.at("model_type").as_choice(types);
+  const JsonReader said = json.at("model_type");
+  if (const std::string missing = said.is_string() ? missing_for(said.as_string()) : ""; !missing.empty())
+    said.fail("a supported family: this one has " + missing + ", which nothing here computes");
+  const std::string type = said.as_choice(types);
   Model model;
   if (type == "foreshard-layers") {
     model.shape = parse_layers(json);

@@ -6,10 +6,15 @@
 #include <variant>
 #include <vector>
 
+#include "core/model/transformer_settings.h"
+
 namespace foreshard {
 
 enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
-enum class ActivationKind : std::uint8_t { Gelu, Relu, SwiGlu };
+// The gated ones multiply two products: SiLU or GELU of the first times the second. ClampedSwiGlu is gpt-oss's: min(gate, 7) and up
+// clamped to +-7 give (up + 1) gate sigmoid(1.702 gate).
+enum class ActivationKind : std::uint8_t { Gelu, Relu, SwiGlu, GeGlu, ClampedSwiGlu };
+constexpr bool is_gated(ActivationKind kind) { return kind != ActivationKind::Gelu && kind != ActivationKind::Relu; }
 enum class PositionKind : std::uint8_t { Learned, Rope, None };
 
 // Decoder (GPT, Llama) and encoder (BERT) transformers. All sizes in elements.
@@ -37,8 +42,8 @@ struct Transformer {
   bool pooler = false;    // BERT: dense + tanh on the first token, and the next-sentence head
   bool mlm_head = false;  // BERT: dense + activation + norm before the vocabulary projection (its bias: lm_head_bias)
   bool lm_head_bias = false;
-  double norm_eps = 1e-5;
-  double rope_theta = 10000.0;
+  AttentionSettings attention = {};
+  BlockSettings block = {};
   bool operator==(const Transformer&) const = default;
 };
 
@@ -72,6 +77,23 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
+// Whether the layer sees a window or a chunk instead of all tokens before, and whether its MLP is a mixture of experts. A list
+// that is shorter than the layers repeats.
+bool attends_locally(const Transformer& t, int layer);
+bool has_experts(const Transformer& t, int layer);
+
+// Parameters by what they do, exact, the vocabulary not padded.
+struct ParameterCounts {
+  std::int64_t total = 0;            // without modules for multi-token prediction
+  std::int64_t active = 0;           // those that one token meets: of the routed experts only the chosen; both ends
+  std::int64_t input_embedding = 0;  // of them, the table of tokens that is looked up; 0 where it is the head, too
+  std::int64_t routed = 0;           // of the routed experts of all layers
+  std::int64_t mtp = 0;              // of the modules for multi-token prediction; embedding and head are shared
+  std::int64_t correction_bias = 0;  // elements of the routers' correction biases: stored, but not trained
+  bool operator==(const ParameterCounts&) const = default;
+};
+ParameterCounts parameter_counts(const Transformer& t);
+
 // Exact number of trainable parameters with the vocabulary padded to a multiple of `vocab_multiple`.
 std::int64_t parameter_count(const Model& model, std::int64_t vocab_multiple = 1);
 
@@ -82,10 +104,9 @@ std::vector<std::vector<int>> input_layers(const LayerList& list);
 std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list);
 
 // Reads a model: a file path, a directory that holds a config.json, or the name of a shipped model ("gpt3-175b"). Accepts
-// Hugging Face config.json files of the families gpt2, llama, mistral, qwen2, gpt_neox (serial residual) and bert as they
-// are, and our own two forms, which to_json writes: "model_type": "foreshard-transformer" and "foreshard-layers".
-// models/README.md describes them. A model read is valid: sizes are positive and bounded, no product of them overflows 63
-// bits, and a layer list is a DAG with one end. Throws Error.
+// Hugging Face config.json files of the families of core/family as they are, and our own two forms, which to_json writes:
+// "model_type": "foreshard-transformer" and "foreshard-layers". models/README.md describes them. A model read is valid: sizes are
+// positive and bounded, no product of them overflows 63 bits, and a layer list is a DAG with one end. Throws Error.
 Model load_model(const std::string& name_or_path);
 std::string model_file(const std::string& name_or_path);  // the file that load_model reads
 Model parse_model(const std::string& text, const std::string& file_name);

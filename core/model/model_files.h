@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@ constexpr std::int64_t largest_size = 1'000'000'000;  // of any one dimension
 constexpr std::int64_t most_layers = 100'000;
 constexpr double most_parameters = 1e16;  // times 16 bytes of state this still fits 63 bits
 
-// Hugging Face families; `family` is one of hugging_face_families().
-const std::vector<std::string>& hugging_face_families();
-Transformer parse_hugging_face(const JsonReader& json, const std::string& family);
-std::vector<std::string> hugging_face_keys();                            // those that some family reads
-std::vector<std::string> hugging_face_synonyms(const std::string& key);  // "n_layer": num_hidden_layers, ...
-
 // "foreshard-transformer": every field of Transformer under its own name, strict.
 Transformer parse_transformer(const JsonReader& json);
 void write_transformer(JsonWriter& json, const Transformer& t);
+// Its part that most models do not have: AttentionSettings and BlockSettings. What is as by default is not written.
+std::vector<std::string> transformer_settings_keys();
+void parse_transformer_settings(const JsonReader& json, Transformer& t);
+void write_transformer_settings(JsonWriter& json, const Transformer& t);
+
+// Settings that contradict each other. `field` is the name of foreshard-transformer, "experts.chosen".
+struct ModelFault {
+  std::string field = {}, found = {}, expected = {};
+};
+std::optional<ModelFault> fault_of(const Transformer& t);
 
 // "foreshard-layers", strict.
 constexpr double most_elements = 1e12;  // of one activation of one sample

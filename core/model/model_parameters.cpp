@@ -4,22 +4,92 @@
 
 namespace foreshard {
 
-// Number is int64_t for the exact count and double for the estimate of sizes that nobody has checked yet.
+// Parameters of the parts of a transformer. Number is int64_t for the exact count and double for the estimate of sizes that
+// nobody has checked yet. Symbols in brackets: docs/model-families.md.
+template <class Number>
+class Parts {
+ public:
+  explicit Parts(const Transformer& t)
+      : t_(t),
+        hidden_(number(t.hidden)),
+        query_(number(t.heads) * number(t.head_dim)),
+        key_(number(t.kv_heads) * number(t.head_dim)),
+        norm_(t.norm == NormKind::LayerNorm ? 2 * hidden_ : hidden_) {}  // scale and shift, or scale alone
+
+  Number norm() const { return norm_; }
+  Number norms() const { return ((t_.block.input_norms ? 2 : 0) + (t_.block.branch_norms ? 2 : 0)) * norm_; }
+
+  Number attention() const {
+    if (t_.attention.latent.key_value_rank > 0) return latent_attention();
+    Number all = hidden_ * (query_ + 2 * key_) + query_ * hidden_;
+    if (t_.qkv_bias) all += query_ + 2 * key_;
+    if (t_.projection_bias) all += hidden_;
+    if (t_.attention.qk_norm == QkNorm::PerHead) all += 2 * number(t_.head_dim);
+    if (t_.attention.qk_norm == QkNorm::AllHeads) all += query_ + key_;
+    if (t_.attention.sinks) all += number(t_.heads);
+    return all;
+  }
+
+  Number dense_mlp() const {
+    const Number ffn = number(t_.ffn_hidden), up = is_gated(t_.activation) ? 2 * ffn : ffn;  // gate and up
+    Number all = hidden_ * up + ffn * hidden_;
+    if (t_.mlp_bias) all += up + hidden_;
+    return all;
+  }
+
+  Number expert() const {  // one
+    const Experts& e = t_.block.experts;
+    const Number products = 3 * hidden_ * number(e.width);
+    return e.biases ? products + 2 * number(e.width) + hidden_ : products;
+  }
+  Number router_and_shared() const {
+    const Experts& e = t_.block.experts;
+    const Number router = number(e.count) * (e.router_bias ? hidden_ + 1 : hidden_);
+    return router + 3 * hidden_ * number(e.shared_width);
+  }
+
+  // Norms of the two inputs, the product of their concatenation, one layer of the last kind, the norm before the shared head.
+  Number mtp_module() const {
+    const Number mlp =
+        has_experts(t_, t_.layers - 1) ? router_and_shared() + number(t_.block.experts.count) * expert() : dense_mlp();
+    return 2 * norm_ + 2 * hidden_ * hidden_ + attention() + norms() + mlp + norm_;
+  }
+
+ private:
+  static Number number(std::int64_t n) { return static_cast<Number>(n); }
+
+  Number latent_attention() const {
+    const LatentAttention& l = t_.attention.latent;
+    const Number heads = number(t_.heads), rq = number(l.query_rank), rkv = number(l.key_value_rank),
+                 dr = number(l.rotated_dim);
+    const Number plain = number(l.plain_dim), value = number(l.value_dim), per_query = heads * (plain + dr);
+    Number all = rq > 0 ? hidden_ * rq + rq + rq * per_query : hidden_ * per_query;  // each latent has an RMSNorm
+    all += hidden_ * (rkv + dr) + rkv + rkv * heads * (plain + value) + heads * value * hidden_;
+    if (t_.qkv_bias) all += rq > 0 ? rq + rkv + dr : rkv + dr;  // of the products that make latents
+    if (t_.projection_bias) all += hidden_;
+    return all;
+  }
+
+  const Transformer& t_;
+  Number hidden_, query_, key_, norm_;
+};
+
+static std::int64_t layers_with_experts(const Transformer& t) {
+  std::int64_t layers = 0;
+  for (int i = 0; i < t.layers; ++i) layers += has_experts(t, i) ? 1 : 0;
+  return layers;
+}
+
 template <class Number>
 static Number count(const Transformer& t, std::int64_t padded_vocab) {
-  const Number hidden = static_cast<Number>(t.hidden), ffn = static_cast<Number>(t.ffn_hidden);
-  const Number vocab = static_cast<Number>(padded_vocab);
-  const Number query = static_cast<Number>(t.heads) * static_cast<Number>(t.head_dim);
-  const Number key_value = 2 * static_cast<Number>(t.kv_heads) * static_cast<Number>(t.head_dim);
-  const Number norm = t.norm == NormKind::LayerNorm ? 2 * hidden : hidden;   // scale and shift, or scale alone
-  const Number up = t.activation == ActivationKind::SwiGlu ? 2 * ffn : ffn;  // gate and up
+  const Parts<Number> parts(t);
+  const Number hidden = static_cast<Number>(t.hidden), vocab = static_cast<Number>(padded_vocab), norm = parts.norm();
+  const auto layers = static_cast<Number>(t.layers), mixtures = static_cast<Number>(layers_with_experts(t));
+  Number total = layers * (parts.attention() + parts.norms()) + (layers - mixtures) * parts.dense_mlp();
+  total += mixtures * (parts.router_and_shared() + static_cast<Number>(t.block.experts.count) * parts.expert());
+  total += static_cast<Number>(t.block.mtp_modules) * parts.mtp_module();
 
-  Number layer = hidden * (query + key_value) + query * hidden + hidden * up + ffn * hidden + 2 * norm;
-  if (t.qkv_bias) layer += query + key_value;
-  if (t.projection_bias) layer += hidden;
-  if (t.mlp_bias) layer += up + hidden;
-
-  Number total = static_cast<Number>(t.layers) * layer + vocab * hidden + static_cast<Number>(t.token_types) * hidden;
+  total += vocab * hidden + static_cast<Number>(t.token_types) * hidden;
   if (t.positions == PositionKind::Learned) total += static_cast<Number>(t.max_positions) * hidden;
   if (t.embedding_norm) total += norm;
   if (t.final_norm) total += norm;
@@ -28,6 +98,32 @@ static Number count(const Transformer& t, std::int64_t padded_vocab) {
   if (t.lm_head_bias) total += vocab;
   if (t.pooler) total += hidden * hidden + hidden + 2 * hidden + 2;  // dense, then the two classes of the next-sentence head
   return total;
+}
+
+bool attends_locally(const Transformer& t, int layer) {
+  if (t.attention.window == 0 && t.attention.chunk == 0) return false;
+  const std::vector<bool>& local = t.attention.local;
+  return local.empty() || local[static_cast<std::size_t>(layer) % local.size()];
+}
+
+bool has_experts(const Transformer& t, int layer) {
+  const Experts& experts = t.block.experts;
+  if (experts.count == 0) return false;
+  return experts.layers.empty() || experts.layers[static_cast<std::size_t>(layer) % experts.layers.size()];
+}
+
+ParameterCounts parameter_counts(const Transformer& t) {
+  const Parts<std::int64_t> parts(t);
+  const Experts& experts = t.block.experts;
+  const std::int64_t mixtures = layers_with_experts(t);
+  ParameterCounts counts;
+  counts.mtp = t.block.mtp_modules * parts.mtp_module();
+  counts.total = count<std::int64_t>(t, t.vocab) - counts.mtp;
+  counts.routed = mixtures * experts.count * parts.expert();
+  counts.active = counts.total - counts.routed + mixtures * experts.chosen * parts.expert();
+  counts.input_embedding = t.tied_embeddings ? 0 : t.vocab * t.hidden;
+  counts.correction_bias = experts.correction_bias ? mixtures * experts.count : 0;
+  return counts;
 }
 
 template <class Number>

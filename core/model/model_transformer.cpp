@@ -13,8 +13,12 @@ namespace {
 
 constexpr std::array<std::pair<const char*, NormKind>, 2> norms = {
     {{"layer_norm", NormKind::LayerNorm}, {"rms_norm", NormKind::RmsNorm}}};
-constexpr std::array<std::pair<const char*, ActivationKind>, 3> activations = {
-    {{"gelu", ActivationKind::Gelu}, {"relu", ActivationKind::Relu}, {"swiglu", ActivationKind::SwiGlu}}};
+constexpr std::array<std::pair<const char*, ActivationKind>, 5> activations = {
+    {{"gelu", ActivationKind::Gelu},
+     {"relu", ActivationKind::Relu},
+     {"swiglu", ActivationKind::SwiGlu},
+     {"geglu", ActivationKind::GeGlu},
+     {"clamped_swiglu", ActivationKind::ClampedSwiGlu}}};
 constexpr std::array<std::pair<const char*, PositionKind>, 3> positions = {
     {{"learned", PositionKind::Learned}, {"rope", PositionKind::Rope}, {"none", PositionKind::None}}};
 
@@ -54,6 +58,7 @@ Transformer parse_transformer(const JsonReader& json) {
                                    "heads",      "kv_heads",      "head_dim",    "vocab",    "norm",      "activation",
                                    "positions",  "max_positions", "token_types", "norm_eps", "rope_theta"};
   for (const Flag& flag : flags) keys.emplace_back(flag.name);
+  for (const std::string& key : transformer_settings_keys()) keys.push_back(key);
   json.only(keys);
   const auto size_or = [&](const char* key, std::int64_t otherwise, std::int64_t least = 1) {
     const auto value = json.find(key);
@@ -78,8 +83,9 @@ Transformer parse_transformer(const JsonReader& json) {
   if (const auto value = json.find("positions")) t.positions = choice(*value, positions);
   for (const Flag& flag : flags)
     if (const auto value = json.find(flag.name)) t.*flag.member = value->as_bool();
-  if (const auto value = json.find("norm_eps")) t.norm_eps = value->as_double(0, 1);
-  if (const auto value = json.find("rope_theta")) t.rope_theta = value->as_double(1e-30, 1e15);
+  if (const auto value = json.find("norm_eps")) t.block.norm_eps = value->as_double(0, 1);
+  if (const auto value = json.find("rope_theta")) t.attention.rope_theta = value->as_double(1e-30, 1e15);
+  parse_transformer_settings(json, t);
   for (const char* head : {"pooler", "mlm_head"})
     if (const auto value = json.find(head); value && value->as_bool() && t.causal)
       value->fail("false: only an encoder (causal false) has this head");
@@ -93,7 +99,8 @@ void write_transformer(JsonWriter& json, const Transformer& t) {
   json.field("norm", word(norms, t.norm)).field("activation", word(activations, t.activation));
   json.field("positions", word(positions, t.positions));
   for (const Flag& flag : flags) json.field(flag.name, t.*flag.member);
-  json.field("norm_eps", t.norm_eps).field("rope_theta", t.rope_theta);
+  json.field("norm_eps", t.block.norm_eps).field("rope_theta", t.attention.rope_theta);
+  write_transformer_settings(json, t);
 }
 
 }  // namespace foreshard

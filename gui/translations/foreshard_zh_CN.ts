@@ -3249,6 +3249,70 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 不能整除 %2 个 %3</translation>
     </message>
     <message>
+        <source>the model has %1, for which there is no operator yet</source>
+        <translation>模型有 %1，目前还没有对应的算子</translation>
+    </message>
+    <message>
+        <source>mixtures of experts</source>
+        <translation>混合专家</translation>
+    </message>
+    <message>
+        <source>latent attention</source>
+        <translation>潜在注意力（MLA）</translation>
+    </message>
+    <message>
+        <source>multi-token prediction</source>
+        <translation>多词元预测（MTP）</translation>
+    </message>
+    <message>
+        <source>norms of queries and keys</source>
+        <translation>查询和键的归一化</translation>
+    </message>
+    <message>
+        <source>attention windows</source>
+        <translation>注意力窗口</translation>
+    </message>
+    <message>
+        <source>attention chunks</source>
+        <translation>分块注意力</translation>
+    </message>
+    <message>
+        <source>attention sinks</source>
+        <translation>注意力汇（sink）</translation>
+    </message>
+    <message>
+        <source>capped scores and logits</source>
+        <translation>分数和 logit 的软上限</translation>
+    </message>
+    <message>
+        <source>a scale of scores of its own</source>
+        <translation>自己的分数缩放</translation>
+    </message>
+    <message>
+        <source>rotary positions of a part of each head</source>
+        <translation>每个头只旋转一部分的位置编码</translation>
+    </message>
+    <message>
+        <source>norms behind attention and MLP</source>
+        <translation>注意力和 MLP 之后的归一化</translation>
+    </message>
+    <message>
+        <source>norms with weights around one</source>
+        <translation>权重以一为中心的归一化</translation>
+    </message>
+    <message>
+        <source>multipliers of embeddings, residuals or logits</source>
+        <translation>嵌入、残差或 logit 的乘数</translation>
+    </message>
+    <message>
+        <source>gated GELU</source>
+        <translation>门控 GELU</translation>
+    </message>
+    <message>
+        <source>clamped SwiGLU</source>
+        <translation>截断的 SwiGLU</translation>
+    </message>
+    <message>
         <source>off, because the pooler reads the first token, which lies on one rank only</source>
         <translation>关闭，因为 pooler 读取第一个词元，它只在一个 rank 上</translation>
     </message>

@@ -53,7 +53,7 @@ class MegatronOptions {
     if (t_.kv_heads != t_.heads) add("group-query-attention"), add("num-query-groups", t_.kv_heads);
     add("seq-length", s_.batch.seq), add("max-position-embeddings", std::max(s_.batch.seq, t_.max_positions));
     add(std::string("position-embedding-type ") + (t_.positions == PositionKind::Rope ? "rope" : "learned_absolute"));
-    if (t_.positions == PositionKind::Rope) add("rotary-base", static_cast<std::int64_t>(t_.rope_theta));
+    if (t_.positions == PositionKind::Rope) add("rotary-base", static_cast<std::int64_t>(t_.attention.rope_theta));
     add(std::string("normalization ") + (t_.norm == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"));
     if (t_.activation == ActivationKind::SwiGlu) add("swiglu");
     if (t_.activation == ActivationKind::Relu) note("no option says ReLU: it is activation_func of its TransformerConfig");

@@ -290,7 +290,7 @@ TEST(ShowCluster, SaysWhatTheFileSays) {
 TEST(ShowModel, LayersOfAListAreThoseThatOptionsCount) {
   EXPECT_NE(run_line("show model vgg-16").out.find("layers      16, as --layer-split counts them (37 entries"),
             std::string::npos);
-  EXPECT_NE(run_line("list models").out.find("vgg-16         layer list      16"), std::string::npos);
+  EXPECT_NE(run_line("list models").out.find("vgg-16                layer list      16"), std::string::npos);
   EXPECT_EQ(run_line("lower --model vgg-16 --cluster dgx-a100 --global-batch 64 --pp 2 --layer-split 3,4").err,
             "foreshard: layer split \"3,4\" adds up to 7 layers, the model has 16\n");
 }

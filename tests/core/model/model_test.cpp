@@ -136,7 +136,7 @@ static std::string with_commas(std::int64_t n) {
 TEST(ShippedModels, EachHasItsNameASourceAndARowInTheReadme) {
   const std::string readme = read_file(std::string(FORESHARD_SOURCE) + "/models/README.md");
   const auto names = shipped("models");
-  EXPECT_EQ(names.size(), 26u);
+  EXPECT_EQ(names.size(), 59u);
   for (const std::string& name : names) {
     const Model model = load_model(name);
     EXPECT_EQ(model.name, name);
@@ -160,7 +160,7 @@ TEST(ModelFile, EveryFieldOfATransformerIsWritten) {
   t.vocab = 11, t.max_positions = 13, t.token_types = 5, t.norm = NormKind::RmsNorm, t.activation = ActivationKind::Relu;
   t.positions = PositionKind::None, t.qkv_bias = t.projection_bias = t.mlp_bias = t.tied_embeddings = false;
   t.post_norm = t.embedding_norm = t.pooler = t.mlm_head = t.lm_head_bias = true, t.final_norm = false;
-  t.norm_eps = 0.1, t.rope_theta = 1.0 / 3;
+  t.block.norm_eps = 0.1, t.attention.rope_theta = 1.0 / 3;
   const Model model{.name = "odd \"one\"", .source = "made up", .shape = t};
   EXPECT_EQ(parse_model(to_json(model), "x.json"), model);
   // Counted by hand: q 24*60, k and v 2*24*20, o 60*24, MLP 2*24*7, norms 2*24: 4224 per layer; tables (11 + 5) * 24,

@@ -92,13 +92,13 @@ TEST(HuggingFace, LlamaBiasesAndDefaults) {
   const Transformer plain = shape(common("llama", ""));
   EXPECT_EQ(plain.kv_heads, 4);
   EXPECT_EQ(plain.head_dim, 2);
-  EXPECT_EQ(plain.rope_theta, 10000.0);
+  EXPECT_EQ(plain.attention.rope_theta, 10000.0);
   EXPECT_FALSE(plain.qkv_bias || plain.projection_bias || plain.mlp_bias || plain.tied_embeddings);
   EXPECT_EQ(plain, shape(common("llama", R"(, "num_key_value_heads": null, "head_dim": null, "num_experts": 0)")));
   const Transformer biased = shape(common("llama", R"(, "attention_bias": true, "mlp_bias": true)"));
   EXPECT_TRUE(biased.qkv_bias && biased.projection_bias && biased.mlp_bias);
   EXPECT_EQ(shape(common("llama", R"(, "head_dim": 6)")).head_dim, 6);
-  EXPECT_EQ(shape(common("llama", R"(, "rope_parameters": {"rope_theta": 5e5})")).rope_theta, 5e5);
+  EXPECT_EQ(shape(common("llama", R"(, "rope_parameters": {"rope_theta": 5e5})")).attention.rope_theta, 5e5);
 }
 
 TEST(HuggingFace, GptNeoxOnlyWithASerialResidual) {
@@ -153,9 +153,10 @@ TEST(HuggingFace, KeysThatChangeTheNetworkAreRefusedByName) {
 }
 
 TEST(HuggingFace, OtherFamiliesAreRefusedByName) {
-  EXPECT_EQ(message(common("mixtral", "")),
-            "config.json: model_type: found \"mixtral\", expected one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
-            "\"gpt_neox\", \"bert\", \"foreshard-layers\", \"foreshard-transformer\" (nearest: \"mistral\")");
+  const std::string opt = message(common("opt", ""));
+  EXPECT_EQ(opt.rfind("config.json: model_type: found \"opt\", expected one of \"gpt2\", \"llama\", \"mistral\"", 0), 0u)
+      << opt;
+  EXPECT_NE(message(common("mixtra", "")).find("(nearest: \"mixtral\")"), std::string::npos);
   EXPECT_EQ(message("{}"), "config.json: model_type: found nothing, expected a value for this key");
   EXPECT_EQ(message("[]"), "config.json: found an array of 0, expected an object: a Hugging Face config.json or a layer list");
 }
