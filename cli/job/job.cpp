@@ -111,6 +111,14 @@ static Model read_model(const std::string& name, const std::vector<Setting>& set
   return model_with(name, of_model, kCommandLine);
 }
 
+Model read_model_alone(const std::string& name, const Arguments& arguments) {
+  const std::vector<Setting> settings = read_settings(arguments);
+  for (const Setting& setting : settings)
+    if (setting.noun != "model")
+      throw Error(kCommandLine, "--set", "\"" + setting.noun + "." + setting.path + "\"", "a path that begins with model.");
+  return read_model(name, settings);
+}
+
 static Cluster read_cluster(const Arguments& arguments, const std::vector<Setting>& settings) {
   const std::string name = arguments.text("--cluster");
   Cluster cluster = load_cluster(name);

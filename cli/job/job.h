@@ -28,6 +28,8 @@ struct Job {
 std::vector<VerbOption> job_options();
 // Files first, then the strategy's options in the order of the table, then --set in the order given. Throws Error.
 Job read_job(const Arguments& arguments);
+// The model of that name with the --set options, which must all be of the model.
+Model read_model_alone(const std::string& name, const Arguments& arguments);
 
 // What would make room for a job that needs too much memory: changes of its options that fit, or where to look.
 std::vector<std::string> would_help(const Job& job);

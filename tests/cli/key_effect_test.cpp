@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "core/family/family.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
-#include "core/model/model_files.h"
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
@@ -191,9 +191,100 @@ std::vector<KeyCase> model_cases() {
   return cases;
 }
 
+// Keys of the families of today and of what our own form has for them: what show model prints is another model, or an error.
+std::vector<KeyCase> family_cases() {
+  std::vector<KeyCase> cases;
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  const auto add = [&](const std::string& model, const Pairs& pairs, const std::string& first = "") {
+    for (const auto& [key, value] : pairs) cases.push_back({"model." + first + key, value, "show model " + model + " --json"});
+  };
+  add("qwen3-30b-a3b --set model.use_sliding_window=true --set model.sliding_window=4096", {{"max_window_layers", "3"}});
+  add("qwen3-30b-a3b", {{"num_experts", "64"},
+                        {"num_local_experts", "7"},
+                        {"num_experts_per_tok", "4"},
+                        {"moe_intermediate_size", "100"},
+                        {"norm_topk_prob", "false"},
+                        {"router_aux_loss_coef", "0.5"},
+                        {"decoder_sparse_step", "2"},
+                        {"mlp_only_layers", "[0]"}});
+  add("deepseek-v3", {{"q_lora_rank", "100"},
+                      {"kv_lora_rank", "100"},
+                      {"qk_nope_head_dim", "64"},
+                      {"qk_rope_head_dim", "32"},
+                      {"v_head_dim", "64"},
+                      {"n_routed_experts", "512"},
+                      {"n_shared_experts", "2"},
+                      {"scoring_func", "softmax"},
+                      {"routed_scaling_factor", "1"},
+                      {"topk_method", "greedy"},
+                      {"n_group", "4"},
+                      {"topk_group", "2"},
+                      {"moe_layer_freq", "2"},
+                      {"first_k_dense_replace", "1"},
+                      {"num_nextn_predict_layers", "0"},
+                      {"num_mtp_layers", "3"},
+                      {"aux_loss_alpha", "0.5"},
+                      {"rope_scaling.factor", "2"},
+                      {"rope_scaling.mscale_all_dim", "0.5"}});
+  add("gpt-oss-20b", {{"experts_per_token", "3"}, {"layer_types", R"(["full_attention"])"}});
+  add("llama-4-scout",
+      {{"intermediate_size_mlp", "100"},
+       {"use_qk_norm", "false"},
+       {"attention_chunk_size", "100"},
+       {"moe_layers", "[1]"},
+       {"interleave_moe_layer_step", "2"}},
+      "text_config.");
+  add("gemma-2-9b", {{"hidden_activation", "relu"},
+                     {"query_pre_attn_scalar", "128"},
+                     {"attn_logit_softcapping", "10"},
+                     {"final_logit_softcapping", "10"}});
+  add("gemma-3-1b", {{"sliding_window_pattern", "3"}, {"_sliding_window_pattern", "3"}, {"rope_local_base_freq", "5"}});
+  add("glm-4.5", {{"partial_rotary_factor", "0.25"}});
+  add("granite-3.3-8b", {{"attention_multiplier", "0.5"},
+                         {"embedding_multiplier", "0.5"},
+                         {"residual_multiplier", "0.5"},
+                         {"logits_scaling", "0.5"}});
+  add("minimax-m2",
+      {{"qk_norm_type", "per_head"}, {"rotary_dim", "32"}, {"use_routing_bias", "false"}, {"shared_intermediate_size", "100"}});
+  add("@/own.json",
+      {{"local_rope_theta", "5"},
+       {"rotated_dim", "2"},
+       {"full_unrotated", "true"},
+       {"latent", R"({"query_rank": 4, "key_value_rank": 8, "plain_dim": 8, "rotated_dim": 8, "value_dim": 8})"},
+       {"qk_norm", "per_head"},
+       {"scale", "0.5"},
+       {"score_cap", "5"},
+       {"sinks", "true"},
+       {"window", "8"},
+       {"chunk", "8"}},
+      "attention.");
+  add("@/own.json --set model.attention.window=8", {{"local", "[true, false, true, false]"}}, "attention.");
+  add("@/mixture.json",
+      {{"count", "16"},
+       {"chosen", "1"},
+       {"width", "5"},
+       {"shared_width", "7"},
+       {"layers", "[true, false, true, false]"},
+       {"score", "sigmoid"},
+       {"renormalised", "true"},
+       {"scale", "2"},
+       {"groups", "2"},
+       {"chosen_groups", "1"},
+       {"best_of_group", "2"},
+       {"correction_bias", "true"},
+       {"router_bias", "true"},
+       {"biases", "true"},
+       {"scaled_inputs", "true"},
+       {"auxiliary_loss", "0.1"}},
+      "experts.");
+  add("@/own.json", {{"embedding", "2"}, {"residual", "2"}, {"logits", "2"}, {"logit_cap", "2"}}, "scales.");
+  add("@/own.json", {{"input_norms", "false"}, {"branch_norms", "true"}, {"norms_around_one", "true"}, {"mtp_modules", "1"}});
+  return cases;
+}
+
 // The names of keys in the source of a reader.
 std::set<std::string> keys_in(const std::vector<std::string>& sources) {
-  static const std::regex named(R"rx((find|at|has|field|size_or|flag|number|size)\(\{?"([a-z_0-9]+)")rx"),
+  static const std::regex named(R"rx((find|at|has|field|size_or|flag|number|size|visit)\(\{?"([a-z_0-9]+)")rx"),
       listed(R"rx(\{"([a-z_0-9]+)", &)rx");
   std::set<std::string> keys;
   for (const std::string& source : sources) {
@@ -245,6 +336,9 @@ class KeyEffect : public testing::Test {
                                                         .head_dim = 64,
                                                         .vocab = 50257,
                                                         .max_positions = 1024}}));
+    make("mixture.json",
+         with_json_value(with_json_value(read_text((folder_ / "own.json").string()), "activation", "swiglu", "test"), "experts",
+                         R"({"count": 8, "chosen": 2, "width": 16, "groups": 4, "chosen_groups": 2})", "test"));
     const std::string qwen =
         R"({"model_type": "qwen2", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 4, "num_attention_heads": 12,
             "max_position_embeddings": 1024, "vocab_size": 50257, "sliding_window": 4096, "use_sliding_window": true})";
@@ -308,11 +402,16 @@ TEST_F(KeyEffect, OfClustersAndGpus) {
 }
 
 TEST_F(KeyEffect, OfModels) {
-  const std::vector<KeyCase> cases = model_cases();
+  std::vector<KeyCase> cases = model_cases();
+  const std::vector<KeyCase> more = family_cases();
+  cases.insert(cases.end(), more.begin(), more.end());
   expect_effects(cases);
   std::set<std::string> tried = keys_of(cases);
-  std::set<std::string> known =
-      keys_in({"core/model/model_transformer.cpp", "core/model/model_layers.cpp", "core/model/model_hugging_face.cpp"});
+  std::vector<std::string> readers = {"core/model/model_transformer.cpp", "core/model/model_layers.cpp",
+                                      "core/model/transformer_settings_json.cpp"};
+  for (const auto& file : std::filesystem::directory_iterator(std::string(FORESHARD_SOURCE) + "/core/family"))
+    if (file.path().extension() == ".cpp") readers.push_back("core/family/" + file.path().filename().string());
+  std::set<std::string> known = keys_in(readers);
   for (const std::string& key : hugging_face_keys()) known.insert(key);
   for (const std::string& key : known) EXPECT_TRUE(tried.contains(key)) << key << " has no case";
 }

@@ -361,6 +361,12 @@ Cases of_named(const std::string& option, const std::string& one, const std::str
   return {{.option = option, .base = one, .changed = other}, {.option = "--json", .base = one, .changed = "+ --json"}};
 }
 
+Cases of_show_model() {
+  Cases cases = of_named("NAME", "gpt2-124m", "bert-large");
+  cases.push_back({.option = "--set", .base = "gpt2-124m", .changed = "+ --set model.n_layer=24"});
+  return cases;
+}
+
 }  // namespace
 
 const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
@@ -394,7 +400,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
       {"list", of_named("WHAT", "models", "topologies")},
       {"show schedule", of_schedule()},
       {"show policies", of_policies()},
-      {"show model", of_named("NAME", "gpt2-124m", "bert-large")},
+      {"show model", of_show_model()},
       {"show cluster", of_named("NAME", "dgx-a100", "dgx-h100")},
       {"show plan", of_named("PLAN", "@/p.plan.json", "@/two.plan.json")},
       {"validate", of_validate()}};
