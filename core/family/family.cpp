@@ -1,4 +1,4 @@
-#include "core/family/family.h"
+#include "core/model/family.h"
 
 #include <algorithm>
 #include <array>

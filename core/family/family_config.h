@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/family/family.h"
+#include "core/model/family.h"
 
 namespace foreshard {
 

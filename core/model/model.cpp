@@ -6,7 +6,7 @@
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
-#include "core/family/family.h"
+#include "core/model/family.h"
 #include "core/model/model_files.h"
 
 namespace foreshard {

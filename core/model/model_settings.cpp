@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/family/family.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
+#include "core/model/family.h"
 #include "core/model/model_files.h"
 
 namespace foreshard {

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/family/family.h"
+#include "core/model/family.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/strategy/strategy_options.h"

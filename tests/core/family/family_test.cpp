@@ -1,5 +1,5 @@
 // The families of today: parameters and FLOPs of published checkpoints, to the element, from their config.json alone.
-#include "core/family/family.h"
+#include "core/model/family.h"
 
 #include <gtest/gtest.h>
 

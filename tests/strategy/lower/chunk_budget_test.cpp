@@ -5,6 +5,7 @@
 
 #include "core/base/count_text.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/lower/lower.h"
 #include "tests/strategy/support_lower.h"
