@@ -32,7 +32,8 @@ class Fitter {
     fit.parameters = parameter_count(*fit.model);
     const Played played = fastest(*fit.model, way);
     fit.micro_batch = played.micro_batch, fit.iteration = played.time, fit.tokens_per_s = played.tokens_per_s;
-    if (reference) fit.speed = fastest(*reference, way).tokens_per_s;
+    if (reference)
+      if (const double speed = fastest(*reference, way).tokens_per_s; speed > 0) fit.speed = speed;
     return fit;
   }
 
