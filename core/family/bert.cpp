@@ -29,6 +29,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family bert_family() { return {.types = {"bert"}, .read = read}; }
+ModelFamily bert_family() { return {.types = {"bert"}, .read = read}; }
 
 }  // namespace foreshard

@@ -83,7 +83,7 @@ Transformer read(const FamilyConfig& config) {
 
 }  // namespace
 
-Family deepseek_family() {
+ModelFamily deepseek_family() {
   return {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2"},
           .keys = {"q_lora_rank",
                    "kv_lora_rank",

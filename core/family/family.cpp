@@ -10,11 +10,11 @@
 
 namespace foreshard {
 
-static const std::vector<Family>& families() {
-  static const std::vector<Family> table = {gpt2_family(),   llama_family(),   gpt_neox_family(), bert_family(),
-                                            qwen3_family(),  mixtral_family(), deepseek_family(), gpt_oss_family(),
-                                            llama4_family(), gemma_family(),   glm4_moe_family(), olmo_family(),
-                                            phi3_family(),   granite_family(), minimax_family()};
+static const std::vector<ModelFamily>& families() {
+  static const std::vector<ModelFamily> table = {gpt2_family(),   llama_family(),   gpt_neox_family(), bert_family(),
+                                                 qwen3_family(),  mixtral_family(), deepseek_family(), gpt_oss_family(),
+                                                 llama4_family(), gemma_family(),   glm4_moe_family(), olmo_family(),
+                                                 phi3_family(),   granite_family(), minimax_family()};
   return table;
 }
 
@@ -25,7 +25,7 @@ static bool contains(const Names& names, const std::string& name) {
 const std::vector<std::string>& hugging_face_families() {
   static const std::vector<std::string> types = [] {
     std::vector<std::string> all;
-    for (const Family& family : families())
+    for (const ModelFamily& family : families())
       for (const Names* names : {&family.types, &family.wrappers}) all.insert(all.end(), names->begin(), names->end());
     return all;
   }();
@@ -33,7 +33,7 @@ const std::vector<std::string>& hugging_face_families() {
 }
 
 Transformer parse_hugging_face(const JsonReader& json, const std::string& type) {
-  const auto family = std::find_if(families().begin(), families().end(), [&](const Family& one) {
+  const auto family = std::find_if(families().begin(), families().end(), [&](const ModelFamily& one) {
     return contains(one.types, type) || contains(one.wrappers, type);
   });
   FS_ASSERT(family != families().end());
@@ -91,7 +91,7 @@ std::string key_of(const JsonReader& json, const std::string& field) {
 
 std::vector<std::string> hugging_face_keys() {
   std::vector<std::string> keys = common_family_keys();
-  for (const Family& family : families()) {
+  for (const ModelFamily& family : families()) {
     std::vector<std::string> all = family.keys;
     for (const Names* names :
          {&family.sizes.layers, &family.sizes.hidden, &family.sizes.ffn, &family.sizes.heads, &family.sizes.positions})
@@ -106,7 +106,7 @@ std::vector<std::string> hugging_face_synonyms(const std::string& key) {
   std::vector<std::string> all;
   for (const auto names : {&SizeKeys::layers, &SizeKeys::hidden, &SizeKeys::ffn, &SizeKeys::heads, &SizeKeys::positions}) {
     std::vector<std::string> group;
-    for (const Family& family : families()) {
+    for (const ModelFamily& family : families()) {
       const Names& own = family.sizes.*names;
       for (const std::string& name : own)
         if (!contains(group, name)) group.push_back(name);

@@ -20,7 +20,7 @@ struct SizeKeys {
 
 class FamilyConfig;
 
-struct Family {
+struct ModelFamily {
   Names types = {};  // the model_types that it reads
   SizeKeys sizes = {};
   Names keys = {};  // others that it reads, beside those of all families (family_config.cpp)
@@ -35,7 +35,7 @@ struct UsualSizes {
 
 class FamilyConfig {
  public:
-  FamilyConfig(const JsonReader& json, const Family& family, std::string type)
+  FamilyConfig(const JsonReader& json, const ModelFamily& family, std::string type)
       : json_(json), family_(family), type_(std::move(type)) {}
 
   const std::string& type() const { return type_; }
@@ -72,15 +72,17 @@ class FamilyConfig {
   Names known_keys() const;
 
   const JsonReader& json_;
-  const Family& family_;
+  const ModelFamily& family_;
   std::string type_;
 };
 
 const Names& common_family_keys();  // read or understood by every family
 
 // The families, one file each; the table is in family.cpp.
-Family gpt2_family(), llama_family(), gpt_neox_family(), bert_family(), qwen3_family(), mixtral_family(), deepseek_family();
-Family gpt_oss_family(), llama4_family(), gemma_family(), glm4_moe_family(), olmo_family(), phi3_family(), granite_family();
-Family minimax_family();
+ModelFamily gpt2_family(), llama_family(), gpt_neox_family(), bert_family(), qwen3_family(), mixtral_family(),
+    deepseek_family();
+ModelFamily gpt_oss_family(), llama4_family(), gemma_family(), glm4_moe_family(), olmo_family(), phi3_family(),
+    granite_family();
+ModelFamily minimax_family();
 
 }  // namespace foreshard

@@ -58,7 +58,7 @@ Transformer read(const FamilyConfig& config) {
 
 }  // namespace
 
-Family gemma_family() {
+ModelFamily gemma_family() {
   return {.types = {"gemma2", "gemma3_text"},
           .keys = {"hidden_activation", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
                    "layer_types", "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"},

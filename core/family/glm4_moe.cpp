@@ -41,7 +41,7 @@ Transformer read(const FamilyConfig& config) {
 
 }  // namespace
 
-Family glm4_moe_family() {
+ModelFamily glm4_moe_family() {
   return {.types = {"glm4_moe"},
           .keys = {"use_qk_norm", "partial_rotary_factor", "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
                    "n_shared_experts", "norm_topk_prob", "routed_scaling_factor", "n_group", "topk_group",

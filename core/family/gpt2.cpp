@@ -13,7 +13,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family gpt2_family() {
+ModelFamily gpt2_family() {
   return {.types = {"gpt2"},
           .sizes = {.layers = {"n_layer", "num_hidden_layers"},
                     .hidden = {"n_embd", "hidden_size"},

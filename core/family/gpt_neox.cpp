@@ -20,6 +20,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family gpt_neox_family() { return {.types = {"gpt_neox"}, .read = read}; }
+ModelFamily gpt_neox_family() { return {.types = {"gpt_neox"}, .read = read}; }
 
 }  // namespace foreshard

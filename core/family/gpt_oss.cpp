@@ -25,7 +25,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family gpt_oss_family() {
+ModelFamily gpt_oss_family() {
   return {.types = {"gpt_oss"},
           .keys = {"layer_types", "num_local_experts", "num_experts", "num_experts_per_tok", "experts_per_token",
                    "router_aux_loss_coef"},

@@ -23,7 +23,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family granite_family() {
+ModelFamily granite_family() {
   return {.types = {"granite", "granitemoe"},
           .keys = {"attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_scaling", "num_local_experts",
                    "num_experts", "num_experts_per_tok", "router_aux_loss_coef"},

@@ -15,6 +15,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family llama_family() { return {.types = {"llama", "mistral", "qwen2"}, .read = read}; }
+ModelFamily llama_family() { return {.types = {"llama", "mistral", "qwen2"}, .read = read}; }
 
 }  // namespace foreshard

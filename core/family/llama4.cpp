@@ -42,7 +42,7 @@ Transformer read(const FamilyConfig& config) {
 
 }  // namespace
 
-Family llama4_family() {
+ModelFamily llama4_family() {
   return {.types = {"llama4_text"},
           .keys = {"intermediate_size_mlp", "use_qk_norm", "attention_chunk_size", "layer_types", "num_local_experts",
                    "num_experts", "num_experts_per_tok", "moe_layers", "interleave_moe_layer_step", "router_aux_loss_coef"},

@@ -23,7 +23,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family minimax_family() {
+ModelFamily minimax_family() {
   return {.types = {"minimax_m2"},
           .keys = {"use_qk_norm", "qk_norm_type", "rotary_dim", "num_local_experts", "num_experts", "num_experts_per_tok",
                    "scoring_func", "use_routing_bias", "shared_intermediate_size", "router_aux_loss_coef"},

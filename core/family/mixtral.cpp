@@ -14,7 +14,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family mixtral_family() {
+ModelFamily mixtral_family() {
   return {.types = {"mixtral"},
           .keys = {"num_local_experts", "num_experts", "num_experts_per_tok", "router_aux_loss_coef"},
           .read = read};

@@ -22,7 +22,7 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family olmo_family() {
+ModelFamily olmo_family() {
   return {.types = {"olmo2", "olmoe"},
           .keys = {"num_experts", "num_local_experts", "num_experts_per_tok", "norm_topk_prob", "router_aux_loss_coef"},
           .read = read};

@@ -13,6 +13,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-Family phi3_family() { return {.types = {"phi3"}, .keys = {"partial_rotary_factor"}, .read = read}; }
+ModelFamily phi3_family() { return {.types = {"phi3"}, .keys = {"partial_rotary_factor"}, .read = read}; }
 
 }  // namespace foreshard

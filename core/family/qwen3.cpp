@@ -53,7 +53,7 @@ Transformer read(const FamilyConfig& config) {
 
 }  // namespace
 
-Family qwen3_family() {
+ModelFamily qwen3_family() {
   return {.types = {"qwen3", "qwen3_moe"},
           .keys = {"max_window_layers", "layer_types", "num_experts", "num_local_experts", "num_experts_per_tok",
                    "moe_intermediate_size", "norm_topk_prob", "router_aux_loss_coef", "decoder_sparse_step", "mlp_only_layers"},

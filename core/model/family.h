@@ -1,5 +1,5 @@
 // Families of models: what a Hugging Face config.json of a model_type says about a network. A new family is a file with a
-// `Family` and a line in the table of core/family/family.cpp, which defines these functions.
+// `ModelFamily` and a line in the table of core/family/family.cpp, which defines these functions.
 #pragma once
 
 #include <optional>
