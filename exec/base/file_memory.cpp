@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -17,7 +18,10 @@ FileMemory::FileMemory(Bytes bytes) {
   if (bytes.value == 0) return;
   std::error_code unknown;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(unknown);
-  const std::string what = "a file of " + std::to_string(bytes.value) + " bytes in " + folder.string();
+  const char* named = std::getenv("TMPDIR");
+  const std::string what =
+      "a file of " + std::to_string(bytes.value) + " bytes in " + (unknown && named ? named : folder.string());
+  if (unknown) throw DeviceError(what, unknown.message());
   std::string name = (folder / "foreshard-nvme-XXXXXX").string();
   const int file = mkstemp(name.data());
   if (file < 0) throw DeviceError(what, std::strerror(errno));

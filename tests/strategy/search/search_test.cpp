@@ -162,21 +162,6 @@ TEST(Search, FixedOptionsStay) {
   }
 }
 
-// Every point of the space is screened or skipped, once; what a framework cannot run is screened all the same.
-TEST(Search, EveryPointIsCountedOnce) {
-  SearchOptions plain = options(16, 512), framework = plain, limited = plain;
-  framework.base.framework = "megatron", framework.fixed.push_back("framework");
-  limited.base.batch.global = 64, limited.base.batch.seq = 1024;
-  for (const SearchOptions& each : {plain, framework, limited}) {
-    const auto answer = search(layers("gpt2-355m", 12), workstation(4), each);
-    const auto& found = std::get<SearchResult>(answer);
-    EXPECT_EQ(found.enumerated,
-              found.evaluated + found.pruned.shape + found.pruned.memory + found.pruned.bound + found.pruned.redone);
-    EXPECT_LE(found.pruned.framework, found.evaluated);
-    EXPECT_GT(found.enumerated, 0);
-  }
-}
-
 // Layer lists have no screen: all that can be is refined, and by cost alone ResNet-50 is trained data-parallel.
 TEST(Search, LayerListsAreRefinedWhole) {
   const auto answer = search(load_model("resnet-50"), workstation(4), options(32, 0));
