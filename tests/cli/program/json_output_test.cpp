@@ -26,7 +26,7 @@ const std::string kNoFit =
 // Lines of each section, by its heading; "@" is the folder of the test. An empty list: says why below.
 const std::map<std::string, std::vector<std::string>>& lines() {
   static const std::map<std::string, std::vector<std::string>> all = {
-      {"simulate", {"simulate --json " + kJob, "simulate --policy all --zero 3 --json " + kJob}},
+      {"simulate", {"simulate --caching-allocator --json " + kJob, "simulate --policy all --zero 3 --json " + kJob}},
       {"search",
        {"search --top 1 --refine 2 --tokens 1e9 --json " + kJob, "search --top 0 --refine 2 --json --cluster dgx-h100 " + kJob,
         "search --top 0 --refine 2 --json --cluster dgx-h100 " + kNoFit, "search --top 0 --refine 2 --json " + kNoFit}},
