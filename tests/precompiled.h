@@ -15,8 +15,3 @@
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "core/cluster/cluster.h"
-#include "core/model/model.h"
-#include "core/plan/plan.h"
-#include "core/strategy/strategy.h"
