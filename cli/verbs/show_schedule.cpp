@@ -9,7 +9,9 @@
 #include "cli/program/verb.h"
 #include "core/base/count_text.h"
 #include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_read.h"
 #include "strategy/schedule/schedule_search.h"
 
 namespace foreshard {
@@ -160,14 +162,39 @@ static std::string as_json(const Shown& shown) {
   return json.end_array().end_object().text();
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static const std::string kFile = "file:";
+
+static const ScheduleEntry* named_entry(const Arguments& arguments) {
+  if (arguments.text("NAME").starts_with(kFile)) return &schedule_entry(Schedule::Listed);
   std::vector<std::string> names;
   for (const ScheduleEntry& entry : schedules()) names.push_back(entry.name);
+  return find_schedule(arguments.choice("NAME", "", names));
+}
+
+// The lists of a file, which are those of this shape.
+static ScheduleLists lists_of_file(const std::string& path, const ScheduleShape& shape) {
+  std::string lines;
+  if (path.ends_with(".json"))
+    for (const std::string& rank : read_schedule_lists(path)) lines += rank + "\n";
+  else
+    lines = read_file(path);  // as it is, so that a mistake is told with the file's line
+  ScheduleLists lists = parse_schedule_text(lines, path);
+  if (const auto wrong = wrong_size(lists, shape))
+    throw Error(path, "", *wrong, "lists for --pp, --virtual-stages and --micro-batches as given");
+  std::vector<std::string> blocked;
+  if (!evaluate(lists, equal_times<std::int64_t>(shape.p * shape.v, 1, 1, 1), &blocked))
+    throw Error(path, "", blocked.front(), "an order in which no rank waits for ever");
+  return lists;
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
   Shown shown;
-  shown.entry = find_schedule(arguments.choice("NAME", "", names));
+  shown.entry = named_entry(arguments);
+  const bool of_file = arguments.text("NAME").starts_with(kFile);
   shown.shape.p = static_cast<int>(arguments.integer("--pp", 0, 1, 4096));
   shown.shape.m = static_cast<int>(arguments.integer("--micro-batches", 0, 1, 65536));
-  shown.shape.v = static_cast<int>(arguments.integer("--virtual-stages", shown.entry->chunks == Chunks::One ? 1 : 2, 1, 1024));
+  shown.shape.v =
+      static_cast<int>(arguments.integer("--virtual-stages", shown.entry->chunks == Chunks::One || of_file ? 1 : 2, 1, 1024));
   shown.costs = parse_costs(arguments);
   shown.stage_times = arguments.text("--stage-times");
   if (arguments.has("--save-schedule") && shown.entry->routes > 1)
@@ -176,12 +203,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (std::int64_t{shown.shape.p} * shown.shape.m * shown.shape.v > kMostActions)
     throw Error(kCommandLine, "--micro-batches", std::to_string(shown.shape.m),
                 "at most " + count_text(kMostActions) + " stages times micro-batches");
-  std::optional<Infeasible> refused = shown.entry->refuse(shown.shape);
+  std::optional<Infeasible> refused = of_file ? std::nullopt : shown.entry->refuse(shown.shape);
   const auto times = times_of(arguments, shown);
   if (!refused && arguments.flag("--search")) {
     if (shown.entry->id != Schedule::OneFOneB)
       throw Error(kCommandLine, "NAME", shown.entry->name, "1f1b beside --search: one stage per rank");
     refused = search(arguments, shown, times);
+  } else if (of_file) {
+    shown.lists = lists_of_file(arguments.text("NAME").substr(kFile.size()), shown.shape);
   } else if (!refused) {
     shown.lists = shown.entry->lists(shown.shape);
   }
@@ -191,7 +220,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const auto timing = evaluate<double>(shown.lists, times);
-  FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table
+  FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table; of a file: looked at
   shown.timing = *timing;
   if (arguments.has("--save-schedule")) write_file(arguments.text("--save-schedule"), to_text(shown.lists));
   shown.in_flight = peak_in_flight(shown.lists);
@@ -208,7 +237,10 @@ Verb show_schedule_verb() {
                "foreshard show schedule interleaved-1f1b --pp 2 --micro-batches 4 --virtual-stages 2",
                "foreshard show schedule 1f1b --pp 2 --micro-batches 4 --search --stage-times '1,1,1;2,2,1' --most-in-flight 2"},
           .options =
-              {{.name = "NAME", .value = "NAME", .help = "a schedule of \"foreshard list schedules\"", .required = true},
+              {{.name = "NAME",
+                .value = "NAME",
+                .help = "a schedule of \"foreshard list schedules\", or file:F for lists of your own",
+                .required = true},
                {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
                {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
                {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},

@@ -8,12 +8,6 @@ namespace foreshard {
 
 static std::size_t at(int n) { return static_cast<std::size_t>(n); }
 
-static ScheduleLists listed(const Strategy& s) {
-  std::string lines;
-  for (const std::string& rank : s.pipeline.order) lines += rank + "\n";
-  return parse_schedule_text(lines);
-}
-
 bool splits_backwards(const Strategy& s) {
   if (*s.pipeline.schedule != Schedule::Listed) return schedule_entry(*s.pipeline.schedule).splits;
   return std::ranges::any_of(s.pipeline.order, [](const std::string& rank) { return rank.find('I') != std::string::npos; });
@@ -34,7 +28,7 @@ std::vector<int> ranks_of_stages(const Strategy& s) {
       ranks[at(stage)] = rank_of_stage(*s.pipeline.schedule, stage, s.pp);
     return ranks;
   }
-  const ScheduleLists lists = listed(s);
+  const ScheduleLists lists = parse_order(s.pipeline.order);
   for (std::size_t rank = 0; rank < lists.size(); ++rank)
     for (const ScheduleOp& op : lists[rank]) ranks[at(op.stage)] = static_cast<int>(rank);
   return ranks;
@@ -113,7 +107,7 @@ ScheduleTable schedule_table(const Strategy& s) {
   ScheduleTable table{.splits = splits_backwards(s), .routes = entry.routes};
   const auto microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (*s.pipeline.schedule == Schedule::Listed)
-    table.order = listed(s);
+    table.order = parse_order(s.pipeline.order);
   else if (s.stages.empty())
     table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 

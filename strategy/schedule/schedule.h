@@ -18,7 +18,7 @@ struct ScheduleOp {
   Work work = Work::F;
   std::int32_t stage = 0;  // of p * v stages, in forward order; those of a second route follow (ScheduleEntry::routes)
   std::int32_t microbatch = 0;
-  bool with_next = false;  // one cell with the next action of the list: a forward and a backward that overlap
+  bool with_next = false;  // one cell with the next action of the list: a forward and a backward, or both its halves, that overlap
   bool operator==(const ScheduleOp&) const = default;
 };
 using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
@@ -82,7 +82,7 @@ struct ScheduleTimes {
   std::vector<Time> hops = {};
   bool in_turn = false;
   int routes = 1;                             // number of pipelines that share the ranks; their stages follow each other
-  Time saved = {};                            // a cell of two actions takes the sum of their times, less this
+  Time saved = {};                            // a cell takes the sum of the times of its actions, less this
   std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
 };
 // The same durations for every stage.

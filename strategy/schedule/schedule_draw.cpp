@@ -21,13 +21,15 @@ struct Scale {
 
 int digits_of(int n) { return static_cast<int>(std::to_string(n).size()); }
 
-// Of a cell of two actions, each takes half.
+// Of a cell, each of its actions takes an equal part.
 std::pair<double, double> drawn(const std::vector<ScheduleOp>& list, const ScheduleTiming<double>& timing, std::size_t rank,
                                 std::size_t k) {
   const double begin = timing.begin[rank][k], end = timing.end[rank][k];
-  if (list[k].with_next) return {begin, (begin + end) / 2};
-  if (k > 0 && list[k - 1].with_next) return {(begin + end) / 2, end};
-  return {begin, end};
+  std::size_t first = k, last = k;
+  while (first > 0 && list[first - 1].with_next) --first;
+  while (list[last].with_next) ++last;
+  const double part = (end - begin) / static_cast<double>(last + 1 - first);
+  return {begin + part * static_cast<double>(k - first), k == last ? end : begin + part * static_cast<double>(k + 1 - first)};
 }
 
 double shortest_action(const ScheduleLists& lists, const ScheduleTiming<double>& timing) {

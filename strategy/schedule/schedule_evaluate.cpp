@@ -114,6 +114,17 @@ class Walk {
     awake_.push_back(rank);
   }
 
+  // The actions of a cell begin when all of them may, and end together.
+  static std::size_t end_of_cell(const std::vector<ScheduleOp>& list, std::size_t position) {
+    while (list[position].with_next) ++position;
+    return position + 1;
+  }
+  // The weight gradient `k` of a cell whose input gradient is in it, too.
+  static bool made_in_cell(const std::vector<ScheduleOp>& list, std::size_t begin, std::size_t k) {
+    const ScheduleOp& w = list[k];
+    return w.work == Work::W && std::find(&list[begin], &list[k], ScheduleOp{Work::I, w.stage, w.microbatch, true}) != &list[k];
+  }
+
   void advance(std::int32_t rank) {
     const auto& list = lists_[at(rank)];
     auto& begin = result_.begin[at(rank)];
@@ -121,14 +132,22 @@ class Walk {
     std::size_t position = next_[at(rank)];
     Time free = position == 0 ? Time{} : end.back();
     while (position < list.size()) {
-      const bool cell = list[position].with_next;  // both begin when both may, and end together
-      const Time inputs = ready(list[position]);
-      const Time others = cell ? ready(list[position + 1]) : inputs;
-      if (inputs == kNever || others == kNever) break;
-      const Time started = std::max({free, inputs, others});
-      free = started + duration(at(rank), position);
-      if (cell) free += std::max(Time{}, duration(at(rank), position + 1) - times_.saved);
-      for (int k = 0; k < (cell ? 2 : 1); ++k, ++position) {
+      const std::size_t cell_end = end_of_cell(list, position);
+      Time started = free, lasts{};
+      for (std::size_t k = position; k < cell_end; ++k) {
+        if (k > position && made_in_cell(list, position, k)) continue;
+        const Time inputs = ready(list[k]);
+        if (inputs == kNever) {
+          started = kNever;
+          break;
+        }
+        started = std::max(started, inputs);
+      }
+      if (started == kNever) break;
+      for (std::size_t k = position + 1; k < cell_end; ++k) lasts += duration(at(rank), k);
+      if (cell_end > position + 1) lasts = std::max(Time{}, lasts - times_.saved);
+      free = started + duration(at(rank), position) + lasts;
+      for (; position < cell_end; ++position) {
         begin.push_back(started), end.push_back(free);
         done(list[position], rank, free);
       }

@@ -42,6 +42,34 @@ static std::string as_cell(const std::string& word) {
   return word.substr(1, middle - 1) + "&" + word.substr(middle + 1, end - middle - 1);
 }
 
+// "0F1&3I0&3W0"; none: one of the actions is no such text.
+static std::optional<std::vector<ScheduleOp>> parse_cell(const std::string& text) {
+  std::vector<ScheduleOp> cell;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find('&', from), text.size());
+    const auto op = parse_op(text.substr(from, to - from));
+    if (!op) return {};
+    if (!cell.empty()) cell.back().with_next = true;
+    cell.push_back(*op);
+    from = to + 1;
+  }
+  return cell;
+}
+
+// One action; or a forward and a backward of something else, whole, one half of it, or both halves one after the other.
+static bool is_cell(std::vector<ScheduleOp> cell) {
+  if (cell.size() == 1) return true;
+  if (cell.size() > 3) return false;
+  const auto forward = std::ranges::find(cell, Work::F, &ScheduleOp::work);
+  if (forward == cell.end()) return false;
+  const ScheduleOp ahead = *forward;
+  cell.erase(forward);
+  for (const ScheduleOp& op : cell)
+    if (op.work == Work::F || (op.stage == ahead.stage && op.microbatch == ahead.microbatch)) return false;
+  return cell.size() == 1 || (cell[0].work == Work::I && cell[1].work == Work::W && cell[0].stage == cell[1].stage &&
+                              cell[0].microbatch == cell[1].microbatch);
+}
+
 static std::vector<ScheduleOp> parse_line(const std::string& line, const std::string& where, const std::string& field) {
   std::vector<ScheduleOp> list;
   const std::string separators = " \t\r,";
@@ -50,20 +78,13 @@ static std::vector<ScheduleOp> parse_line(const std::string& line, const std::st
     const std::string word = line.substr(from, to - from);
     from = line.find_first_not_of(separators, to);
     if (passed_over(word)) continue;
-    const std::string plain = as_cell(word);
-    const std::size_t joint = plain.find('&');
-    const auto first = parse_op(plain.substr(0, joint));
-    if (!first) throw Error(where, field, "\"" + word + "\"", "<stage><F, B, I or W><micro-batch>, such as 2F0");
-    list.push_back(*first);
-    if (joint == std::string::npos) continue;
-    const auto second = parse_op(plain.substr(joint + 1));
-    const bool both = second && (first->work == Work::F) != (second->work == Work::F) &&
-                      (first->stage != second->stage || first->microbatch != second->microbatch);
-    if (!both)
+    const auto cell = parse_cell(as_cell(word));
+    if (!cell) throw Error(where, field, "\"" + word + "\"", "<stage><F, B, I or W><micro-batch>, such as 2F0");
+    if (!is_cell(*cell))
       throw Error(where, field, "\"" + word + "\"",
-                  "a forward and a backward of different micro-batches in one cell, such as 0F3&3B1");
-    list.back().with_next = true;
-    list.push_back(*second);
+                  "a forward and a backward, or both halves of one, of different micro-batches in one cell, such as 0F3&3B1 or "
+                  "0F3&3I1&3W1");
+    list.insert(list.end(), cell->begin(), cell->end());
   }
   return list;
 }
@@ -82,6 +103,12 @@ ScheduleLists parse_schedule_text(const std::string& text, const std::string& fi
   if (lists.empty()) throw Error(file_name, "", "no action", "one line of actions per pipeline rank");
   if (const auto wrong = incomplete(lists)) throw Error(file_name + ": " + *wrong);
   return lists;
+}
+
+ScheduleLists parse_order(const std::vector<std::string>& ranks) {
+  std::string lines;
+  for (const std::string& rank : ranks) lines += rank + "\n";
+  return parse_schedule_text(lines);
 }
 
 std::optional<std::string> wrong_size(const ScheduleLists& lists, const ScheduleShape& shape) {

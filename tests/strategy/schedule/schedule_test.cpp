@@ -150,6 +150,19 @@ TEST(ScheduleText, MistakesAreNamed) {
             "s.csv: found 3 actions, expected at least 2 for each of 1,000,001 stages and 1 micro-batch");
 }
 
+TEST(ScheduleText, ACellIsAForwardAndABackwardOfSomethingElse) {
+  const std::string text = "0F0 0F1&0I0&0W0 0I1 0F2&0W1 0B2\n";
+  const ScheduleLists lists = parse_schedule_text("0F0 0F1&0I0&0W0 0I1 0F2&0W1 0B2\n");
+  EXPECT_EQ(lists[0][1], (ScheduleOp{Work::F, 0, 1, true}));
+  EXPECT_EQ(lists[0][2], (ScheduleOp{Work::I, 0, 0, true}));
+  EXPECT_EQ(lists[0][3], (ScheduleOp{Work::W, 0, 0, false}));
+  EXPECT_EQ(to_text(lists), text);
+  for (const std::string cell :
+       {"0F1&0F0", "0I0&0W0", "0F0&0I0", "0F1&0I0&0W2", "0F1&0W0&0I0", "0F1&0B0&0B2", "0F1&0I0&0W0&0F2"})
+    EXPECT_NE(text_error(cell + "\n").find("expected a forward and a backward, or both halves of one"), std::string::npos)
+        << cell;
+}
+
 TEST(ScheduleText, AnyBytesAreListsOrAnError) {
   std::mt19937_64 random(11);
   const std::string good = to_text(lists_of(Schedule::OneFOneB, {.p = 3, .m = 4}));
@@ -179,6 +192,26 @@ TEST(ScheduleEvaluate, SplitBackwardsByHand) {
   EXPECT_EQ(timing->end, (std::vector<std::vector<std::int64_t>>{{2, 12, 17}, {5, 8, 13}}));
   EXPECT_EQ(timing->makespan, 17);
   EXPECT_EQ(timing->idle, (std::vector<std::int64_t>{7, 7}));
+}
+
+// F = I = W = 1. Rank 0: F 0-1. Rank 1: F 1-2, I 2-3, W 3-4. The cell of rank 0 waits for that I: 3-6. Rank 1 with what it forwards: F 6-7,
+// I 7-8, W 8-9. Rank 0: I 8-9, W 9-10. With 1 saved, the cell is 3-5.
+TEST(ScheduleEvaluate, ACellOfThreeActionsIsOne) {
+  const ScheduleLists lists = parse_schedule_text("0F0 0F1&0I0&0W0 0I1 0W1\n1F0 1I0 1W0 1F1 1I1 1W1\n");
+  auto times = equal_times<std::int64_t>(2, 1, 1, 1);
+  const auto timing = evaluate(lists, times);
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(timing->begin, (std::vector<std::vector<std::int64_t>>{{0, 3, 3, 3, 8, 9}, {1, 2, 3, 6, 7, 8}}));
+  EXPECT_EQ(timing->end, (std::vector<std::vector<std::int64_t>>{{1, 6, 6, 6, 9, 10}, {2, 3, 4, 7, 8, 9}}));
+  EXPECT_EQ(timing->makespan, 10);
+  EXPECT_EQ(timing->idle, (std::vector<std::int64_t>{4, 4}));
+  times.saved = 1;
+  EXPECT_EQ(evaluate(lists, times)->makespan, 9);
+  EXPECT_EQ(evaluate(lists, times)->idle, (std::vector<std::int64_t>{4, 3}));
+  EXPECT_EQ(draw(lists, *evaluate<double>(lists, equal_times<double>(2, 1, 1, 1)), 50),
+            "r0  0>>>........1>>>0<<<0www........1<<<1www\n"
+            "r1  ....0>>>0<<<0www........1>>>1<<<1www....\n"
+            "> forward  < input gradient  w weight gradient  . idle  number: micro-batch\n");
 }
 
 TEST(ScheduleEvaluate, InFlightEndsWithTheWeightGradient) {
