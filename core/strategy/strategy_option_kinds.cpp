@@ -70,14 +70,24 @@ StrategyOption schedule(StrategyOption option) {
   option = optional_choice(
       [](auto& s) -> auto& { return s.pipeline.schedule; }, all, std::move(option));
   option.set = [by_name = option.set](Strategy& s, const std::string& value, const std::string& where) {
+    if (value == kBestOrder) {
+      s.pipeline.schedule = Schedule::Listed, s.pipeline.order = {kBestOrder};
+      return;
+    }
     if (value.starts_with("file:")) {
       s.pipeline.order = read_schedule_lists(value.substr(5));
       s.pipeline.schedule = Schedule::Listed;
       return;
     }
     by_name(s, value, where);
-    if (s.pipeline.schedule != Schedule::Listed) s.pipeline.order.clear();
+    if (s.pipeline.schedule != Schedule::Listed || s.pipeline.order == std::vector<std::string>{kBestOrder})
+      s.pipeline.order.clear();
   };
+  option.get = [by_name = option.get](const Strategy& s) {
+    const bool best = s.pipeline.schedule == Schedule::Listed && s.pipeline.order == std::vector<std::string>{kBestOrder};
+    return best ? kBestOrder : by_name(s);
+  };
+  option.values.emplace_back(kBestOrder);
   return option;
 }
 

@@ -75,8 +75,7 @@ std::vector<StrategyOption> pipeline_options() {
       schedule({.path = "schedule",
                 .flag = "--schedule",
                 .help = "pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or "
-                        "interleaved-1f1b with "
-                        "virtual stages",
+                        "interleaved-1f1b with virtual stages; best: searched for these stages and their memory",
                 .constraint = "those that compute input and weight gradients apart (zb-*, v-*, dualpipe*): ZeRO 0 or 1",
                 .group = group}),
       schedule_order({.path = "schedule_order",

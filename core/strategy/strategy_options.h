@@ -34,6 +34,8 @@ const StrategyOption* find_option(const std::string& path);
 // nearest known one.
 void set_option(Strategy& strategy, const std::string& path, const std::string& value, const std::string& where);
 
+// PipelineChoice::order with this one entry: the order is to be found (strategy/tune).
+inline constexpr const char* kBestOrder = "best";
 // The lists of a schedule file, of every pipeline rank: its lines that are not empty and do not begin with '#', or the texts of "ranks" of a
 // .json. What they say is looked at when the strategy is used (strategy/schedule/schedule_read.h). Throws Error.
 std::vector<std::string> read_schedule_lists(const std::string& path);

@@ -2725,6 +2725,14 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 需要未分片的梯度，而 ZeRO %2 会将其分片</translation>
     </message>
     <message>
+        <source>schedule best finds an order of one stage per rank, the strategy asks for %1</source>
+        <translation>best 调度为每个 rank 一个阶段的流水线寻找执行顺序，策略却要求 %1 个</translation>
+    </message>
+    <message>
+        <source>schedule best finds an order for times that it knows, recompute %1 plans its runs for an order</source>
+        <translation>best 调度按已知的用时寻找执行顺序，而重计算 %1 要按执行顺序安排其运行</translation>
+    </message>
+    <message>
         <source>%1 has no %2 arithmetic, only %3</source>
         <translation>%1 没有 %2 运算，只有 %3</translation>
     </message>

@@ -306,8 +306,8 @@
         <translation>interleaved-1f1b、interleaved-zb-1p 和 looped-bfs 时大于 1，zb-v、v-half、v-min 和 dualpipe-v 时为 2</translation>
     </message>
     <message>
-        <source>pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or interleaved-1f1b with virtual stages</source>
-        <translation>流水线调度（见 foreshard list schedules），或用 file:F 给出自己的列表；自动：1f1b，有虚拟阶段时为 interleaved-1f1b</translation>
+        <source>pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or interleaved-1f1b with virtual stages; best: searched for these stages and their memory</source>
+        <translation>流水线调度（见 foreshard list schedules），或用 file:F 给出自己的列表；自动：1f1b，有虚拟阶段时为 interleaved-1f1b；best：按各阶段的用时与显存搜索</translation>
     </message>
     <message>
         <source>those that compute input and weight gradients apart (zb-*, v-*, dualpipe*): ZeRO 0 or 1</source>

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "core/base/count_text.h"
+#include "core/strategy/strategy_options.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
-#include "strategy/schedule/schedule_read.h"
 
 namespace foreshard {
 
@@ -57,95 +57,6 @@ Refusal resolve_batch(Strategy& s) {
   if (s.batch.global / together > 1'000'000)
     return Infeasible{.reason = count_text(s.batch.global / together) + " micro-batches per step are more than 1,000,000"};
   return {};
-}
-
-// Every stage stands on two ranks.
-Refusal refuse_with_routes(const Strategy& s) {
-  const std::string name = name_of(*s.pipeline.schedule);
-  if (s.zero.stage > 0)
-    return Infeasible{
-        .reason = "schedule " + name + " has every stage on two ranks, ZeRO " + text(s.zero.stage) + " cuts the states of one",
-        .would_help = {"--zero 0", "--schedule dualpipe-v"}};
-  if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
-    return Infeasible{.reason = "schedule " + name +
-                                " has every stage on two ranks, the norm of all gradients would count each of them twice",
-                      .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule dualpipe-v"}};
-  if (s.recompute.kind >= RecomputeKind::Rotor)
-    return Infeasible{.reason = "schedule " + name + " has every stage on two ranks, recompute " + to_text(s.recompute) +
-                                " plans the runs of one",
-                      .would_help = {"--recompute full", "--schedule dualpipe-v"}};
-  return {};
-}
-
-// Stages are updated one by one, between the backwards.
-Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
-  const std::string name = name_of(*s.pipeline.schedule);
-  const auto* transformer = std::get_if<Transformer>(&model.shape);
-  if (s.zero.stage > 0)
-    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, ZeRO " + text(s.zero.stage) +
-                                " gathers parameters once for a step",
-                      .would_help = {"--zero 0", "--schedule 1f1b"}};
-  if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
-    return Infeasible{
-        .reason = "schedule " + name + " updates each stage by itself, the norm of all gradients is that of all stages",
-        .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
-  if (transformer && transformer->tied_embeddings && s.pp > 1)
-    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, the tied embedding is of two",
-                      .would_help = {"--schedule 1f1b"}};
-  const OffloadChoice& offload = s.offload;
-  if (offload.parameters != Space::Device || offload.gradients != Space::Device || offload.update_per_layer)
-    return Infeasible{.reason = "schedule " + name +
-                                " updates each stage by itself, offloaded parameters and gradients come and go once for a step",
-                      .would_help = {"--offload-parameters device --offload-gradients device", "--schedule 1f1b"}};
-  if (s.recompute.kind >= RecomputeKind::Rotor)
-    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, recompute " + to_text(s.recompute) +
-                                " plans the runs of a step",
-                      .would_help = {"--recompute full", "--schedule 1f1b"}};
-  return {};
-}
-
-Refusal refuse_lists(const Strategy& s, const ScheduleShape& shape) {
-  if (s.pipeline.order.empty())
-    return Infeasible{.reason = "schedule file has no lists", .would_help = {"--schedule file:F", "--schedule 1f1b"}};
-  if (s.framework != Strategy{}.framework)
-    return Infeasible{.reason = "the schedules of framework " + s.framework + " are its own, not those of a file",
-                      .would_help = {"--framework foreshard", "--schedule 1f1b"}};
-  std::string lines;
-  for (const std::string& rank : s.pipeline.order) lines += rank + "\n";
-  const ScheduleLists lists = parse_schedule_text(lines);
-  if (const auto wrong = wrong_size(lists, shape))
-    return Infeasible{.reason = "the lists of schedule file do not fit: " + *wrong,
-                      .would_help = {"another --pp, --virtual-stages or --global-batch"}};
-  std::vector<std::string> blocked;
-  if (!evaluate(lists, equal_times<std::int64_t>(shape.p * shape.v, 1, 1, 1), &blocked))
-    return Infeasible{.reason = "the lists of schedule file deadlock: " + blocked.front()};
-  return {};
-}
-
-Refusal resolve_schedule(const Model& model, Strategy& s) {
-  if (!s.pipeline.schedule) s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
-  const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
-  const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
-  if (s.virtual_stages > 1 && s.pp == 1)
-    return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
-                                " virtual stages with pp 1",
-                      .would_help = {"--virtual-stages 1", "--pp 2"}};
-  if (s.virtual_stages > 1 && entry.chunks == Chunks::One)
-    return Infeasible{
-        .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
-        .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
-  if (entry.routes > 1)
-    if (auto refused = refuse_with_routes(s)) return refused;
-  if (entry.backwards_per_update)
-    if (auto refused = refuse_asynchronous(model, s)) return refused;
-  if (*s.pipeline.schedule == Schedule::Listed)
-    if (auto refused = refuse_lists(s, {.p = s.pp, .m = m, .v = s.virtual_stages})) return refused;
-  if (splits_backwards(s) && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
-    return Infeasible{
-        .reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero.stage) + " shards",
-        .would_help = {"--zero 1", "--schedule 1f1b"}};
-  if (*s.pipeline.schedule == Schedule::Listed) return {};
-  return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 }
 
 // fp64 stands for itself: GPUs without a rate of their own for it compute in it slowly.
@@ -386,10 +297,14 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 bool leaves_open(const Strategy& strategy) {
   const Recompute& recompute = strategy.recompute;
   return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
-         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy) || chooses_buckets(strategy);
+         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy) ||
+         chooses_buckets(strategy) || chooses_order(strategy);
 }
 
 bool chooses_parts(const Strategy& strategy) { return strategy.communication.parts == std::vector<int>{0}; }
+bool chooses_order(const Strategy& strategy) {
+  return strategy.pipeline.schedule == Schedule::Listed && strategy.pipeline.order == std::vector<std::string>{kBestOrder};
+}
 bool chooses_buckets(const Strategy& strategy) { return strategy.communication.bucket.value < 0; }
 
 }  // namespace foreshard

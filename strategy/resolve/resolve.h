@@ -21,6 +21,8 @@ bool leaves_open(const Strategy& strategy);
 
 // ... "auto" for the parts of operators.
 bool chooses_parts(const Strategy& strategy);
+// `--schedule best`: the order of work on the pipeline ranks.
+bool chooses_order(const Strategy& strategy);
 // `--bucket auto`, which is -1.
 bool chooses_buckets(const Strategy& strategy);
 
@@ -35,6 +37,9 @@ Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 
 // resolve() of a runtime policy: what it says about options that were left open, or why it cannot be had.
 std::optional<Infeasible> resolve_policy(Strategy& strategy);
+
+// resolve() of its schedule, once degrees and batch are there.
+std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);
 
 // resolve() of a strategy that says its stages one by one: its own rules, before those of all.
 std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);

@@ -169,6 +169,14 @@ class Climb {
 
 }  // namespace
 
+std::vector<ScheduleEntry> rules_with_one_stage_per_rank(const ScheduleShape& shape) {
+  std::vector<ScheduleEntry> rules;
+  for (const ScheduleEntry& entry : schedules())
+    if (entry.chunks == Chunks::One && entry.routes == 1 && !entry.backwards_per_update && !entry.refuse(shape))
+      rules.push_back(entry);
+  return rules;
+}
+
 std::variant<FoundSchedule, Infeasible> search_schedule(const ScheduleSearch& search) {
   const int p = static_cast<int>(search.most_in_flight.size()), m = search.microbatches;
   FS_ASSERT(p > 0 && search.times.forward.size() == search.most_in_flight.size());
@@ -185,11 +193,8 @@ std::variant<FoundSchedule, Infeasible> search_schedule(const ScheduleSearch& se
     if (!timing || (!best.lists.empty() && timing->makespan >= best.makespan)) return;
     best = {.lists = std::move(lists), .makespan = timing->makespan, .began_with = name};
   };
-  for (const ScheduleEntry& entry : schedules()) {
-    const ScheduleShape shape = {.p = p, .m = m};
-    if (entry.chunks == Chunks::One && entry.routes == 1 && !entry.backwards_per_update && !entry.refuse(shape))
-      look_at(in_halves(entry.lists(shape)), entry.name);
-  }
+  for (const ScheduleEntry& entry : rules_with_one_stage_per_rank({.p = p, .m = m}))
+    look_at(in_halves(entry.lists({.p = p, .m = m})), entry.name);
   for (const bool patient : {false, true}) look_at(Greedy(search, patient).lists(), "greedy");
   FS_ASSERT(!best.lists.empty());  // one micro-batch at a time keeps every limit, and greedy orders keep theirs
   return Climb(search, std::move(best)).go();

@@ -9,6 +9,9 @@
 
 namespace foreshard {
 
+// The rows of the table that such a search begins with: one stage per rank, one route, a flush, and possible for the shape.
+std::vector<ScheduleEntry> rules_with_one_stage_per_rank(const ScheduleShape& shape);
+
 struct ScheduleSearch {
   int microbatches = 1;
   ScheduleTimes<double> times = {};      // of each stage, which are as many as ranks

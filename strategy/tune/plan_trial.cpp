@@ -7,6 +7,7 @@ namespace foreshard {
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options) {
   const Recompute& recompute = strategy.recompute;
   if (recompute.kind > RecomputeKind::Modules || recompute.layers < 0) strategy.recompute = {};
+  if (chooses_order(strategy)) strategy.pipeline.schedule = Schedule::OneFOneB, strategy.pipeline.order.clear();
   if (chooses_parts(strategy)) strategy.communication.parts.clear();
   if (chooses_buckets(strategy)) strategy.communication.bucket = {};
   options.ignore_memory = true;

@@ -11,7 +11,7 @@
 
 namespace foreshard {
 
-// Whatever memory it takes. Recomputation that is to be chosen, or planned, is none; parts are whole; buckets have their default size. None: it
+// Whatever memory it takes. Recomputation that is to be chosen, or planned, is none; parts are whole; an order is 1f1b; buckets have their default size. None: it
 // cannot be made.
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options);
 

@@ -5,6 +5,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/tune/bucket_choice.h"
+#include "strategy/tune/order_choice.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/parts_choice.h"
 #include "strategy/tune/recompute_choice.h"
@@ -63,12 +64,15 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
     if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
     return tuned;
   }
+  const bool open_order = chooses_order(tuned.strategy);  // until it is chosen everything else is, with 1f1b
+  if (open_order) tuned.strategy.pipeline.schedule = Schedule::OneFOneB, tuned.strategy.pipeline.order.clear();
   if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
   if (chooses_parts(tuned.strategy)) tuned.strategy.communication.parts = best_parts(model, cluster, tuned.strategy, options);
   if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
     if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
+  if (open_order) tuned.strategy.pipeline = best_order(model, cluster, tuned.strategy, options);
   return tuned;
 }
 

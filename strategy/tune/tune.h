@@ -1,4 +1,5 @@
-// tune: decides everything that a strategy leaves open, before it is lowered: "auto" and "best", and the runs of a recomputation
+// tune: decides everything that a strategy leaves open, before it is lowered: "auto" and "best" (a layer split, parts, buckets, recomputation, the order of
+// work), and the runs of a recomputation
 // schedule.
 #pragma once
 

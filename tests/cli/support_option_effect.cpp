@@ -99,7 +99,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"context", {"ring"}},
       {"sequence_parallel", {""}},
       {"virtual_stages", {"2", "3"}},
-      {"schedule", {"gpipe", "zb-h1", "zb-v", "looped-bfs", "chimera", "dualpipe-v", "pipedream"}},
+      {"schedule", {"gpipe", "zb-h1", "zb-v", "looped-bfs", "chimera", "dualpipe-v", "pipedream", "best"}},
       {"schedule_order", {"0F0 0F1 0B1 0B0; 1F0 1F1 1B1 1B0"}},
       {"microbatch_group", {"4", "8"}},
       {"layer_split", {"7,5", "3,3,3,3", "auto"}},

@@ -5,6 +5,7 @@
 
 #include "core/cluster/cluster.h"
 #include "core/cluster_file/cluster_file.h"
+#include "core/strategy/strategy_options.h"
 
 namespace foreshard {
 namespace {
@@ -24,6 +25,12 @@ TEST(Tune, WhatIsOpen) {
     EXPECT_TRUE(leaves_open(with(open))) << open;
   EXPECT_FALSE(leaves_open(with("none", "13,11")));
   EXPECT_TRUE(leaves_open(with("none", "auto")));
+  Strategy order = with("none");
+  set_option(order, "schedule", "best", "test");
+  EXPECT_TRUE(leaves_open(order));
+  EXPECT_EQ(find_option("schedule")->get(order), "best");
+  set_option(order, "schedule", "file", "test");
+  EXPECT_FALSE(leaves_open(order));
 }
 
 // What it decided is closed but for schedules, whose runs it gives; tuned again it stays, and the plan is that of both verbs together.
