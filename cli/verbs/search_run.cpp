@@ -12,7 +12,6 @@
 #include "sim/simulate.h"
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/resolve.h"
-#include "strategy/schedule/schedule.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/tune/tune.h"
 
@@ -51,17 +50,11 @@ Job read_search_job(const Arguments& arguments) {
   return job;
 }
 
-// What a search orders candidates by is known of schedules with a flush and every stage on one rank; numbers of parts are found for one
-// strategy.
+// What is found for one strategy.
 static void expect_searchable(const Strategy& base) {
   if (chooses_parts(base))
     throw Error(kCommandLine, "parts", "auto", "numbers of parts: they are chosen for one strategy, by simulate");
   if (chooses_buckets(base)) throw Error(kCommandLine, "bucket", "auto", "a size: it is chosen for one strategy, by simulate");
-  if (!base.pipeline.schedule) return;
-  const ScheduleEntry& entry = schedule_entry(*base.pipeline.schedule);
-  if (entry.routes > 1 || entry.backwards_per_update || entry.id == Schedule::Listed)
-    throw Error(kCommandLine, "schedule", "\"" + entry.name + "\"",
-                "a schedule by which a search can order candidates: with a flush, every stage on one rank, and no file");
 }
 
 SearchOptions read_search_options(const Arguments& arguments, const Job& job) {

@@ -20,17 +20,26 @@ RankMemory rank_memory(const ScreenedModel& model, const Point& point, const Sha
                         ((model.types.master ? 1 : 0) + (model.base.optimizer.kind == OptimizerKind::Adam ? 2
                                                          : model.base.optimizer.momentum > 0              ? 1
                                                                                                           : 0));
+  const ScheduleEntry& schedule = schedule_entry(point.schedule);
+  const ScheduleShape size = {
+      .p = point.pp, .m = static_cast<int>(microbatches), .v = point.virtual_stages, .g = model.base.pipeline.microbatch_group};
+  const double versions = schedule.weight_versions ? schedule.weight_versions(size, static_cast<int>(rank)) : 1;
+  const double copied = versions > 1 && !model.types.master ? param : 0;  // the update may not change what others read
   const OffloadChoice& offload = model.base.offload;
   const bool params_here = offload.parameters == Space::Device, grads_here = offload.gradients == Space::Device;
-  const double each = (params_here ? param / (point.cuts().parameters ? shards : 1) : 0) +
+  const double each = (params_here ? versions * param / (point.cuts().parameters ? shards : 1) : 0) + copied +
                       (grads_here ? grad / (point.cuts().gradients ? shards : 1) : 0) +
                       (offload.optimizer == Space::Device ? 1 : offload.optimizer_kept) * states / shards;
-  RankMemory memory{.flight = schedule_entry(point.schedule).in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
+  RankMemory memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
+  if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
+    memory.flight = model.listed_in_flight[r];
   // Away but for the places that layers take in turn, and what the last layer keeps.
   if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   double elements = shape.parameters.of(kind, layers);
   if (v > 1) elements += (v - 1) * shape.parameters.of(Middle, layers);
+  if (schedule.routes > 1)  // of the mirrored rank, too
+    elements += shape.parameters.of(kind == First ? Last : kind == Last ? First : kind, layers);
   memory.fixed = elements * each;
   // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
   // head, whose gradient has one more; and beside those of a shape for what it sends and receives.

@@ -90,12 +90,13 @@ double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times) {
 }
 
 double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times) {
-  double least = 0, way = 0;
+  double least = 0, way = 0, work = 0;
   for (const RankTimes& rank : times.ranks) {
     least = std::max(least, way + times.microbatches * rank.all());
-    way += rank.forward + (schedule.splits ? 0 : rank.backward);
+    way += rank.forward + (schedule.splits || schedule.chunks == Chunks::Any ? 0 : rank.backward);
+    work += rank.all();
   }
-  return least;
+  return schedule.routes > 1 ? times.microbatches * work / static_cast<double>(times.ranks.size()) : least;
 }
 
 }  // namespace foreshard

@@ -6,6 +6,8 @@
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/profile_time.h"
+#include "strategy/resolve/resolve.h"
+#include "strategy/schedule/schedule_read.h"
 
 namespace foreshard {
 
@@ -18,6 +20,7 @@ ScreenedModel::ScreenedModel(const Model& of, const Cluster& on, const Strategy&
   layers = transformer.layers;
   tied = transformer.tied_embeddings;
   adam_per_element = (update_time(200'000'000) - update_time(100'000'000)) / 1e8;
+  if (!base.pipeline.order.empty() && !chooses_order(base)) listed_in_flight = peak_in_flight(parse_order(base.pipeline.order));
   launch = gpu_of(cluster, cluster.nodes.front().shape.gpu).launch_overhead.value;
 }
 

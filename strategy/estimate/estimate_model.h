@@ -26,6 +26,7 @@ struct ScreenedModel {
   StateTypes types = {};
   int layers = 0;
   bool tied = false;
+  std::vector<int> listed_in_flight = {};  // [pipeline rank], of a schedule file: chunks
   double adam_per_element = 0, launch = 0;  // seconds of an update: of each element, of its kernel
 
  private:

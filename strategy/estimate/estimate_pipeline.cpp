@@ -128,13 +128,15 @@ double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) 
 }
 
 // A rank has all its work to do, after the first micro-batch has come down to it and before its last gradient has gone back up, which
-// takes no weight gradients where these are apart: they may wait.
+// takes no weight gradients where these are apart, or may be (in a file): they may wait. With two routes the busiest rank does at least the
+// mean of all work.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
   double least = 0;
+  if (schedule.routes > 1) return t.microbatches * chain.sum(0, t.ranks) / t.ranks;
   for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) {
-    const double way = schedule.splits ? chain.forwards(stage) : chain.sum(0, stage);
+    const double way = schedule.splits || schedule.chunks == Chunks::Any ? chain.forwards(stage) : chain.sum(0, stage);
     least = std::max(least, way + t.microbatches * (chain.both(stage) + more));
   }
   return least;

@@ -17,7 +17,7 @@ ScheduleEntry listed_schedule() {
           .lists = [](const ScheduleShape&) { return ScheduleLists(); },
           .rank_of_stage = loop_placement,
           .stage_of = loop_stage,
-          .in_flight = [](const FlightShape& s) { return s.m * s.v; }};
+          .in_flight = [](const FlightShape& s) { return std::min(s.m, s.p - s.rank) * s.v; }};
 }
 
 }  // namespace foreshard

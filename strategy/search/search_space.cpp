@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "core/base/divisors.h"
+#include "core/strategy/strategy_options.h"
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_read.h"
 
 namespace foreshard {
 
@@ -105,6 +107,9 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.batch.micro};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
   if (is_fixed(options, "schedule") && base.pipeline.schedule) space.schedules = {*base.pipeline.schedule};
+  space.microbatch_group = base.pipeline.microbatch_group;
+  if (base.pipeline.schedule == Schedule::Listed && base.pipeline.order != std::vector<std::string>{kBestOrder})
+    space.lists = parse_order(base.pipeline.order);
   return space;
 }
 
@@ -115,7 +120,10 @@ std::vector<std::int64_t> micro_batches(const SearchSpace& space, const Point& g
 }
 
 std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid) {
-  if (!space.virtual_stages.empty()) return space.virtual_stages;
+  if (!space.virtual_stages.empty()) {
+    const int stages = grid.pp * space.virtual_stages.front();
+    return space.layers > 0 && stages > space.layers ? std::vector<int>{} : space.virtual_stages;
+  }
   if (space.layers % grid.pp != 0) return {1};
   std::vector<int> all;
   for (const std::int64_t v : divisors(space.layers / grid.pp))
@@ -166,7 +174,9 @@ std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
 }
 
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point) {
-  if (schedule_entry(point.schedule).splits && space.zeros.size() > 1)  // whole gradients only
+  const ScheduleEntry& entry = schedule_entry(point.schedule);
+  if (space.zeros.size() > 1 && (entry.routes > 1 || entry.backwards_per_update)) return {0};  // whole states
+  if (entry.splits && space.zeros.size() > 1)                                                  // whole gradients only
     return point.dp * point.cp > 1 ? std::vector<std::int8_t>{0, 1} : std::vector<std::int8_t>{0};
   if (space.zeros.size() == 1 || point.dp * point.cp > 1) return space.zeros;
   return {0};
@@ -178,10 +188,15 @@ std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point
   for (const ScheduleEntry& entry : schedules()) {
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
     if (space.schedules.empty() && entry.on_request) continue;
+    const ScheduleShape shape = {.p = point.pp, .m = m, .v = point.virtual_stages, .g = space.microbatch_group};
+    if (entry.chunks == Chunks::Any) {  // a file, or the best order of one stage per rank
+      if (space.lists.empty() ? shape.v == 1 : !wrong_size(space.lists, shape)) all.push_back(entry.id);
+      continue;
+    }
     const bool chunks = entry.chunks != Chunks::One;
     if (chunks != (point.virtual_stages > 1) || (chunks && point.pp == 1)) continue;
     if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
-    if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
+    if (!entry.refuse(shape)) all.push_back(entry.id);
   }
   return all;
 }

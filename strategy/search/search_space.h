@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "strategy/schedule/schedule.h"
 #include "strategy/search/search.h"
 
 namespace foreshard {
@@ -24,6 +25,8 @@ struct SearchSpace {
   std::vector<std::int64_t> micro_batches = {};  // empty: all divisors
   std::vector<int> virtual_stages = {};          // likewise
   std::vector<Schedule> schedules = {};
+  int microbatch_group = 0;
+  ScheduleLists lists = {};  // of a schedule file; empty where its order is still to be found, too
 };
 
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options);

@@ -5,9 +5,10 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
-#include "strategy/estimate/isolated_times.h"
 #include "strategy/estimate/estimate_screen.h"
+#include "strategy/estimate/isolated_times.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_read.h"
 #include "strategy/tune/partition_model.h"
 
 namespace foreshard {
@@ -104,7 +105,12 @@ class Balancing {
     m_ = static_cast<int>(strategy.batch.global / (strategy.batch.micro * strategy.dp));
     if (strategy.pipeline.schedule == Schedule::GPipe)  // keeps all of them everywhere
       for (ChainLayer& layer : weighed_) layer.states += m_ * layer.kept, layer.kept = 0;
-    lists_ = schedule_entry(*strategy.pipeline.schedule).lists({.p = strategy.pp, .m = m_, .v = 1, .g = 0});
+    const ScheduleEntry& entry = schedule_entry(*strategy.pipeline.schedule);
+    const ScheduleEntry& rule =
+        entry.routes > 1 ? schedule_entry(Schedule::OneFOneB) : entry;  // in which each stage has a rank
+    lists_ = entry.chunks == Chunks::Any
+                 ? parse_order(strategy.pipeline.order)
+                 : rule.lists({.p = strategy.pp, .m = m_, .v = 1, .g = strategy.pipeline.microbatch_group});
     left_ = std::max(64.0, kCells / (static_cast<double>(m_) * strategy.pp));
   }
 

@@ -1,0 +1,121 @@
+// search with a schedule that is asked for: two routes, no flush, a file, the best order. The winner is that of refining every strategy.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "core/strategy/strategy_options.h"
+#include "strategy/schedule/schedule.h"
+#include "strategy/tune/tune.h"
+#include "tests/strategy/support_search.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Asked {
+  const char* schedule;
+  int virtual_stages = 1;
+};
+const Asked kAsked[] = {
+    {"chimera"},       {"dualpipe"},
+    {"dualpipe-v", 2}, {"pipedream"},
+    {"pipedream-2bw"}, {"pipemare"},
+    {"best"},          {"0F0 0F1 0F2 0F3 0I0 0I1 0I2 0I3 0W0 0W1 0W2 0W3; 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"}};
+
+SearchOptions asked(const Asked& of, double reserve) {
+  SearchOptions small = options(8, 256);
+  set_option(small.base, of.schedule[0] == '0' ? "schedule_order" : "schedule", of.schedule, "test");
+  small.base.virtual_stages = of.virtual_stages;
+  small.base.device_memory.reserve = reserve;
+  small.fixed = {"schedule", "virtual_stages", "overlap", "placement", "zero_group", "sequence_parallel"};
+  small.balance = small.schedules = small.stages = small.best = false;
+  return small;
+}
+
+struct Enumerated {
+  double best = 1e300;
+  int count = 0, deep = 0;  // that fit; of these, with a pipeline
+};
+
+// Plain loops over degrees, micro-batches, ZeRO and ways to recompute.
+Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  const int gpus = gpu_count(cluster), depth = std::get<Transformer>(model.shape).layers;
+  Enumerated all;
+  for (int tp = 1; tp <= gpus; tp *= 2)
+    for (int pp = 1; tp * pp <= gpus; pp *= 2)
+      for (std::int64_t micro = 1; micro <= options.base.batch.global; micro *= 2)
+        for (int zero = 0; zero < 4; ++zero)
+          for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full})
+            for (int layers = kind == RecomputeKind::Full ? -1 : 0; layers < (kind == RecomputeKind::Full ? depth : 1);
+                 ++layers) {
+              Strategy s = options.base;
+              s.tp = tp, s.pp = pp, s.dp = gpus / tp / pp, s.batch.micro = micro, s.zero.stage = zero;
+              s.recompute = {.kind = kind, .layers = layers};
+              if ((zero > 0 && s.dp == 1) || pp * s.virtual_stages > depth) continue;
+              const auto answer = tuned_plan(model, cluster, s);
+              if (std::holds_alternative<Infeasible>(answer)) continue;
+              ++all.count, all.deep += pp > 1;
+              all.best = std::min(all.best, refine(std::get<Lowered>(answer), cluster).time.value);
+            }
+  return all;
+}
+
+}  // namespace
+
+TEST(SearchSchedules, EqualsFullEnumeration) {
+  const Model model = layers("llama-2-7b", 4);
+  const Cluster cluster = workstation(4);
+  for (const Asked& of : kAsked)
+    for (const double reserve : {0.06, 0.7}) {
+      SearchOptions small = asked(of, reserve);
+      const Enumerated all = enumerate(model, cluster, small);
+      const auto answer = search(model, cluster, small);
+      if (all.count == 0) {
+        EXPECT_TRUE(std::holds_alternative<Infeasible>(answer)) << of.schedule;
+        continue;
+      }
+      ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << of.schedule << " " << reserve;
+      const auto& found = std::get<SearchResult>(answer);
+      std::printf("%.13s, reserve %.2f: %d strategies fit, %d pipelines, best %.3f ms, pp %d\n", of.schedule, reserve,
+                  all.count, all.deep, 1e3 * all.best, found.ranked.front().strategy.pp);
+      EXPECT_DOUBLE_EQ(found.ranked.front().score, all.best) << of.schedule << " " << reserve;
+      EXPECT_LE(found.bound, all.best) << of.schedule << " " << reserve;
+      EXPECT_GT(all.deep, 0) << of.schedule << " " << reserve;
+      small.prune = false;
+      EXPECT_EQ(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found.ranked.front().score);
+    }
+}
+
+// No strategy that is refined is faster than its own bound.
+TEST(SearchSchedules, BoundsHold) {
+  int strategies = 0;
+  for (const Asked& of : kAsked) {
+    SearchOptions all = asked(of, 0.06);
+    all.base.batch.global = 16, all.sample = 40, all.refine = 1;
+    all.fixed.erase(all.fixed.begin() + 2, all.fixed.end());  // all but the schedule and its stages
+    const auto answer = search(layers("llama-2-7b", 4), load_cluster("workstation-rtx4090"), all);
+    if (std::holds_alternative<Infeasible>(answer)) continue;
+    for (const Candidate& each : std::get<SearchResult>(answer).sample) {
+      EXPECT_LE(each.screened.bound, each.estimate.time.value * (1 + 1e-6)) << of.schedule << " " << to_json(each.strategy);
+      ++strategies;
+    }
+  }
+  EXPECT_GE(strategies, 150);
+}
+
+// Those that change what is trained, or are not what frameworks run, are looked at only when they are asked for.
+TEST(SearchSchedules, NoneOfThemByDefault) {
+  SearchOptions free = options(16, 256);
+  free.sample = 300, free.fixed = {"pp"}, free.base.pp = 4;
+  const auto result = std::get<SearchResult>(search(layers("llama-2-7b", 8), load_cluster("dgx-a100"), free));
+  EXPECT_GE(result.sample.size(), 50u);
+  for (const auto* list : {&result.sample, &result.ranked})
+    for (const Candidate& each : *list)
+      if (each.strategy.stages.empty()) {
+        const ScheduleEntry& entry = schedule_entry(*each.strategy.pipeline.schedule);
+        EXPECT_FALSE(entry.on_request) << entry.name;
+        EXPECT_FALSE(entry.backwards_per_update) << entry.name;
+      }
+}
+
+}  // namespace foreshard
