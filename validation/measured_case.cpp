@@ -379,7 +379,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
     const auto offload = offload_of(preset.offload, row.text("offload") + "; " + row.text("zero_stage_or_fsdp"));
     if (!offload || s.pp > 1) return SkipReason::Offload;
     question.offload = *offload;
-    question.host = measured_host(row, *gpu);
+    s.offload = choice_of(*offload);
   }
   const auto schedule = schedule_of(row);
   if (!schedule) return SkipReason::Schedule;

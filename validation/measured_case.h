@@ -11,7 +11,6 @@
 #include "core/model/model.h"
 #include "core/strategy/strategy.h"
 #include "strategy/cost/offload.h"
-#include "strategy/frameworks/offload_time.h"
 #include "validation/measured.h"
 
 namespace foreshard {
@@ -73,7 +72,6 @@ struct MeasuredCase {
   std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
   Offload offload = {};  // what the run keeps in host memory
-  HostRates host = {};   // and what moves it
   bool barrier = false;  // the optimizer waits for all ranks, though the framework need not
 };
 

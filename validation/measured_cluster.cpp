@@ -37,7 +37,8 @@ struct Card {
   std::optional<double> nvlink = {};
   double bridge = 0;
   std::optional<double> network_gbps = {};  // of a workstation or a small server, as of Ada's
-  std::optional<double> host = {};          // what joins it to its host, where it is not PCIe x16
+  std::optional<double> pcie = {};          // where it is not x16
+  std::optional<double> c2c = {};           // what joins it to its host instead
   std::optional<double> host_memory = {};   // of its node, for one GPU
   std::int64_t per_node = 8;                // when a row names none
 };
@@ -54,11 +55,11 @@ constexpr Card kCards[] = {{.gpu = "a10", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "h100-nvl-94", .nvlink = 0, .bridge = 300e9},
                            {.gpu = "h800-80", .nvlink = 200e9},
                            {.gpu = "rtx-5090", .nvlink = 0, .network_gbps = 100},
-                           {.gpu = "rtx-5060-ti", .nvlink = 0, .network_gbps = 100, .host = 31.508e9},
+                           {.gpu = "rtx-5060-ti", .nvlink = 0, .network_gbps = 100, .pcie = 31.508e9},
                            {.gpu = "rtx-pro-6000", .nvlink = 0, .network_gbps = 100},
-                           {.gpu = "gb200", .host = 225e9},
-                           {.gpu = "gb300", .host = 225e9},
-                           {.gpu = "gh200-96", .host = 450e9, .host_memory = 384e9, .per_node = 1}};
+                           {.gpu = "gb200", .c2c = 225e9},
+                           {.gpu = "gb300", .c2c = 225e9},
+                           {.gpu = "gh200-96", .c2c = 450e9, .host_memory = 384e9, .per_node = 1}};
 
 Card card_of(const std::string& gpu) {
   for (const Card& card : kCards)
@@ -95,6 +96,16 @@ void write_nvlink(JsonWriter& json, const MeasuredRow& row, const Card& card, do
   }
 }
 
+// Of the node: the share of its GPUs in that of a node with eight.
+double host_memory(const MeasuredRow& row, const Generation& g, const Card& card, std::int64_t per_node) {
+  const double gpus =
+      row.unknown("gpus_per_node") ? static_cast<double>(card.per_node) : row.number("gpus_per_node").value_or(card.per_node);
+  return card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0)) * static_cast<double>(per_node);
+}
+
+// Else nothing goes that way, and the graph of the node is the simpler one.
+bool uses_host(const MeasuredRow& row) { return !row.unknown("offload") && !row.text("offload").starts_with("none"); }
+
 }  // namespace
 
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed) {
@@ -124,22 +135,15 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   JsonWriter json(0);
   json.begin_object().field("source", "the measured row").field("gpu", gpu).field("gpus_per_node", per_node);
   write_nvlink(json, row, card, card.nvlink.value_or(g.nvlink), per_node);
-  json.key("pcie").begin_object().field("bandwidth", g.pcie).end_object();
+  json.key("pcie").begin_object().field("bandwidth", card.pcie.value_or(g.pcie));
+  if (card.c2c && uses_host(row)) json.field("c2c", *card.c2c);
+  json.end_object();
+  json.field("host_memory_bandwidth", host_memory(row, g, card, per_node));
   json.key("nics").begin_object().field("count", adapters).field("bandwidth", gbps * 1e9 / 8.0).end_object();
   const std::int64_t nodes = (gpus + per_node - 1) / per_node;
   json.field("nodes", nodes);
   json.end_object();
   return parse_cluster(json.text(), row.where());
-}
-
-HostRates measured_host(const MeasuredRow& row, const std::string& gpu) {
-  const Generation& g = generation(load_gpu(gpu).architecture);
-  const Card card = card_of(gpu);
-  HostRates rates = {.link = {card.host.value_or(g.pcie)}};
-  const double gpus =
-      row.unknown("gpus_per_node") ? static_cast<double>(card.per_node) : row.number("gpus_per_node").value_or(card.per_node);
-  rates.memory = {card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0))};
-  return rates;
 }
 
 }  // namespace foreshard

@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "core/cluster/cluster.h"
-#include "strategy/frameworks/offload_time.h"
 #include "validation/measured.h"
 
 namespace foreshard {
 
 // Enough nodes for `gpus`; adds to `assumed` the columns that the row does not state.
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed);
-
-// What a GPU has of the host of its node: of the links, and of the memory its share.
-HostRates measured_host(const MeasuredRow& row, const std::string& gpu);
 
 }  // namespace foreshard

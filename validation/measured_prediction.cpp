@@ -151,19 +151,6 @@ LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& 
   return times;
 }
 
-// What is kept in host memory moves beside the computes of each micro-batch, or makes them wait.
-double Predictor::with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration,
-                                   const MachineProfile* profile) {
-  if (question.offload == Offload{}) return iteration;
-  auto answer = offload_stall(question.model, question.cluster, strategy, traits_of(question), question.host,
-                              layer_times(question, strategy, profile));
-  const auto* stall = std::get_if<OffloadStall>(&answer);
-  if (!stall) return iteration;
-  const double microbatches =
-      static_cast<double>(strategy.batch.global) / static_cast<double>(strategy.batch.micro * std::max(1, strategy.dp));
-  return iteration + microbatches * (stall->forward.value + stall->backward.value) + stall->update.value;
-}
-
 static double layer_value(Quantity quantity, const LayerTimes& layer) {
   const double forward = layer.forward.value, backward = layer.backward.value;
   return 1e3 * (quantity == Quantity::LayerForward    ? forward
@@ -202,11 +189,8 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
     best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy, profile));
   else if (is_memory(question.quantity))
     best.value = memory_value(question, *chosen.strategy, chosen.memory);
-  else {
-    Outcome run = as_run(question, *chosen.outcome);
-    run.iteration = with_host_memory(question, *chosen.strategy, run.iteration, profile);
-    best.value = time_value(question, *chosen.strategy, run);
-  }
+  else
+    best.value = time_value(question, *chosen.strategy, as_run(question, *chosen.outcome));
   return best;
 }
 

@@ -22,6 +22,10 @@ struct Outcome {
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
 };
 
+struct LayerTimes {  // computes of one layer and micro-batch
+  Seconds forward = {}, backward = {};
+};
+
 struct Prediction {
   double value = 0;  // in the row's unit
   bool fits = false;
@@ -46,8 +50,6 @@ class Predictor {
   const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                          const MachineProfile* profile);
   LayerTimes layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile);
-  double with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration,
-                          const MachineProfile* profile);
   std::mutex door_ = {};
   std::map<std::string, Entry> known_ = {};  // its entries stay where they are
 };

@@ -2993,10 +2993,6 @@ worst: what the worst order of the same work would need</source>
         <translation>动态损失缩放在 GPU 上跳过更新；已卸载状态的更新无法跳过</translation>
     </message>
     <message>
-        <source>the norm for clipping is measured on the device, where offloaded gradients are not</source>
-        <translation>裁剪用的范数在 GPU 上计算，而卸载的梯度不在那里</translation>
-    </message>
-    <message>
         <source>schedule %1 computes weight gradients apart, when the layer's place has been given away</source>
         <translation>调度 %1 另行计算权重梯度，那时该层的位置已让出</translation>
     </message>

@@ -144,7 +144,6 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "the schedule of --recompute %1 decides where activations lie"),
     QT_TRANSLATE_NOOP("Engine",
                       "a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped"),
-    QT_TRANSLATE_NOOP("Engine", "the norm for clipping is measured on the device, where offloaded gradients are not"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 computes weight gradients apart, when the layer's place has been given away"),
     QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own keep everything on the device"),
     QT_TRANSLATE_NOOP("Engine", "%1 is one sum over all replicas, which ZeRO %2 in groups of %3 makes in two"),

@@ -263,7 +263,8 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
   if (!strategy.context) strategy.context = preset.defaults.context;
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
-  if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(Overlap{});
+  const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};  // copies of the next layer hide behind this one
+  if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(ours);
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
     strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;

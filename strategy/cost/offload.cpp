@@ -37,7 +37,7 @@ int layers_in(const std::string& text) {
 std::vector<OffloadRule> read_offload_rules(const JsonReader& json) {
   std::vector<OffloadRule> rules;
   for (const JsonReader& entry : json.elements()) {
-    entry.only({"words", "in_host", "host_update", "adds_through_link"});
+    entry.only({"words", "in_host", "host_update"});
     OffloadRule rule;
     for (const JsonReader& word : entry.at("words").elements()) rule.words.push_back(word.as_string());
     if (rule.words.empty()) entry.at("words").fail("at least one word");
@@ -47,7 +47,6 @@ std::vector<OffloadRule> read_offload_rules(const JsonReader& json) {
         if (name == known) rule.means.*field = true;
     }
     if (const auto host = entry.find("host_update")) rule.means.host_update = host->as_bool();
-    if (const auto adds = entry.find("adds_through_link")) rule.means.adds_through_link = adds->as_bool();
     rules.push_back(std::move(rule));
   }
   return rules;
@@ -61,7 +60,6 @@ std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const s
     any = true;
     for (const auto& [name, field] : kParts) all.*field = all.*field || rule.means.*field;
     all.host_update = all.host_update || rule.means.host_update;
-    all.adds_through_link = all.adds_through_link || rule.means.adds_through_link;
   }
   if (!any) return {};
   const std::string separators = " ,;";
@@ -73,6 +71,17 @@ std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const s
   }
   if (all.activations) all.activation_layers = layers_in(text);
   return all;
+}
+
+OffloadChoice choice_of(const Offload& offload) {
+  const auto home = [](bool away) { return away ? Space::PinnedHost : Space::Device; };
+  OffloadChoice choice = {.optimizer = home(offload.momentum || offload.variance),
+                          .parameters = home(offload.weights),
+                          .gradients = home(offload.gradients)};
+  choice.updated_on = offload.host_update ? UpdatedOn::Host : UpdatedOn::Device;
+  if (offload.inputs) choice.activations = OffloadedActivations::Inputs;
+  if (offload.activations) choice.activations = OffloadedActivations::All, choice.activation_layers = offload.activation_layers;
+  return choice;
 }
 
 }  // namespace foreshard

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/json/json.h"
+#include "core/strategy/strategy.h"
 
 namespace foreshard {
 
@@ -21,8 +22,7 @@ struct Offload {
   bool inputs = false;                                      // of the layers, from their forward to their backward
   bool activations = false;                                 // all that the first `activation_layers` layers keep
   int activation_layers = 0;
-  bool host_update = false;        // the CPU runs the optimizer
-  bool adds_through_link = false;  // a kernel among the computes adds the gradients where they lie, in host memory
+  bool host_update = false;    // the CPU runs the optimizer
   bool operator==(const Offload&) const = default;
 };
 
@@ -36,5 +36,9 @@ std::vector<OffloadRule> read_offload_rules(const JsonReader& json);  // throws 
 // What `text` asks for ("offload-opt-m offload-residual; flags --shard-weights"); empty when no rule knows a word of it, or when
 // it has a word "offload-..." that none knows. "activations of 20 layers" says how many.
 std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const std::string& text);
+
+// The options of a plan that moves the same: `lower` obeys them. A plan moves weights in the format of the parameters, and a master copy that
+// is the parameters themselves stays with them.
+OffloadChoice choice_of(const Offload& offload);
 
 }  // namespace foreshard

@@ -177,9 +177,6 @@ Refusal refuse_offload_of_states(const Strategy& s, bool on_host) {
   if (s.optimizer.loss_scale == 0)
     return Infeasible{.reason = "a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped",
                       .would_help = {"--loss-scale 1024", "--precision bf16"}};
-  if (offload.gradients != Space::Device && *s.optimizer.clip_norm > 0)
-    return Infeasible{.reason = "the norm for clipping is measured on the device, where offloaded gradients are not",
-                      .would_help = {"--clip-norm 0", "--offload-gradients device"}};
   if (layers && splits_backwards(s))
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
                                 " computes weight gradients apart, when the layer's place has been given away",

@@ -113,7 +113,7 @@ StateRow row_for_all(const Choice& choice) {
     row.gradients.slots = s.communication.overlap->gradients || row.optimizer.with_backward ? 2 : 1;
   if (parameters) row.parameters.cut_by = kShards;
   if (row.brings_parameters()) {
-    const bool ahead = s.communication.overlap->parameters || row.parameters.home != Space::Device;
+    const bool ahead = s.communication.overlap->parameters;
     row.parameters.stays.rule = BlockRule{.ahead_forward = ahead ? 1 : 0, .ahead_backward = ahead ? 1 : 0};
     if (const RuntimePolicy* policy = find_policy(s.policy); policy && policy->layers) row.parameters.stays = *policy->layers;
   }

@@ -17,6 +17,8 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   updated_ = frame_.add_event("updated", count);
   const StateRow& state = last_row();  // rows are cut alike
   if (state.moves_states()) moves_.emplace(frame_, state_, state);
+  if (state.optimizer.kept > 0 && (state.gradients.home != Space::Device || state.parameters.home != Space::Device))
+    kept_moves_.emplace(frame_, state_, state, true);
   if (frame_.lowering.weight_slots > 1 && state.moves_states()) {
     for (int index = 0; index < count; ++index)
       version_ready_.push_back(frame_.add_event("parameters_ready." + std::to_string(index), frame_.lowering.weight_slots));
@@ -24,6 +26,7 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   }
   if (state.takes_gradients_away()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
   add_own_gradients();
+  add_norm_places();
   add_root_places();
   order_ = order_of_sums(frame_, state_);
   coded_.emplace(frame_, state_, CodedSums::Events{.reduced = reduced_, .ready = ready_});
@@ -39,6 +42,17 @@ void StateProgram::add_own_gradients() {
   if (largest == Bytes{}) return;
   own_gradients_ = frame_.add_buffer("gradients.own", Category::Gradients, last_row().gradients.dtype, largest, kOwnPlaces);
   own_free_ = frame_.add_event("own_gradients_free", kOwnPlaces);
+}
+
+// Of gradients that are away, while they are measured.
+void StateProgram::add_norm_places() {
+  if (!frame_.lowering.tables.update.measures()) return;
+  Bytes largest = {};
+  for (int index = 0; index < units(); ++index)
+    if (leaves(index)) largest = std::max(largest, size_of(row_of(unit(index)).gradients.dtype) * own_elements(unit(index)));
+  if (largest == Bytes{}) return;
+  norm_places_ = frame_.add_buffer("gradients.measured", Category::Gradients, last_row().gradients.dtype, largest, kOwnPlaces);
+  norm_free_ = frame_.add_event("measured_free", kOwnPlaces);
 }
 
 // Where the root of a gather has what others send it at once: a gradient from each member that the credit lets send, one at least. All

@@ -66,6 +66,7 @@ class StateProgram {
  private:
   static constexpr int kOwnPlaces = 2;  // of gradients that are cut and away
   void add_own_gradients();
+  void add_norm_places();
   void add_root_places();
   Bytes root_places(Bytes bytes, int ranks) const;
   const StateRow& row_of(const StateUnit& unit) const {
@@ -98,21 +99,23 @@ class StateProgram {
   Slot weights_made() const;
   EventUse ready(int unit, const Slot& version) const;  // the parameters are there
   Instruction norm(int unit, bool first) const;
+  void measure_away(SegmentBuilder& out, int unit, int turn, Instruction norm);
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
 
   ChunkFrame frame_;
   ChunkState state_;
-  std::optional<UpdateMoves> moves_ = {};  // where the rows move states
+  std::optional<UpdateMoves> moves_ = {};       // where the rows move states
+  std::optional<UpdateMoves> kept_moves_ = {};  // of states that stay, where what they are updated with is away
   std::optional<CodedSums> coded_ = {};
   std::optional<ParameterVisits> visits_ = {};
-  BufferId own_gradients_ = {}, root_places_ = {};
+  BufferId own_gradients_ = {}, norm_places_ = {}, root_places_ = {};
   Slot weights_ = {};                // of the version that the segment reads
   std::vector<char> waited_ = {};    // [unit]
   std::vector<SumPart> order_ = {};  // of the last micro-batch's sums, where what is needed first goes first
   std::size_t next_ = 0;             // of them
   std::vector<int> summed_ = {};     // units to be updated with the backward of the next layer
-  EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {}, taken_ = {};
+  EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {}, norm_free_ = {}, taken_ = {};
   std::vector<EventId> version_ready_ = {};  // [unit], with several versions of the weights: a slot each
 };
 

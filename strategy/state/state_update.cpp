@@ -96,8 +96,24 @@ Instruction StateProgram::norm(int index, bool first) const {
                   .stream = kComputeStream,
                   .reads = {all_of(unit.gradient)},
                   .writes = {all_of(frame_.lowering.norm)}};
-  if (is_summed(index)) run.waits.push_back({reduced_, {index}});
+  if (is_summed(index) || leaves(index)) run.waits.push_back({reduced_, {index}});
   return run;
+}
+
+// Gradients that are away come in once more to be measured.
+void StateProgram::measure_away(SegmentBuilder& out, int index, int turn, Instruction norm) {
+  const StateUnit& of = unit(index);
+  const Block block{norm_places_, {turn % kOwnPlaces}};
+  const Use place{.buffer = block.buffer, .slot = block.slot, .length = size_of(row_of(of).gradients.dtype) * own_elements(of)};
+  Instruction in = copy_gradient(of, place, true, false);
+  in.waits = std::exchange(norm.waits, {});
+  in.acquires = {block};
+  if (turn < kOwnPlaces) in.waits.push_back({norm_free_, block.slot});
+  norm.reads = {place};
+  out.emit(std::move(in));
+  out.emit(std::move(norm));
+  out.record_after_last_use(block, {norm_free_, block.slot});
+  out.release(block);
 }
 
 // Scales the gradients down to the largest allowed norm (Pascanu et al. 2013).
@@ -130,10 +146,14 @@ Segment StateProgram::measure(bool first) {
   SegmentBuilder out("norm." + std::to_string(frame_.chunk), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
   sum_rest(out, mark);
+  int away = 0;
   for (int index = 0; index < units(); ++index) {
     if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     if (is_second_copy(state_.units[static_cast<std::size_t>(index)])) continue;
-    out.emit(norm(index, first));
+    if (leaves(index))
+      measure_away(out, index, away++, norm(index, first));
+    else
+      out.emit(norm(index, first));
     first = false;
   }
   return out.take();
@@ -184,10 +204,11 @@ Segment StateProgram::finish() {
     sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
+  if (moves_ && how.clips()) moves_->bring_norm(out, mark);
   for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
     if (unit.borrowed || updates_with_backward(index)) continue;
-    if (how.clips()) out.emit(clip(index));
+    if (how.clips() && !leaves(index)) out.emit(clip(index));
     add_update(out, index, mark);
   }
   return out.take();
@@ -201,11 +222,12 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   if (row_of(unit).optimizer.beside_forward) run.stream = frame_.lowering.communication(Purpose::UpdateBesideForward).stream;
   if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back(ready(index, weights_made()));
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
-  if (unit.states_away)
-    moves_->add(out, index,
+  if (std::optional<UpdateMoves>& moves = unit.states_away ? moves_ : kept_moves_)
+    moves->add(out, index,
                 {.run = std::move(run),
                  .slice = slice(unit),
                  .elements = own_elements(unit),
+                 .clip = leaves(index) && frame_.lowering.tables.update.clips() ? std::optional(clip(index)) : std::nullopt,
                  .gradients_taken = taken_.valid() ? std::optional<EventUse>({taken_, {index}}) : std::nullopt},
                 mark);
   else

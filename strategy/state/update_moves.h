@@ -19,14 +19,18 @@ struct UpdateStep {
   Instruction run = {};  // on blocks where they are at home; waits for the gradients, records that the parameters are there
   GroupId slice = {};    // of blocks that are larger than what the rank updates
   std::int64_t elements = 0;
+  std::optional<Instruction> clip = {};  // of gradients that are away: where the update runs, before it
   std::optional<EventUse> gradients_taken = {};  // when they are beside the processor, for those who write the next ones
 };
 
 class UpdateMoves {
  public:
-  UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row);  // appends the places to the role
+  // Of the units whose states are away, or of those whose states the row keeps: the device updates these. Appends the places to the role.
+  UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row, bool kept = false);
 
   // `backward_done`: an instruction behind the last one that reads the parameters; -1: in this segment, so that is known.
+  // Once per segment, where the host clips: it reads the norm that was measured on the device.
+  void bring_norm(SegmentBuilder& out, int backward_done);
   void add(SegmentBuilder& out, int unit, UpdateStep step, int backward_done);
 
  private:
@@ -40,7 +44,7 @@ class UpdateMoves {
   }
   bool reaches(Space space) const {
     const bool on_host = space == Space::PinnedHost || space == Space::PageableHost;
-    return row_.optimizer.updated_by == Processor::Device ? space == Space::Device : on_host;
+    return processor_ == Processor::Device ? space == Space::Device : on_host;
   }
   Instruction copy(const Use& home, const Use& place, bool back, const UpdateStep& step) const;
   void on_processor(Instruction& run) const;
@@ -48,8 +52,10 @@ class UpdateMoves {
 
   ChunkFrame frame_;
   const ChunkState& state_;
-  const StateRow& row_;
+  Processor processor_;
+  int first_ = 0;  // unit
   std::array<Places, kStates> places_ = {};
+  BufferId norm_ = {};  // in host memory; invalid: the host clips nothing
   EventId stored_ = {};  // [unit]: the states are at home again
 };
 

@@ -138,6 +138,8 @@ static std::vector<Strategy> layered() {
     }
     s.offload = {.optimizer = Space::PinnedHost, .optimizer_kept = 0.5};
     away.push_back(s);
+    s.offload = {.optimizer = Space::PinnedHost, .optimizer_kept = 0.5, .gradients = Space::PinnedHost};
+    away.push_back(s);
     s.offload = {.gradients = Space::PinnedHost};
     away.push_back(s);
     s.offload = {.update_per_layer = true};
@@ -180,6 +182,31 @@ TEST(OffloadedStates, TrainTheSameModel) {
     EXPECT_LT(used_up ? std::max(apart.loss, apart.values) : apart.largest(), 1e-12)
         << name_of(s) << offload_of(s) << ", " << apart.worst;
   }
+}
+
+// Gradients that are away come in once more to be measured, and are clipped where the update runs.
+TEST(OffloadedStates, ClipGradientsThatAreAway) {
+  const Strategy one = in_double({.batch = {.micro = 2}, .optimizer = {.clip_norm = 0.01}});
+  const Execution plain = run(lowered(tiny_gpt(), one), training());
+  const Execution unclipped = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training());
+  EXPECT_GT(difference(plain, unclipped).values, 1e-9);  // the limit binds
+  int clipped = 0;
+  for (Strategy s : layered()) {
+    if (s.offload.gradients == Space::Device || s.offload.update_per_layer || s.optimizer.loss_scale != 1) continue;
+    s.optimizer.clip_norm = 0.01;
+    for (const UpdatedOn where : {UpdatedOn::Host, UpdatedOn::Device}) {
+      s.offload.updated_on = where;
+      const Plan plan = lowered(tiny_gpt(), in_double(s));
+      const auto defects = check_plan(plan);
+      ASSERT_TRUE(defects.empty()) << name_of(s) << offload_of(s) << ": " << defects.front().where << ": "
+                                   << defects.front().what;
+      const Difference apart = difference(plain, run(plan, training()));
+      // gradients at home may be as they were measured: the update scales what it reads
+      EXPECT_LT(std::max(apart.loss, apart.values), 1e-12) << name_of(s) << offload_of(s) << ", " << apart.worst;
+      ++clipped;
+    }
+  }
+  EXPECT_GT(clipped, 100);
 }
 
 // Updated as soon as it is there, a gradient lives for two layers' backwards: two places of the largest layer. The tied embedding, which the

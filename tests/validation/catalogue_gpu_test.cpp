@@ -76,9 +76,10 @@ TEST(CatalogueGpu, CardsThatOnlyLookAlikeAreUnknown) {
     EXPECT_EQ(catalogue_gpu(text).value_or("none"), "none") << text;
 }
 
-static Network network_of(const char* card, const char* gpus_per_node, const char* intra_link, std::int64_t gpus) {
+static Network network_of(const char* card, const char* gpus_per_node, const char* intra_link, std::int64_t gpus,
+                          const char* offload = "none") {
   MeasuredRow row;
-  row.cells = {{"gpus_per_node", gpus_per_node}, {"intra_link", intra_link}};
+  row.cells = {{"gpus_per_node", gpus_per_node}, {"intra_link", intra_link}, {"offload", offload}};
   std::vector<std::string> assumed;
   return Network(measured_cluster(row, card, gpus, assumed));
 }
@@ -124,12 +125,17 @@ TEST(MeasuredCluster, AGraceHopperIsANodeOfItsOwn) {
     EXPECT_EQ(rate(network, 0, 1), 50e9) << per_node;
   }
   EXPECT_EQ(node_count(network_of("gh200-96", "4", "NVLink mesh", 2).cluster()), 1);
-  MeasuredRow row;
-  row.cells = {{"gpus_per_node", "1"}};
-  EXPECT_EQ(measured_host(row, "gh200-96").link.value, 450e9);
-  EXPECT_EQ(measured_host(row, "gh200-96").memory.value, 384e9);
-  EXPECT_EQ(measured_host(row, "gb200").link.value, 225e9);
-  EXPECT_EQ(measured_host(row, "rtx-3090").link.value, kPcie4);
+  const auto host_link = [](const char* card) {
+    const Network network = network_of(card, "1", "unknown", 1, "optimizer");
+    for (const NodeLink& link : network.cluster().nodes[0].shape.links)
+      if (link.from == 0 && link.kind == LinkKind::CpuToCpu) return link.bandwidth.value;
+    return rate(network_of(card, "2", "PCIe", 2), 0, 1);
+  };
+  EXPECT_EQ(network_of("gh200-96", "1", "unknown", 1).cluster().nodes[0].shape.host_memory_bandwidth.value, 384e9);
+  EXPECT_EQ(host_link("gh200-96"), 450e9);
+  EXPECT_EQ(host_link("gb200"), 225e9);
+  EXPECT_EQ(host_link("rtx-3090"), kPcie4);
+  EXPECT_EQ(host_link("rtx-5060-ti"), kPcie4);  // eight lanes of PCIe 5.0
 }
 
 }  // namespace foreshard

@@ -8,13 +8,11 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/frameworks/framework_allocation.h"
-#include "strategy/frameworks/offload_time.h"
 
 namespace foreshard {
 namespace {
 
 constexpr double kLayers = 12 * 3'152'384.0, kAll = kLayers + (50'257 + 1024) * 512.0 + 1024, kInputs = 12.0 * (4 << 20);
-constexpr double kRate = 1e9;  // bytes per second that a copy engine reaches
 
 Model small_gpt() {
   return {.name = "small",
@@ -32,43 +30,6 @@ Strategy alone() {
   Strategy s{.dp = 1};
   s.batch.micro = 4, s.batch.global = 32, s.framework = "llmq";  // everything in bf16
   return s;
-}
-
-OffloadStall stall(const Offload& offload, const Strategy& strategy = alone()) {
-  const HostRates rates = {.link = {kRate / 0.88}, .memory = {kRate / 0.4}};
-  const LayerTimes layer = {.forward = {0.001}, .backward = {0.002}};
-  return std::get<OffloadStall>(
-      offload_stall(small_gpt(), load_cluster("dgx-h100"), strategy, {.offload = offload}, rates, layer));
-}
-
-TEST(Offload, CopiesThatComputesDoNotCoverAreWaitedFor) {
-  const double compute = 12 * 0.001;
-  EXPECT_EQ(stall({}).forward.value, 0);
-  EXPECT_NEAR(stall({.weights = true}).forward.value, 2 * kLayers / kRate - compute, 1e-12);
-  EXPECT_NEAR(stall({.weights = true}).backward.value, 2 * kLayers / kRate - 2 * compute, 1e-12);
-  EXPECT_NEAR(stall({.inputs = true}).forward.value, kInputs / kRate - compute, 1e-12);
-  // out and in are different directions of the link in the forward, the same one in the backward
-  EXPECT_NEAR(stall({.weights = true, .inputs = true}).forward.value, 2 * kLayers / kRate - compute, 1e-12);
-  EXPECT_NEAR(stall({.weights = true, .inputs = true}).backward.value, (2 * kLayers + kInputs) / kRate - 2 * compute, 1e-12);
-  Strategy slow = alone();
-  slow.precision = DType::F8;
-  EXPECT_NEAR(stall({.weights = true, .narrow_weights = true}, slow).forward.value, kLayers / kRate - compute, 1e-12);
-}
-
-// Added by a kernel among the computes, or beside them.
-TEST(Offload, GradientsAddedThroughTheLinkCoverNothing) {
-  EXPECT_NEAR(stall({.gradients = true}).backward.value, 2 * kLayers / kRate - 12 * 0.002, 1e-12);
-  EXPECT_NEAR(stall({.gradients = true, .adds_through_link = true}).backward.value, 2 * kLayers / kRate, 1e-12);
-}
-
-TEST(Offload, UpdatesMoveTheirStates) {
-  EXPECT_NEAR(stall({.momentum = true, .variance = true}).update.value, 4 * kAll / kRate, 1e-12);
-  // the copy that is updated is the parameters themselves
-  EXPECT_NEAR(stall({.master = true}).update.value, 2 * kAll / kRate, 1e-12);
-  EXPECT_NEAR(stall({.gradients = true}).update.value, 2 * 2 * kLayers / kRate, 1e-12);
-  // on the host: two moments and a copy in 16 bits each way, gradients in 32, parameters in 16; then these come back
-  const Offload host = {.master = true, .momentum = true, .variance = true, .host_update = true};
-  EXPECT_NEAR(stall(host).update.value, kAll * (12 + 4 + 2) / kRate + kAll * 2 / kRate, 1e-9);
 }
 
 TEST(Offload, MemoryIsWhatStays) {
@@ -95,6 +56,19 @@ TEST(Offload, WordsAreThoseOfThePreset) {
   const auto layers = offload_of(framework_preset("megatron-bridge").offload, "activations of 20 layers to CPU");
   ASSERT_TRUE(layers);
   EXPECT_EQ(layers->activation_layers, 20);
+}
+
+TEST(Offload, WordsAreOptionsOfPlans) {
+  EXPECT_EQ(choice_of({.momentum = true, .variance = true, .inputs = true}),
+            (OffloadChoice{.optimizer = Space::PinnedHost,
+                           .updated_on = UpdatedOn::Device,
+                           .activations = OffloadedActivations::Inputs}));
+  EXPECT_EQ(choice_of({.gradients = true, .weights = true, .activations = true, .activation_layers = 20, .host_update = true}),
+            (OffloadChoice{.updated_on = UpdatedOn::Host,
+                           .parameters = Space::PinnedHost,
+                           .gradients = Space::PinnedHost,
+                           .activations = OffloadedActivations::All,
+                           .activation_layers = 20}));
 }
 
 TEST(Offload, WrongRulesAreNamed) {
