@@ -7,6 +7,7 @@
 #include <string>
 
 #include "strategy/residency/plan_offload.h"
+#include "tests/strategy/residency/support_page.h"
 
 namespace foreshard {
 
@@ -55,16 +56,67 @@ std::string page_row(const std::string& first_cell) {
   return "";
 }
 
+constexpr int kCurve[] = {0, 1, 2, 5, 10, 100};  // per cent of the way from the smallest peak to that of keeping everything
+
+Bytes least_peak(const OffloadJob& job) {
+  std::vector<RegionChoice> on_demand(job.regions.size());
+  for (std::size_t r = 0; r + 1 < on_demand.size(); ++r) on_demand[r] = {static_cast<int>(r)};
+  return offload_timing(job, on_demand).peak;
+}
+Bytes most_peak(const OffloadJob& job) { return offload_timing(job, std::vector<RegionChoice>(job.regions.size())).peak; }
+
+struct CurvePoint {
+  Bytes budget = {};
+  double milliseconds = 0;
+};
+std::vector<CurvePoint> curve_of(const OffloadJob& job) {
+  const Bytes least = least_peak(job), most = most_peak(job);
+  std::vector<CurvePoint> curve;
+  for (const int percent : kCurve) {
+    const Bytes budget{least.value + (most - least).value * percent / 100};
+    const auto answer = plan_offload(job, budget);
+    if (!std::holds_alternative<OffloadPlan>(answer)) continue;
+    const OffloadTiming& timing = std::get<OffloadPlan>(answer).timing;
+    EXPECT_LE(timing.peak, budget);
+    curve.push_back({budget, 1e3 * timing.end.value});
+  }
+  return curve;
+}
+
+std::string cells(const std::vector<CurvePoint>& curve, const char* format, auto value) {
+  std::string row;
+  for (const CurvePoint& point : curve) {
+    char cell[32];
+    std::snprintf(cell, sizeof cell, format, value(point));
+    row += cell;
+  }
+  if (!row.empty()) row.pop_back();
+  return row;
+}
+
 }  // namespace
+
+// Three rows of docs/offload-planning.md for each model: budgets, the planner's step and how much longer Gemini-CPU's is.
+TEST(Claims, ThePageHasTheCurveAgainstGeminiCpu) {
+  for (const Sizes& shape : kShapes) {
+    const OffloadJob job = job_of(shape);
+    const std::vector<CurvePoint> curve = curve_of(job);
+    ASSERT_EQ(curve.size(), std::size(kCurve));
+    for (std::size_t i = 1; i < curve.size(); ++i) EXPECT_LE(curve[i].milliseconds, curve[i - 1].milliseconds) << i;
+    const double baseline = 1e3 * gemini_cpu(job);
+    const auto in_gib = [](const CurvePoint& p) { return static_cast<double>(p.budget.value) / (1 << 30); };
+    EXPECT_EQ(offload_page_row(shape.name + ", budget, GiB"), cells(curve, "%.2f | ", in_gib));
+    EXPECT_EQ(offload_page_row(shape.name + ", greedy, ms"), cells(curve, "%.1f | ", [](const CurvePoint& p) { return p.milliseconds; }));
+    EXPECT_EQ(offload_page_row(shape.name + ", Gemini-CPU over it"),
+              cells(curve, "%.2f | ", [&](const CurvePoint& p) { return baseline / p.milliseconds; }));
+  }
+}
 
 TEST(Claims, OffloadPlannerAgainstGeminiCpu) {
   for (const Sizes& shape : kShapes) {
     const OffloadJob job = job_of(shape);
     const double baseline = gemini_cpu(job);
-    std::vector<RegionChoice> on_demand(job.regions.size());
-    for (std::size_t r = 0; r + 1 < on_demand.size(); ++r) on_demand[r] = {static_cast<int>(r)};
-    const Bytes least = offload_timing(job, on_demand).peak;
-    const Bytes most = offload_timing(job, std::vector<RegionChoice>(job.regions.size())).peak;
+    const Bytes least = least_peak(job), most = most_peak(job);
     std::string row = "| " + shape.name + " |";
     for (const int percent : {0, 25, 50, 100}) {
       const Bytes budget{least.value + (most - least).value * percent / 100};
