@@ -55,6 +55,17 @@ static std::string schedule_word(const Candidate& candidate) {
   return candidate.strategy.stages.empty() && candidate.point.pp == 1 ? "-" : schedule_entry(candidate.point.schedule).name;
 }
 
+// "states", "states, parameters, gradients"; empty: nothing is there.
+static std::string in_host_memory(const OffloadChoice& offload) {
+  std::string away;
+  for (const auto& [is, what] : {std::pair{offload.optimizer != Space::Device, "states"},
+                                 {offload.parameters != Space::Device, "parameters"},
+                                 {offload.gradients != Space::Device, "gradients"},
+                                 {offload.activations != OffloadedActivations::None, "activations"}})
+    if (is) away += (away.empty() ? "" : ", ") + std::string(what);
+  return away;
+}
+
 std::string short_name(const Candidate& candidate) {
   const Point& p = candidate.point;
   const bool staged = !candidate.strategy.stages.empty();
@@ -72,6 +83,7 @@ std::string short_name(const Candidate& candidate) {
   if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
   if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
   if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
+  if (const std::string away = in_host_memory(candidate.strategy.offload); !away.empty()) name += ", in host memory " + away;
   if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
   return name;
 }
@@ -192,6 +204,8 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
   for (std::size_t i = 0; i < mine.size(); ++i)
     shares += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
   out += paragraph("Bound by " + std::string(name_of(best.estimate.bound_by)) + "; time of the busiest rank: " + shares + ".");
+  if (!result.without_host_memory.empty())
+    out += paragraph("Uses host memory, for with everything on the GPUs " + result.without_host_memory + ".");
   if (best.gpus() < gpu_count(job.cluster))
     out += paragraph("Uses " + count_text(best.gpus()) + " of " + counted(gpu_count(job.cluster), "GPU") + ".");
   out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, after the " +
@@ -242,6 +256,12 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
                           p.sequence_parallel ? "yes" : "no", schedule_word(c), zero_text(p), recompute_word(c),
                           seconds_text(c.estimate.time.value), c.simulated ? seconds_text(*c.simulated) : "-",
                           in_gib_text(c.estimate.peak), in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
+  }
+  if (std::ranges::none_of(candidates, [](const Candidate& c) { return !in_host_memory(c.strategy.offload).empty(); })) return table;
+  table.columns.push_back({"in host memory", Align::Left});
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::string away = in_host_memory(candidates[i].strategy.offload);
+    table.rows[i].push_back(away.empty() ? "-" : away);
   }
   return table;
 }

@@ -10,7 +10,6 @@
 #include "core/cluster/cluster_slice.h"
 #include "core/strategy/strategy_options.h"
 #include "sim/simulate.h"
-#include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/tune/tune.h"
@@ -24,9 +23,10 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::size_t begin = setting.starts_with("strategy.") ? 9 : 0;
   if (equals == std::string::npos || equals <= begin)
-    throw Error(kCommandLine, "--fix", "\"" + setting + "\"", "PATH=VALUE with one of " + joined(searched_options()));
+    throw Error(kCommandLine, "--fix", "\"" + setting + "\"", "PATH=VALUE with one of " + joined(searched_options()) + ", policy");
   std::string path = setting.substr(begin, equals - begin);
-  const auto& known = searched_options();
+  std::vector<std::string> known = searched_options();
+  known.emplace_back("policy");  // no search varies it
   if (std::find(known.begin(), known.end(), path) == known.end()) {
     const std::string nearest = nearest_name(path, known);
     throw Error(kCommandLine, "--fix", "\"" + path + "\"",
@@ -38,9 +38,6 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
 
 Job read_search_job(const Arguments& arguments) {
   Job job = read_job(arguments);
-  if (const RuntimePolicy* policy = find_policy(job.strategy.policy); policy && policy->keeps())
-    throw Error(kCommandLine, "--policy", "\"" + policy->name + "\", which keeps parameters from a forward to its backward",
-                "a policy that releases them after each pass, or auto: the estimates of a search are made with pipelines");
   const auto wanted = arguments.integer("--gpus", gpu_count(job.cluster), 1, INT32_MAX);
   if (node_count(job.cluster) == 1 && wanted < gpu_count(job.cluster))
     job.cluster = with_first_gpus(std::move(job.cluster), static_cast<int>(wanted));
@@ -70,10 +67,13 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
     for (const std::string& path : searched_options())
       if (setting.starts_with("strategy." + path + "=") || setting.starts_with("strategy." + path + "."))
         options.fixed.push_back(path);
+  const auto is_fixed = [&](const std::string& path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
+  if (options.base.policy != Strategy{}.policy) options.fixed.emplace_back("policy");  // what a file says of these two holds
+  if (options.base.offload != OffloadChoice{} && !is_fixed("offload_optimizer")) options.fixed.emplace_back("offload_optimizer");
   if (arguments.has("--gpus") && !arguments.has("--dp")) options.base.dp = 0;
   for (const std::string& setting : arguments.all("--fix")) {
     const std::string path = fix(options.base, setting);
-    if (std::ranges::find(options.fixed, path) != options.fixed.end())
+    if (is_fixed(path))
       throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
     options.fixed.push_back(path);
   }

@@ -6,6 +6,8 @@
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/profile_time.h"
+#include "strategy/cost/runtime_policy.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule_read.h"
 
@@ -13,8 +15,20 @@ namespace foreshard {
 
 using enum stage_kind::Kind;
 
+// Costs are measured on pipelines of a few stages, which policies that keep parameters until the backward refuse: what such a one says of
+// the other options is screened. Plans that are refined obey all of it.
+static Strategy screened_as(const Strategy& given) {
+  const RuntimePolicy* policy = find_policy(given.policy);
+  if (!policy || !policy->keeps()) return given;
+  Strategy plain = given;
+  plain.pp = 1;
+  if (resolve_policy(plain)) return given;
+  plain.pp = given.pp, plain.policy = Strategy{}.policy;
+  return plain;
+}
+
 ScreenedModel::ScreenedModel(const Model& of, const Cluster& on, const Strategy& given, const MachineProfile* measured)
-    : model(of), cluster(on), base(with_preset(of, given)), profile(measured), types(state_types(base)) {
+    : model(of), cluster(on), base(with_preset(of, screened_as(given))), profile(measured), types(state_types(base)) {
   if (!base.device_memory.framework) base.device_memory.framework = measured_outside(profile, cluster);
   const auto& transformer = std::get<Transformer>(model.shape);
   layers = transformer.layers;

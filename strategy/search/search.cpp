@@ -12,6 +12,7 @@
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_nodes.h"
+#include "strategy/search/search_offload.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/search/search_screening.h"
 #include "strategy/search/search_space.h"
@@ -335,10 +336,22 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
   const SearchThreadsEnd threads;
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
-  if (auto empty = never_fits(model, cluster, settled.base)) return *std::move(empty);
   const auto on_all = [&](const Cluster& some, const SearchOptions& so) { return Searching(model, some, so).run(); };
-  auto answer = on_all(cluster, settled);
-  if (auto* result = std::get_if<SearchResult>(&answer)) search_fewer_nodes({model, cluster, settled, on_all}, *result);
+  std::variant<SearchResult, Infeasible> answer = SearchResult{};
+  if (auto empty = never_fits(model, cluster, settled.base))
+    answer = *std::move(empty);
+  else
+    answer = on_all(cluster, settled);
+  if (auto* result = std::get_if<SearchResult>(&answer)) {
+    if (settled.offload) offload_too({model, cluster, settled, on_all}, *result);
+    search_fewer_nodes({model, cluster, settled, on_all}, *result);
+    return answer;
+  }
+  const bool stopped = options.cancel && options.cancel->load();
+  if (auto away = settled.offload && !stopped ? search_offloaded({model, cluster, settled, on_all}) : std::nullopt) {
+    away->without_host_memory = std::get<Infeasible>(answer).reason;
+    return *std::move(away);
+  }
   return answer;
 }
 

@@ -43,6 +43,7 @@ struct SearchOptions {
   bool balance = true;    // tries stages as long as their own layers take (layer_split auto)
   bool schedules = true;  // tries recomputation inside layers (recompute graph) where layers are redone
   bool best = true;       // tries recomputation chosen layer by layer (recompute best)
+  bool offload = true;    // tries host memory where nothing fits, or memory rules out what is faster
   bool stages = true;     // tries stages with degrees of their own, after all others
   bool prune = true;      // false: every point is screened; the winner is the same
   int shortlist = 256;    // points that screening keeps
@@ -85,6 +86,7 @@ struct SearchResult {
   double measuring_s = 0,
          screening_s = 0;  // of the clock: for the costs of grids and shapes, which screening reads; for screening
   bool interrupted = false;
+  std::string without_host_memory = {};  // why nothing fits with everything on the devices; empty: something does, or nobody asked
 };
 
 // Paths of the options that a search varies: "tp", "cp", "pp", "dp", "virtual_stages", ...

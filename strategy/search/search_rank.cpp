@@ -16,7 +16,7 @@ const std::vector<std::string>& searched_options() {
   static const std::vector<std::string> paths = {
       "tp",        "cp",        "pp",      "dp",       "virtual_stages",    "micro_batch",
       "zero",      "recompute", "overlap", "schedule", "sequence_parallel", "placement",
-      "zero_group"};
+      "zero_group", "offload_optimizer"};
   return paths;
 }
 

@@ -19,7 +19,7 @@ class Relaxing {
   Relaxing(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options) {
     options_.refine = 4, options_.shortlist = 64;
-    options_.stages = false;
+    options_.stages = options_.offload = false;
     options_.progress = {};
   }
 
@@ -36,7 +36,6 @@ class Relaxing {
       attempt("without --framework " + options_.base.framework, free, cluster_);
     }
     lower_reserve();
-    offload();
     other_batches();
     more_nodes();
     if (found_.size() > kMostAnswers) found_.resize(kMostAnswers);
@@ -74,6 +73,8 @@ class Relaxing {
       const std::string value = option ? option->get(options_.base) : "";
       if (path == "dp") free.base.dp = 0;
       if (path == "placement") free.base.placement.clear();
+      if (path == "policy") free.base.policy = Strategy{}.policy;
+      if (path == "offload_optimizer") free.base.offload = {}, free.offload = true;
       attempt("without " + path + " = " + value, free, cluster_);
     }
   }
@@ -85,16 +86,6 @@ class Relaxing {
     char words[40];
     std::snprintf(words, sizeof words, "with --reserve %g%%", 100 * free.base.device_memory.reserve);
     attempt(words, free, cluster_);
-  }
-
-  // What more and more of it in host memory would bring.
-  void offload() {
-    SearchOptions away = options_;
-    if (away.base.offload.optimizer != Space::Device) return;
-    away.base.offload.optimizer = Space::PinnedHost;
-    if (attempt("with --offload-optimizer host", away, cluster_)) return;
-    away.base.offload.parameters = away.base.offload.gradients = Space::PinnedHost;
-    attempt("with --offload-optimizer host --offload-parameters host --offload-gradients host", away, cluster_);
   }
 
   // The nearest multiples of the GPUs of a node.

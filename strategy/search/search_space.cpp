@@ -47,6 +47,8 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   const Strategy& base = options.base;
   const std::int64_t gpus = gpu_count(cluster);
+  const RuntimePolicy* policy = find_policy(base.policy);
+  const bool keeps = policy && policy->keeps();
   const bool fewer = options.objective == Objective::Cost || options.objective == Objective::Energy;
   const std::int64_t seq = base.batch.seq > 0 ? base.batch.seq : transformer ? transformer->max_positions : 1;
   for (const std::int64_t tp : only_or(is_fixed(options, "tp"), base.tp, divisors(gpus))) {
@@ -58,6 +60,7 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
       const std::int64_t rest = gpus / (tp * cp);
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
+        if (keeps && pp > 1 && !is_fixed(options, "pp")) continue;  // it is for one stage
         if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
         if (!base.recompute.per_stage.empty() && static_cast<std::int64_t>(base.recompute.per_stage.size()) % pp != 0) continue;
         if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
