@@ -186,7 +186,7 @@ class GradientCheck {
     return all;
   }
 
-  // WeightGrad writes parameter gradients; Backward the input gradient first, then parameter gradients, for which
+  // WeightGrad writes parameter gradients; Backward those of its inputs first, then parameter gradients, for which
   // `accumulate_weights` is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
   void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
     const bool both = compute.phase == Phase::Backward;
@@ -195,7 +195,7 @@ class GradientCheck {
       const Range& range = writes[w];
       for (std::size_t p = range.first; p < range.last; ++p) {
         const Holding& held = holding(range, p);
-        const bool input = both && w == 0 && held.tensor < 0;
+        const bool input = both && w < static_cast<std::size_t>(gradients(compute.op)) && held.tensor < 0;
         if (!(input ? compute.accumulate : keeps_weights)) lose(range, p, "overwrites");
         if (input)
           pieces_[p] = {};

@@ -142,8 +142,10 @@ class PartialSumCheck {
       if (w < 32 && (law.summed >> w & 1U)) made.missing |= summed;
       if (law.summed_columns == static_cast<int>(w)) made.missing |= in.columns;
       if (gradient(instruction.writes[w]))
-        made = {.missing = in.rows & ~cut_of(instruction.writes[w], TensorPart::Gradient), .unknown = out.unknown};
-      if (w > 0 && compute.phase == Phase::Backward) made.missing &= in.rows;  // the input gradient comes first
+        made = {
+            .missing = (in.rows | (law.shared_weights ? in.columns : 0)) & ~cut_of(instruction.writes[w], TensorPart::Gradient),
+            .unknown = out.unknown};
+      if (of_weight(compute, w)) made.missing &= in.rows | (law.shared_weights ? in.columns : 0);
       keeps(compute, w) ? piece.add(made) : void(piece = made);
     });
   }
@@ -170,9 +172,12 @@ class PartialSumCheck {
                       collective.kind == CollectiveKind::Reduce;
     return adds && collective.combine != Combine::Max;
   }
+  // The gradients of the inputs come first.
+  static bool of_weight(const Compute& compute, std::size_t w) {
+    return compute.phase == Phase::Backward && w >= static_cast<std::size_t>(gradients(compute.op));
+  }
   static bool keeps(const Compute& compute, std::size_t w) {
-    const bool weights = w > 0 && compute.phase == Phase::Backward;
-    return weights ? compute.accumulate_weights : compute.accumulate;
+    return of_weight(compute, w) ? compute.accumulate_weights : compute.accumulate;
   }
 
   void meet(const Collective& collective, Piece& in) const {

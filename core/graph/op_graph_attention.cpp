@@ -18,16 +18,24 @@ Dims sequence(Dims dims, std::int64_t times, std::int64_t divided_by) {
 
 }  // namespace
 
+ops::Attention LayerBuilder::attention_of(const AttentionShape& shape, const SequenceSplit& split) {
+  ops::Attention core = shape.variant;
+  core.causal = shape.causal, core.heads = shape.heads, core.kv_heads = shape.kv_heads, core.dim = shape.dim;
+  core.split = split;
+  if (sharding_.dropout > 0) {
+    const ops::Dropout drops = dropout_at({shape.batch, shape.heads, shape.queries, shape.keys});
+    core.p = drops.p, core.site = drops.site;
+  }
+  return core;
+}
+
 int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split) {
   if (!sharding_.flash_attention) return unfused_attention(shape, qkv, split);
   const std::int64_t b = shape.batch, s = shape.queries, a = shape.heads, d = shape.dim;
-  ops::Attention core = {.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d, .split = split};
-  if (sharding_.dropout > 0) {
-    const ops::Dropout drops = dropout_at({b, a, s, shape.keys});
-    core.p = drops.p, core.site = drops.site;
-  }
-  Operator op = {.name = "attention", .op = core, .inputs = qkv, .module = "attention"};
-  op.outputs = {value("context", {b, s, a * d}), value("lse", {b, a, s}, statistics_type(), false)};
+  Operator op = {.name = "attention", .op = attention_of(shape, split), .inputs = qkv, .module = "attention"};
+  if (shape.variant.sinks)
+    op.weights = {parameter({.name = "sinks", .shape = {a * sharding_.tp}, .split_dim = 0, .init = "normal(0.02)"})};
+  op.outputs = {value("context", {b, s, a * shape.values()}), value("lse", {b, a, s}, statistics_type(), false)};
   op.shapes = {{.dims = {b, s, a, d}, .dtype = gemm_type()},
                {.dims = {b, shape.keys, shape.kv_heads, d}, .dtype = gemm_type()}};
   return add(std::move(op)).outputs[0];
@@ -46,8 +54,9 @@ int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vect
   product.shapes = {{.dims = {b * a, s, t, d}, .dtype = gemm_type()}};
   add(std::move(product));
 
+  const double scale = shape.variant.scale > 0 ? shape.variant.scale : 1.0 / std::sqrt(static_cast<double>(d));
   Operator soft = {.name = "softmax",
-                   .op = ops::Softmax{.causal = shape.causal, .scale = 1.0 / std::sqrt(static_cast<double>(d)), .split = split},
+                   .op = ops::Softmax{.causal = shape.causal, .scale = scale, .split = split},
                    .inputs = {scores},
                    .module = "attention"};
   const int probabilities = value("probabilities", {b, a, s, t}, type);

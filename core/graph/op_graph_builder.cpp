@@ -120,12 +120,17 @@ int LayerBuilder::linear(const Linear& what, int x, Dims output) {
   return linear(what, x, std::vector<Dims>{std::move(output)}, {what.name + "_out"}).front();
 }
 
-int LayerBuilder::norm(const std::string& name, NormKind kind, double eps, int x) {
+int LayerBuilder::norm(const std::string& name, const Transformer& model, int x) {
   const Value in = at(x);
   const std::int64_t h = in.dims.back();
-  Operator op = {.name = name, .op = ops::Norm{.kind = kind, .eps = eps}, .inputs = {x}, .module = "norm"};
+  const NormKind kind = model.norm;
+  const bool around_one = model.block.norms_around_one;
+  Operator op = {.name = name,
+                 .op = ops::Norm{.kind = kind, .eps = model.block.norm_eps, .around_one = around_one},
+                 .inputs = {x},
+                 .module = "norm"};
   op.outputs = {value(name + "_out", in.dims, in.dtype)};
-  op.weights = {replicated(name + ".weight", {h}, "ones")};
+  op.weights = {replicated(name + ".weight", {h}, around_one ? "zeros" : "ones")};
   if (kind == NormKind::LayerNorm) op.weights.push_back(replicated(name + ".bias", {h}, "zeros"));
   op.shapes = {{.dims = {product(in.dims) / h, h}, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];
@@ -137,8 +142,8 @@ static ops::Activation activation_of(ActivationKind kind) {
     case ActivationKind::Gelu: return {.function = Function::Gelu};
     case ActivationKind::Relu: return {.function = Function::Relu};
     case ActivationKind::SwiGlu: return {.function = Function::SwiGlu};
-    case ActivationKind::GeGlu:
-    case ActivationKind::ClampedSwiGlu: FS_ASSERT(false);  // without_operator refuses them
+    case ActivationKind::GeGlu: return {.function = Function::GeGlu};
+    case ActivationKind::ClampedSwiGlu: return {.function = Function::ClampedSwiGlu};
   }
   return {};
 }
@@ -182,21 +187,53 @@ int LayerBuilder::residual(const std::string& name, int x, int skip, bool bias, 
   return add(std::move(op)).outputs[0];
 }
 
-int LayerBuilder::rope(const AttentionShape& shape, double theta, int x) {
-  const Value in = at(x);
-  const bool keys = in.name == "kv", queries = in.name == "q";
-  Operator op = {.name = keys      ? "rope_k"
-                         : queries ? "rope_q"
-                                   : "rope",
-                 .op = ops::Rope{.heads = keys ? 0 : shape.heads,
-                                 .kv_heads = queries ? 0 : shape.kv_heads,
-                                 .dim = shape.dim,
-                                 .theta = theta,
-                                 .split = split_},
-                 .inputs = {x},
-                 .module = "rope"};
-  op.outputs = {value(in.name + "_rotated", in.dims, in.dtype)};
+int LayerBuilder::head_norm(const std::string& name, const ops::HeadNorm& what, const std::vector<int>& x,
+                            const std::string& output) {
+  const Value in = at(x[0]);
+  Dims out = in.dims;
+  if (what.kv_heads > 0) out.back() += at(x[1]).dims.back();
+  Operator op = {.name = name, .op = what, .inputs = x, .module = "norm"};
+  op.outputs = {value(output, out, in.dtype)};
+  const auto weight = [&](const char* of, std::int64_t heads) {
+    if (heads == 0 || what.over == QkNorm::Unweighted) return;
+    const std::int64_t width = what.over == QkNorm::AllHeads ? heads * what.dim : what.dim;
+    op.weights.push_back(replicated(of + std::string("_norm.weight"), {width}, what.around_one ? "zeros" : "ones"));
+  };
+  weight("q", what.heads);
+  weight("k", what.kv_heads);
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
+  return add(std::move(op)).outputs[0];
+}
+
+int LayerBuilder::latent_heads(const ops::LatentHeads& what, int up, int shared) {
+  const Value in = at(up);
+  Dims out = in.dims;
+  out.back() = what.heads * (what.plain + what.rotated + what.value);
+  Operator op = {.name = "kv_heads", .op = what, .inputs = {up, shared}, .module = "qkv"};
+  op.outputs = {value("kv", out, in.dtype)};
+  op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
+  return add(std::move(op)).outputs[0];
+}
+
+int LayerBuilder::scale(const std::string& name, double factor, int x) {
+  if (factor == 1) return x;
+  const Value in = at(x);
+  Operator op = {.name = name, .op = ops::Scale{.factor = factor}, .inputs = {x}, .module = "scale"};
+  op.outputs = {value(name + "_out", in.dims, in.dtype)};
+  op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
+  return add(std::move(op)).outputs[0];
+}
+
+int LayerBuilder::cap(const std::string& name, double cap, int x) {
+  if (cap == 0) return x;
+  const Value in = at(x);
+  const std::int64_t columns = in.dims.back();
+  Operator op = {.name = name,
+                 .op = ops::Activation{.function = ops::Activation::Function::Cap, .cap = cap},
+                 .inputs = {x},
+                 .module = "activation"};
+  op.outputs = {value(name + "_out", in.dims, in.dtype)};
+  op.shapes = {{.dims = {product(in.dims) / columns, columns}, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];
 }
 

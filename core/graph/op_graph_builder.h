@@ -32,6 +32,9 @@ struct Linear {
 struct AttentionShape {
   std::int64_t batch = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, dim = 0;
   bool causal = true;
+  ops::Attention variant = {};  // what is special: scale, cap, window, chunk, sinks, size of a value head
+
+  std::int64_t values() const { return variant.value_dim > 0 ? variant.value_dim : dim; }
 };
 
 class LayerBuilder {
@@ -54,7 +57,10 @@ class LayerBuilder {
 
   std::vector<int> linear(const Linear& what, int x, const std::vector<Dims>& outputs, std::vector<std::string> names);
   int linear(const Linear& what, int x, Dims output);
-  int norm(const std::string& name, NormKind kind, double eps, int x);
+  int norm(const std::string& name, const Transformer& model, int x);
+  // Of rows of heads, and of the values that pass by them; see core/op/norm.h. Parameters: "q_norm.weight", "k_norm.weight".
+  int head_norm(const std::string& name, const ops::HeadNorm& what, const std::vector<int>& x, const std::string& output);
+  int latent_heads(const ops::LatentHeads& what, int up, int shared);  // keys and values of all heads
   int activation(const std::string& name, ActivationKind kind, int x, Dims output);
   // x + residual with dropout and the bias of the row-parallel layer before it.
   int residual(const std::string& name, int x, int skip, bool bias, const std::string& bias_name);
@@ -62,7 +68,8 @@ class LayerBuilder {
   int dropout(const std::string& name, const std::string& module, int x, std::optional<SequenceSplit> split = {});
   // The context, over the context-parallel ranks. Operands: qkv, or q and kv where keys go between ranks.
   int context_attention(const AttentionShape& shape, const std::vector<int>& qkv);
-  int rope(const AttentionShape& shape, double theta, int x);
+  int scale(const std::string& name, double factor, int x);  // x itself for 1
+  int cap(const std::string& name, double cap, int x);       // x itself for 0
 
   // Tensor parallelism: what a column-parallel layer reads, and what follows a row-parallel one.
   int column_input(const std::string& name, int x, bool shared);
@@ -75,6 +82,7 @@ class LayerBuilder {
 
  private:
   int attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);  // flash or unfused
+  ops::Attention attention_of(const AttentionShape& shape, const SequenceSplit& split);  // with the next site of a dropout
   int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);
   int context_gather(const std::string& name, int x);  // keys and values of all context-parallel ranks
   int ring_attention(const AttentionShape& shape, int q, int kv);

@@ -45,13 +45,9 @@ int LayerBuilder::context_gather(const std::string& name, int x) {
 // The next block is on its way while this one is computed, and in the backward the gradient of a block while that of the one before is.
 int LayerBuilder::ring_attention(const AttentionShape& shape, int q, int kv) {
   const std::int64_t b = shape.batch, s = shape.queries, a = shape.heads, d = shape.dim;
-  const Dims context = {b, s, a * d}, statistics = {b, a, s};
-  ops::Attention what = {.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d, .split = split_};
+  const Dims context = {b, s, a * shape.values()}, statistics = {b, a, s};
+  ops::Attention what = attention_of(shape, split_);
   what.blocks = sharding_.cp;
-  if (sharding_.dropout > 0) {
-    const ops::Dropout drops = dropout_at({b, a, s, s * sharding_.cp});
-    what.p = drops.p, what.site = drops.site;
-  }
   const std::vector<Shape> shapes = {{.dims = {b, s, a, d}, .dtype = gemm_type()},
                                      {.dims = {b, s, shape.kv_heads, d}, .dtype = gemm_type()}};
   const auto numbered = [](const char* name, int block) { return name + ("." + std::to_string(block)); };
@@ -81,7 +77,7 @@ int LayerBuilder::ring_attention(const AttentionShape& shape, int q, int kv) {
       merge.inputs = {merged[0], merged[1], part[0], part[1]};
       merge.outputs = {value(numbered("merged", what.block), context),
                        value(numbered("merged_lse", what.block), statistics, statistics_type(), false)};
-      merge.shapes = {shapes[0]};
+      merge.shapes = {{.dims = {b, s, a, shape.values()}, .dtype = gemm_type()}};
       part = add(std::move(merge)).outputs;
     }
     merged = std::move(part), keys = next;

@@ -60,7 +60,7 @@ int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, in
   const Dims dims = layer.at(x).dims;
   int y = layer.linear({.name = "transform", .module = "head", .in = m.hidden, .out = m.hidden, .bias = true}, x, dims);
   y = layer.activation("transform_activation", m.activation, y, dims);
-  return layer.norm("transform_norm", m.norm, m.block.norm_eps, y);
+  return layer.norm("transform_norm", m, y);
 }
 
 // Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
@@ -109,8 +109,9 @@ void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, con
 LayerGraph embedding_layer(const LocalTransformer& t) {
   LayerBuilder layer("embedding", t.sharding, t.split);
   int x = layer.row_output("token", token_lookup(layer, t));
+  x = layer.scale("token_scale", t.model.block.scales.embedding, x);
   x = add_positions(layer, t, x);
-  if (t.model.embedding_norm) x = layer.norm("norm", t.model.norm, t.model.block.norm_eps, x);
+  if (t.model.embedding_norm) x = layer.norm("norm", t.model, x);
   return layer.finish(-1, layer.dropout("dropout", "dropout", x));
 }
 
@@ -119,21 +120,22 @@ LayerGraph head_layer(const LocalTransformer& t) {
   LayerBuilder layer("head", t.sharding, t.split);
   const int input = layer.value("x", {t.batch, t.part, m.hidden});
   int x = input;
-  if (m.final_norm) x = layer.norm("norm", m.norm, m.block.norm_eps, x);
+  if (m.final_norm) x = layer.norm("norm", m, x);
   if (m.pooler) next_sentence(layer, t, x);
   const bool transformed = m.mlm_head;
   if (transformed) x = masked_language_transform(layer, t, x);
   x = layer.column_input("vocab", x, m.pooler && !transformed);
   const std::int64_t columns = t.vocab / t.sharding.tp;
-  const int logits = layer.linear({.name = "vocab",
-                                   .module = "head",
-                                   .in = m.hidden,
-                                   .out = t.vocab,
-                                   .split = 0,
-                                   .bias = m.lm_head_bias,
-                                   .weight = m.tied_embeddings ? "token.weight" : "",
-                                   .tied = m.tied_embeddings},
-                                  x, {t.batch, t.seq, columns});
+  int logits = layer.linear({.name = "vocab",
+                             .module = "head",
+                             .in = m.hidden,
+                             .out = t.vocab,
+                             .split = 0,
+                             .bias = m.lm_head_bias,
+                             .weight = m.tied_embeddings ? "token.weight" : "",
+                             .tied = m.tied_embeddings},
+                            x, {t.batch, t.seq, columns});
+  logits = layer.cap("logit_cap", m.block.scales.logit_cap, layer.scale("logit_scale", m.block.scales.logits, logits));
   if (layer.tensor_parallel()) {
     parallel_cross_entropy(layer, t, logits);
   } else {

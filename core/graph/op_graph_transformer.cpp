@@ -5,6 +5,7 @@
 //     -> projection -> [reduce] -> + x = r             -> projection -> [reduce] -> + x -> norm1 = r
 //   r -> norm2 -> [gather] fc1 -> activation         r -> [gather] fc1 -> activation
 //     -> fc2 -> [reduce] -> + r                        -> fc2 -> [reduce] -> + r -> norm2
+// Norms of branches (OLMo 2 instead of pre-norms, Gemma beside them) and multipliers stand before the residual sum.
 #include <cmath>
 #include <utility>
 
@@ -31,24 +32,8 @@ int chunks_of(const Transformer& m, const Sharding& s) {
 
 // What a model has that no operator computes; empty: nothing.
 std::string without_operator(const Transformer& m) {
-  const AttentionSettings& a = m.attention;
-  const double usual_scale = 1 / std::sqrt(static_cast<double>(m.head_dim));
-  const std::pair<bool, const char*> features[] = {
-      {m.block.experts.count > 0, "mixtures of experts"},
-      {a.latent.key_value_rank > 0, "latent attention"},
-      {m.block.mtp_modules > 0, "multi-token prediction"},
-      {a.qk_norm != QkNorm::None, "norms of queries and keys"},
-      {a.window > 0, "attention windows"},
-      {a.chunk > 0, "attention chunks"},
-      {a.sinks, "attention sinks"},
-      {a.score_cap > 0 || m.block.scales.logit_cap > 0, "capped scores and logits"},
-      {a.scale > 0 && std::abs(a.scale - usual_scale) > 1e-12 * usual_scale, "a scale of scores of its own"},
-      {a.rotated_dim > 0, "rotary positions of a part of each head"},
-      {!m.block.input_norms || m.block.branch_norms, "norms behind attention and MLP"},
-      {m.block.norms_around_one, "norms with weights around one"},
-      {m.block.scales != ValueScales{}, "multipliers of embeddings, residuals or logits"},
-      {m.activation == ActivationKind::GeGlu, "gated GELU"},
-      {m.activation == ActivationKind::ClampedSwiGlu, "clamped SwiGLU"}};
+  const std::pair<bool, const char*> features[] = {{m.block.experts.count > 0, "mixtures of experts"},
+                                                   {m.block.mtp_modules > 0, "multi-token prediction"}};
   for (const auto& [there, what] : features)
     if (there) return what;
   return "";
@@ -57,6 +42,10 @@ std::string without_operator(const Transformer& m) {
 void check_cuts(const Transformer& m, const Sharding& s) {
   if (const std::string what = without_operator(m); !what.empty())
     throw Error("the model has " + what + ", for which there is no operator yet");
+  check_attention(m, s);
+  const bool branches = m.block.branch_norms || m.block.scales.residual != 1;
+  if (branches && (m.projection_bias || m.mlp_bias))
+    throw Error("norms and multipliers behind attention and MLP need products without biases before them");
   require(s.micro_batch >= 1, "micro_batch", s.micro_batch, "at least 1");
   require(s.seq >= 1, "seq", s.seq, "at least 1");
   require(s.tp >= 1, "tp", s.tp, "at least 1");
@@ -93,40 +82,23 @@ std::string residual_init(const Transformer& m) {
   return "normal(" + number(0.02 / std::sqrt(2.0 * std::max(1, m.layers))) + ")";
 }
 
-int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
+// What a branch adds to the residual stream: its result, behind a norm, times a number.
+int branch_end(LayerBuilder& layer, const Transformer& m, const std::string& number, int x) {
+  if (m.block.branch_norms) x = layer.norm("branch_norm" + number, m, x);
+  return layer.scale("branch_scale" + number, m.block.scales.residual, x);
+}
+
+int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip, bool local) {
   const Transformer& m = t.model;
-  const std::int64_t d = m.head_dim, q_rows = m.heads * d, kv_rows = m.kv_heads * d;
-  const bool post_norm = m.post_norm;
-  const int input = layer.column_input("qkv", x, post_norm);
-  const Linear qkv = {.name = "qkv",
-                      .module = "qkv",
-                      .in = m.hidden,
-                      .out = q_rows + 2 * kv_rows,
-                      .split = 0,
-                      .bias = m.qkv_bias,
-                      .block_rows = {q_rows, kv_rows, kv_rows}};
-  const AttentionShape shape = {.batch = t.batch,
-                                .queries = t.seq,
-                                .keys = t.seq * t.sharding.cp,
-                                .heads = t.heads,
-                                .kv_heads = t.kv_heads,
-                                .dim = d,
-                                .causal = m.causal};
-  const std::int64_t q = t.heads * d, kv = 2 * t.kv_heads * d;
-  std::vector<int> parts;
-  if (t.sharding.cp > 1 && t.sharding.context != ContextKind::AllToAll) {  // keys go between ranks, queries stay
-    parts = layer.linear(qkv, input, {{t.batch, t.seq, q}, {t.batch, t.seq, kv}}, {"q", "kv"});
-  } else {
-    parts = layer.linear(qkv, input, std::vector<Dims>{{t.batch, t.seq, q + kv}}, {"qkv"});
-  }
-  if (m.positions == PositionKind::Rope) {
-    for (int& part : parts) part = layer.rope(shape, m.attention.rope_theta, part);
-  }
-  const int context = layer.context_attention(shape, parts);
-  int out = layer.linear(
-      {.name = "projection", .module = "projection", .in = q_rows, .out = m.hidden, .split = 1, .init = residual_init(m)},
-      context, {t.batch, t.seq, m.hidden});
-  out = layer.row_output("projection", out);
+  const int context = attend(layer, t, x, local, m.post_norm || !m.block.input_norms);
+  int out = layer.linear({.name = "projection",
+                          .module = "projection",
+                          .in = context_width(m),
+                          .out = m.hidden,
+                          .split = 1,
+                          .init = residual_init(m)},
+                         context, {t.batch, t.seq, m.hidden});
+  out = branch_end(layer, m, "1", layer.row_output("projection", out));
   return layer.residual("residual1", out, skip, m.projection_bias, "projection.bias");
 }
 
@@ -134,7 +106,7 @@ int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
   const Transformer& m = t.model;
   const bool gated = is_gated(m.activation);
   const std::int64_t f = m.ffn_hidden, local = f / t.sharding.tp;
-  const int input = layer.column_input("fc1", x, m.post_norm);
+  const int input = layer.column_input("fc1", x, m.post_norm || !m.block.input_norms);
   const Linear fc1 = {.name = "fc1",
                       .module = "mlp",
                       .in = m.hidden,
@@ -146,7 +118,7 @@ int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
   y = layer.activation("activation", m.activation, y, {t.batch, t.seq, local});
   y = layer.linear({.name = "fc2", .module = "mlp", .in = f, .out = m.hidden, .split = 1, .init = residual_init(m)}, y,
                    {t.batch, t.seq, m.hidden});
-  y = layer.row_output("fc2", y);
+  y = branch_end(layer, m, "2", layer.row_output("fc2", y));
   return layer.residual("residual2", y, skip, m.mlp_bias, "fc2.bias");
 }
 
@@ -166,16 +138,17 @@ LocalTransformer local_transformer(const Transformer& model, const Sharding& sha
   return t;
 }
 
-LayerGraph transformer_layer(const LocalTransformer& t) {
+LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, bool local) {
   const Transformer& m = t.model;
-  LayerBuilder layer(m.causal ? "decoder" : "encoder", t.sharding, t.split);
+  LayerBuilder layer(kind, t.sharding, t.split);
   const int x = layer.value("x", {t.batch, t.part, m.hidden});
   if (m.post_norm) {
-    const int attended = layer.norm("norm1", m.norm, m.block.norm_eps, attention_block(layer, t, x, x));
-    return layer.finish(x, layer.norm("norm2", m.norm, m.block.norm_eps, mlp_block(layer, t, attended, attended)));
+    const int attended = layer.norm("norm1", m, attention_block(layer, t, x, x, local));
+    return layer.finish(x, layer.norm("norm2", m, mlp_block(layer, t, attended, attended)));
   }
-  const int attended = attention_block(layer, t, layer.norm("norm1", m.norm, m.block.norm_eps, x), x);
-  return layer.finish(x, mlp_block(layer, t, layer.norm("norm2", m.norm, m.block.norm_eps, attended), attended));
+  const auto read = [&](const char* name, int value) { return m.block.input_norms ? layer.norm(name, m, value) : value; };
+  const int attended = attention_block(layer, t, read("norm1", x), x, local);
+  return layer.finish(x, mlp_block(layer, t, read("norm2", attended), attended));
 }
 
 }  // namespace foreshard

@@ -24,8 +24,14 @@ LocalTransformer local_transformer(const Transformer& model, const Sharding& sha
 
 std::int64_t padded_vocab(const Transformer& model, std::int64_t multiple);
 
+// The context of a layer that attends locally or not. `x` lies outside the tensor-parallel regions; `shared`: others read it, too.
+int attend(LayerBuilder& layer, const LocalTransformer& t, int x, bool local, bool shared);
+std::int64_t context_width(const Transformer& model);  // of all heads
+// Throws Error for attention that cannot be cut so.
+void check_attention(const Transformer& model, const Sharding& sharding);
+
 LayerGraph embedding_layer(const LocalTransformer& t);
-LayerGraph transformer_layer(const LocalTransformer& t);  // pre-norm or post-norm
+LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, bool local);  // pre-norm or post-norm
 LayerGraph head_layer(const LocalTransformer& t);
 
 }  // namespace foreshard

@@ -81,6 +81,8 @@ struct Model {
 // that is shorter than the layers repeats.
 bool attends_locally(const Transformer& t, int layer);
 bool has_experts(const Transformer& t, int layer);
+// Windows, chunks, sinks, capped scores and latents are computed by one attention kernel, and by no separate operators.
+bool needs_fused_attention(const Transformer& t);
 
 // Parameters by what they do, exact, the vocabulary not padded.
 struct ParameterCounts {

@@ -112,6 +112,11 @@ bool has_experts(const Transformer& t, int layer) {
   return experts.layers.empty() || experts.layers[static_cast<std::size_t>(layer) % experts.layers.size()];
 }
 
+bool needs_fused_attention(const Transformer& t) {
+  const AttentionSettings& a = t.attention;
+  return a.window > 0 || a.chunk > 0 || a.sinks || a.score_cap > 0 || a.latent.key_value_rank > 0;
+}
+
 ParameterCounts parameter_counts(const Transformer& t) {
   const Parts<std::int64_t> parts(t);
   const Experts& experts = t.block.experts;

@@ -7,8 +7,9 @@
 
 namespace foreshard::ops {
 
-// qkv (or q, kv) -> context [b, queries, heads dim], lse (statistics [b, heads, queries]); shapes {b, queries, heads, dim},
-// {b, keys, kv_heads, dim}. FLOPs are not halved for causality, and scores that the backward computes again are not counted.
+// qkv (or q, kv) -> context [b, queries, heads value_dim], lse (statistics [b, heads, queries]); shapes {b, queries, heads, dim},
+// {b, keys, kv_heads, dim}. FLOPs are of all pairs of a query and a key, whatever the masks, and scores that the backward computes again
+// are not counted. With sinks: a weight [heads], a logit of each head that joins its softmax and stands for no value; it is in the lse.
 struct Attention : Laws {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
@@ -17,18 +18,35 @@ struct Attention : Laws {
   int blocks = 1, block = 0;  // ring: keys are one of as many blocks as ranks, that of the rank `block` places before this one
   double p = 0;               // dropout of the probabilities
   std::int64_t site = 0;      // place of the dropout within the layer: part of the mask's key
+  double scale = 0;           // of the scores; 0: 1 / sqrt(dim)
+  double score_cap = 0;       // scores s become cap tanh(s / cap); 0: they stay
+  std::int64_t window = 0;    // keys that a query of a causal map sees at most, its own among them; 0: all before it
+  std::int64_t chunk = 0;     // or: it sees no key before its chunk of so many positions; 0: no chunks
+  bool sinks = false;
+  std::int64_t value_dim = 0;  // of a value head; 0: dim
+
+  std::int64_t values() const { return value_dim > 0 ? value_dim : dim; }
+  // The first position that a query sees.
+  std::int64_t first_key(std::int64_t query) const {
+    if (chunk > 0) return query / chunk * chunk;
+    return window > 0 && query >= window ? query - window + 1 : 0;
+  }
 
   static constexpr const char* kWord = "attention";
+  static constexpr int kFirstSettings = 10;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
     visit("cp", self.split.ranks), visit("p", self.p), visit("site", self.site), visit("chunks", self.split.chunks);
-    visit("blocks", self.blocks), visit("block", self.block);
+    visit("blocks", self.blocks), visit("block", self.block), visit("scale", self.scale);
+    visit("score_cap", self.score_cap), visit("window", self.window), visit("chunk", self.chunk);
+    visit("sinks", self.sinks), visit("value_dim", self.value_dim);
   }
   static Saved saved() { return {.inputs = kAll, .outputs = kAll}; }
-  static Works works(const Sizes& sizes) {
+  Works works(const Sizes& sizes) const {
     const double maps = static_cast<double>(sizes.count(0, 0) * sizes.count(0, 2));
-    const double score = 2.0 * maps * sizes.dim(0, 1) * sizes.dim(1, 1) * sizes.dim(0, 3);
+    const double width = value_dim > 0 ? static_cast<double>(dim + value_dim) / 2 : sizes.dim(0, 3);  // mean of both products
+    const double score = 2.0 * maps * sizes.dim(0, 1) * sizes.dim(1, 1) * width;
     Bytes in = {};
     for (const Bytes part : sizes.inputs) in += part;
     const Bytes out = sizes.outputs[0], lse = sizes.outputs[1];

@@ -10,17 +10,44 @@ namespace foreshard::ops {
 struct Norm : Laws {
   NormKind kind = NormKind::LayerNorm;
   double eps = 1e-5;
+  bool around_one = false;  // the factor is 1 + weight
 
   static constexpr const char* kWord = "norm";
+  static constexpr int kFirstSettings = 2;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("kind", self.kind), visit("eps", self.eps);
+    visit("kind", self.kind), visit("eps", self.eps), visit("around_one", self.around_one);
   }
   static Saved saved() { return {.inputs = kFirst}; }
   static Works works(const Sizes& sizes) {
     return {.forward = {{}, 2 * sizes.inputs[0]}, .input_grad = {{}, 3 * sizes.inputs[0]}};
   }
   bool operator==(const Norm&) const = default;
+};
+
+// RMSNorm of query and key heads. Rows x of [heads | kv_heads], each of `dim`, and where there are key heads the rows of their values ->
+// rows y of [heads | kv_heads | values]. Weights: of the queries, of the keys, as far as there are such heads: [dim] of each head alike, or
+// [heads dim] and [kv_heads dim] where the mean is over all heads at once, or none. Shapes: dimensions of x.
+struct HeadNorm : Laws {
+  QkNorm over = QkNorm::PerHead;
+  std::int64_t heads = 0, kv_heads = 0, dim = 0;
+  double eps = 1e-5;
+  bool around_one = false;  // the factors are 1 + weight
+
+  static constexpr const char* kWord = "head_norm";
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("over", self.over), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
+    visit("eps", self.eps), visit("around_one", self.around_one);
+  }
+  static Saved saved() { return {.inputs = kFirst}; }
+  static Works works(const Sizes& sizes) {
+    const Bytes values = sizes.inputs.size() > 1 ? 2 * sizes.inputs[1] : Bytes{};
+    return {.forward = {{}, 2 * sizes.inputs[0] + values}, .input_grad = {{}, 3 * sizes.inputs[0] + values}};
+  }
+  int gradients() const { return kv_heads > 0 ? 2 : 1; }
+  PartialSums partial_sums(Phase) const { return {.shared_weights = over == QkNorm::PerHead}; }
+  bool operator==(const HeadNorm&) const = default;
 };
 
 // Over the samples and pixels of each channel: shapes {n, c, h, w}, weight [c], bias [c].

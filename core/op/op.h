@@ -65,11 +65,14 @@ struct PartialSums {
   // The result is a sum over this dimension of the weight: a weight cut along it leaves a part of a sum in the outputs `summed`.
   int summed_dim = -1;
   unsigned summed = kAll;
-  int summed_columns = -1;   // this output is a sum over the columns of the input
-  bool new_columns = false;  // the columns of the result are rows of the weight, not columns of the input
+  int summed_columns = -1;      // this output is a sum over the columns of the input
+  bool new_columns = false;     // the columns of the result are rows of the weight, not columns of the input
+  bool shared_weights = false;  // the weights serve all columns alike: of some of the columns, a part of their gradient comes
 };
 
 struct Laws {
+  static constexpr int kFirstSettings =
+      64;  // settings after these came later: a plan's hash knows them only where they are set
   static constexpr bool depends_on_microbatch = false;  // reads tokens, targets or dropout keys of the micro-batch
   static constexpr bool matrix_product = false;         // of shapes {batch, m, n, k}
   static constexpr bool loss = false;                   // the backward begins at it
@@ -79,6 +82,7 @@ struct Laws {
   static constexpr bool encodes = false;                // its first output stands for its first input in fewer bytes ...
   static constexpr bool decodes = false;                // ... and this makes numbers of such bytes again
   PartialSums partial_sums(Phase) const { return {}; }
+  int gradients() const { return 1; }                   // of inputs, which a Backward writes before those of the weights
   bool takes_loss_scale(Phase) const { return false; }  // multiplies or divides by the loss scale
   bool writes_loss() const { return false; }            // its last output is a share of the loss
   bool adds_parts() const { return false; }             // adds up what a collective brought from the ranks

@@ -53,8 +53,13 @@ const std::vector<std::string>& words<NormKind>() {
   return list;
 }
 template <>
+const std::vector<std::string>& words<QkNorm>() {
+  static const std::vector<std::string> list = {"none", "per_head", "all_heads", "unweighted"};
+  return list;
+}
+template <>
 const std::vector<std::string>& words<ops::Activation::Function>() {
-  static const std::vector<std::string> list = {"gelu", "relu", "tanh", "swiglu"};
+  static const std::vector<std::string> list = {"gelu", "relu", "tanh", "swiglu", "geglu", "clamped_swiglu", "cap"};
   return list;
 }
 template <>
@@ -104,6 +109,10 @@ std::string kernel_words(const Operation& operation) {
       text += " " + word(value);
     else if ((std::is_same_v<T, bool> || std::string_view(name) == "p") && value != T{})
       text += std::string(" ") + name;
+    else if (const std::string_view key = name;
+             (key == "window" || key == "chunk" || key == "value_dim" || key == "score_cap") &&
+             value != T{})  // of attention: other work for the same shape
+      text += " " + std::string(name) + "=" + shortest(static_cast<double>(value));
   });
   return text;
 }
@@ -157,6 +166,9 @@ bool decodes(const Operation& operation) {
 }
 bool adds_parts(const Operation& operation) {
   return std::visit([](const auto& op) { return op.adds_parts(); }, operation);
+}
+int gradients(const Operation& operation) {
+  return std::visit([](const auto& op) { return op.gradients(); }, operation);
 }
 bool takes_loss_scale(const Operation& operation, Phase phase) {
   return std::visit([&](const auto& op) { return op.takes_loss_scale(phase); }, operation);

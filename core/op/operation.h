@@ -14,6 +14,7 @@
 #include "core/op/convolution.h"
 #include "core/op/dropout.h"
 #include "core/op/embedding.h"
+#include "core/op/latent_heads.h"
 #include "core/op/loss.h"
 #include "core/op/matmul.h"
 #include "core/op/norm.h"
@@ -28,7 +29,8 @@ using Operation =
                  ops::Activation, ops::Dropout, ops::Add, ops::Rope, ops::TokenEmbedding, ops::PositionEmbedding, ops::Sample,
                  ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
                  ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
-                 ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows>;
+                 ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows,
+                 ops::HeadNorm, ops::Scale, ops::LatentHeads>;
 
 template <class... Operator>
 bool is(const Operation& operation) {
@@ -75,6 +77,7 @@ bool reads_sums(const Operation& operation);
 bool encodes(const Operation& operation);
 bool decodes(const Operation& operation);
 bool adds_parts(const Operation& operation);
+int gradients(const Operation& operation);
 bool takes_loss_scale(const Operation& operation, Phase phase);
 bool writes_loss(const Operation& operation);
 

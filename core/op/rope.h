@@ -1,4 +1,4 @@
-// Rotary position embedding (Su et al. 2021): rotates query and key heads of x, copies the values. Shapes: dimensions of x.
+// Rotary position embedding (Su et al. 2021): rotates query and key heads of x, copies the rest. Shapes: dimensions of x.
 #pragma once
 
 #include "core/op/op.h"
@@ -10,17 +10,24 @@ struct Rope : Laws {
   std::int64_t heads = 0, kv_heads = 0, dim = 0;  // of x: 0 heads, or 0 kv_heads, where they are values apart
   double theta = 10000;
   SequenceSplit split = {};  // the rows are what this context-parallel rank holds
+  std::int64_t rotated = 0;  // elements of each head that turn, the first ones; 0: all
+  bool last = false;         // ... or the last ones
+
+  std::int64_t turned() const { return rotated > 0 ? rotated : dim; }
 
   static constexpr const char* kWord = "rope";
+  static constexpr int kFirstSettings = 6;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim), visit("theta", self.theta);
     visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
+    visit("rotated", self.rotated), visit("last", self.last);
   }
   static Saved saved() { return {}; }
   static Works works(const Sizes& sizes) {
     return {.forward = {{}, 2 * sizes.inputs[0]}, .input_grad = {{}, 2 * sizes.inputs[0]}};
   }
+  static PartialSums partial_sums(Phase) { return {.pass = true}; }
   bool operator==(const Rope&) const = default;
 };
 

@@ -103,7 +103,14 @@ class Mix {
   }
   void add(const Operation& v) {
     add(word(v));
-    std::visit([this](const auto& op) { op.fields(op, [this](const char*, const auto& value) { this->add(value); }); }, v);
+    const int first = std::visit([](const auto& op) { return op.kFirstSettings; }, v);
+    int at = 0;
+    visit_settings(v, [&](const char* name, const auto& value, const auto& usual) {
+      const bool later = at++ >= first;
+      if (later && value == usual) return;
+      if (later) add(std::string(name));
+      this->add(value);
+    });
   }
   void add(const Compute& v) {
     const auto& [op, phase, shapes, flops, traffic, accumulate, accumulate_weights, microbatch, slice, loss_scale,

@@ -181,6 +181,10 @@ Kernel attention_backward(const host::Form& form, const AttentionForm& attention
 }  // namespace
 
 Kernel make_attention(const host::Form& form, Runtime* libraries) {
+  const auto& op = form.as<ops::Attention>();
+  if (op.scale > 0 || op.score_cap > 0 || op.window > 0 || op.chunk > 0 || op.sinks || op.value_dim > 0)
+    form.refuse("\"" + settings_text(form.what.op) + "\"",
+                "attention without window, chunks, sinks, caps, a scale or a value size of its own; the host has these");
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
   AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),

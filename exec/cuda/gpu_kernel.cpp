@@ -89,6 +89,13 @@ struct Make {
   Kernel operator()(const ops::KeepTokens&) const { return make_keep_tokens(form); }
   Kernel operator()(const ops::TakeRows&) const { return make_kept_rows(form, form.forward()); }
   Kernel operator()(const ops::PutRows&) const { return make_kept_rows(form, !form.forward()); }
+  Kernel operator()(const ops::HeadNorm&) const { return not_here(); }
+  Kernel operator()(const ops::Scale&) const { return not_here(); }
+  Kernel operator()(const ops::LatentHeads&) const { return not_here(); }
+
+  Kernel not_here() const {
+    form.refuse("\"" + word(form.what.op) + "\"", "an operator that GPUs have a kernel for; the host has this one");
+  }
 };
 
 Kernel make(const host::Form& form, Runtime* libraries) { return std::visit(Make{form, libraries}, form.what.op); }

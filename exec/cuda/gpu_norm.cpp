@@ -90,6 +90,7 @@ Kernel norm_backward(const host::Form& form, NormGradArgs args) {
 
 Kernel make_norm(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
+  if (form.as<ops::Norm>().around_one) form.refuse("weights around one", "weights as they are; the host has these");
   const bool centred = form.as<ops::Norm>().kind == NormKind::LayerNorm;
   const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
   const auto eps = static_cast<float>(form.as<ops::Norm>().eps);

@@ -9,12 +9,16 @@
 
 namespace foreshard::gpu {
 
-static Curve curve_of(ops::Activation::Function function) {
-  switch (function) {
+static Curve curve_of(const host::Form& form) {
+  switch (form.as<ops::Activation>().function) {
     case ops::Activation::Function::Gelu: return Curve::Gelu;
     case ops::Activation::Function::Relu: return Curve::Relu;
     case ops::Activation::Function::Tanh: return Curve::Tanh;
     case ops::Activation::Function::SwiGlu: return Curve::SwiGlu;
+    case ops::Activation::Function::GeGlu:
+    case ops::Activation::Function::ClampedSwiGlu:
+    case ops::Activation::Function::Cap:
+      form.refuse("\"" + settings_text(form.what.op) + "\"", "gelu, relu, tanh or swiglu; the host has this one");
   }
   return Curve::Gelu;
 }
@@ -22,7 +26,7 @@ static Curve curve_of(ops::Activation::Function function) {
 Kernel make_activation(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
-  const Curve curve = curve_of(form.as<ops::Activation>().function);
+  const Curve curve = curve_of(form);
   const std::int64_t saved = curve == Curve::SwiGlu ? 2 * size : size;
   if (form.forward()) {
     form.expect({saved}, {size});
@@ -190,6 +194,8 @@ Kernel make_softmax(const host::Form& form) {
 
 Kernel make_rope(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
+  if (form.as<ops::Rope>().turned() != form.as<ops::Rope>().dim)
+    form.refuse("\"" + settings_text(form.what.op) + "\"", "whole heads that turn; the host has this one");
   const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = form.as<ops::Rope>().dim;
   const std::int64_t rotated = (form.as<ops::Rope>().heads + form.as<ops::Rope>().kv_heads) * dim, half = dim / 2;
   if (dim < 2 || dim % 2 != 0 || rotated > width)

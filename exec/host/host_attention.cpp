@@ -11,9 +11,12 @@ namespace foreshard::host {
 static HeadLayout heads_of(const Form& form) {
   return std::visit(
       [&](const auto& op) -> HeadLayout {
-        if constexpr (requires { op.heads + op.kv_heads + op.dim; })
+        if constexpr (requires { op.heads + op.kv_heads + op.value_dim; })
+          return {.heads = op.heads, .kv_heads = op.kv_heads, .dim = op.dim, .value_dim = op.value_dim};
+        else if constexpr (requires { op.heads + op.kv_heads + op.dim; })
           return {.heads = op.heads, .kv_heads = op.kv_heads, .dim = op.dim};
-        form.refuse("no heads", "attention");
+        else
+          form.refuse("no heads", "attention");
       },
       form.what.op);
 }

@@ -11,22 +11,26 @@ namespace foreshard::host {
 struct HeadLayout {
   std::int64_t samples = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, dim = 0;
   bool apart = false;
+  std::int64_t value_dim = 0;  // of a value head; 0: dim
 
-  std::int64_t query_width() const { return (heads + (apart ? 0 : 2 * kv_heads)) * dim; }
-  std::int64_t key_width() const { return apart ? 2 * kv_heads * dim : query_width(); }
+  std::int64_t values() const { return value_dim > 0 ? value_dim : dim; }
+  std::int64_t query_width() const { return heads * dim + (apart ? 0 : kv_heads * (dim + values())); }
+  std::int64_t key_width() const { return apart ? kv_heads * (dim + values()) : query_width(); }
   std::int64_t query_size() const { return samples * queries * query_width(); }
   std::int64_t key_size() const { return samples * keys * key_width(); }
   // From one position of a sample to the next, in elements.
   std::int64_t query_stride() const { return samples * query_width(); }
   std::int64_t key_stride() const { return samples * key_width(); }
-  std::int64_t context_stride() const { return samples * heads * dim; }
+  std::int64_t context_stride() const { return samples * heads * values(); }
   // Of a head at position 0.
   std::int64_t query_at(std::int64_t sample, std::int64_t head) const { return sample * query_width() + head * dim; }
   std::int64_t key_at(std::int64_t sample, std::int64_t head) const {
     return sample * key_width() + ((apart ? 0 : heads) + kv_of(head)) * dim;
   }
-  std::int64_t value_at(std::int64_t sample, std::int64_t head) const { return key_at(sample, head) + kv_heads * dim; }
-  std::int64_t context_at(std::int64_t sample, std::int64_t head) const { return (sample * heads + head) * dim; }
+  std::int64_t value_at(std::int64_t sample, std::int64_t head) const {
+    return sample * key_width() + ((apart ? 0 : heads) + kv_heads) * dim + kv_of(head) * values();
+  }
+  std::int64_t context_at(std::int64_t sample, std::int64_t head) const { return (sample * heads + head) * values(); }
   std::int64_t kv_of(std::int64_t head) const { return head * kv_heads / heads; }
 };
 

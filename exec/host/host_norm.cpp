@@ -12,6 +12,7 @@ struct NormSizes {
   std::int64_t rows = 0, h = 0;
   double eps = 0;
   bool centred = true;  // LayerNorm: less the mean, plus a bias
+  double one = 0;       // what is added to the weights
 };
 
 template <class T>
@@ -35,24 +36,24 @@ RowStatistics<T> statistics(const T* x, const NormSizes& n) {
 template <class T>
 void norm_row(const T* x, const T* w, const T* b, const NormSizes& n, T* y) {
   const RowStatistics<T> s = statistics(x, n);
-  const T mean = s.mean, inverse = s.inverse;
+  const T mean = s.mean, inverse = s.inverse, one = static_cast<T>(n.one);
   if (n.centred) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < n.h; ++c) y[c] = (x[c] - mean) * inverse * w[c] + b[c];
+    for (std::int64_t c = 0; c < n.h; ++c) y[c] = (x[c] - mean) * inverse * (one + w[c]) + b[c];
   } else {
 #pragma omp simd
-    for (std::int64_t c = 0; c < n.h; ++c) y[c] = x[c] * inverse * w[c];
+    for (std::int64_t c = 0; c < n.h; ++c) y[c] = x[c] * inverse * (one + w[c]);
   }
 }
 
 // With u = (x - mean) inverse and g = dy w:  dx = inverse (g - mean(g) - u mean(g u)); without the mean for RMSNorm.
 template <class T>
 void norm_row_input_grad(const T* dy, const T* x, const T* w, const RowStatistics<T>& s, const NormSizes& n, bool add, T* dx) {
-  const T mean = s.mean, inverse = s.inverse;
+  const T mean = s.mean, inverse = s.inverse, one = static_cast<T>(n.one);
   T sum = 0, projection = 0;
 #pragma omp simd reduction(+ : sum, projection)
   for (std::int64_t c = 0; c < n.h; ++c) {
-    const T g = dy[c] * w[c];
+    const T g = dy[c] * (one + w[c]);
     sum += g;
     projection += g * ((x[c] - mean) * inverse);
   }
@@ -61,7 +62,7 @@ void norm_row_input_grad(const T* dy, const T* x, const T* w, const RowStatistic
 #pragma omp simd
   for (std::int64_t c = 0; c < n.h; ++c) {
     const T u = (x[c] - mean) * inverse;
-    dx[c] = (add ? dx[c] : T(0)) + inverse * (dy[c] * w[c] - sum - u * projection);
+    dx[c] = (add ? dx[c] : T(0)) + inverse * (dy[c] * (one + w[c]) - sum - u * projection);
   }
 }
 
@@ -109,7 +110,7 @@ Kernel<T> make_norm(const Form& form) {
   const auto& dims = form.dims(0, 2);
   const auto& op = form.as<ops::Norm>();
   const bool centred = op.kind == NormKind::LayerNorm;
-  const NormSizes n{.rows = dims[0], .h = dims[1], .eps = op.eps, .centred = centred};
+  const NormSizes n{.rows = dims[0], .h = dims[1], .eps = op.eps, .centred = centred, .one = op.around_one ? 1.0 : 0.0};
   if (form.what.phase == Phase::Backward) return norm_backward<T>(form, n);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
   const std::int64_t size = n.rows * n.h;

@@ -83,6 +83,12 @@ template <class T>
 Kernel<T> make_take_rows(const Form& form);
 template <class T>
 Kernel<T> make_put_rows(const Form& form);
+template <class T>
+Kernel<T> make_head_norm(const Form& form);
+template <class T>
+Kernel<T> make_scale(const Form& form);
+template <class T>
+Kernel<T> make_latent_heads(const Form& form);
 
 }  // namespace host
 
@@ -132,6 +138,9 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::KeepTokens&) const { return host::make_keep_tokens<T>(form); }
   Kernel<T> operator()(const ops::TakeRows&) const { return host::make_take_rows<T>(form); }
   Kernel<T> operator()(const ops::PutRows&) const { return host::make_put_rows<T>(form); }
+  Kernel<T> operator()(const ops::HeadNorm&) const { return host::make_head_norm<T>(form); }
+  Kernel<T> operator()(const ops::Scale&) const { return host::make_scale<T>(form); }
+  Kernel<T> operator()(const ops::LatentHeads&) const { return host::make_latent_heads<T>(form); }
 };
 
 struct Place {

@@ -1,4 +1,4 @@
-// Rotary positions (Su et al. 2021, section 3.2.2) in the form of the Llama weights: dimensions i and i + dim/2 are a pair.
+// Rotary positions (Su et al. 2021, section 3.2.2) in the form of the Llama weights: dimensions i and i + half of those that turn are a pair.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,21 +11,22 @@ namespace {
 
 struct RopeSizes {
   std::int64_t samples = 1, positions = 0, width = 0, heads = 0, dim = 0;  // heads: rotated ones, at the front of a row
+  std::int64_t first = 0, turned = 0;                                      // the dimensions of each head that turn
   SequenceSplit split = {};
 };
 
-// cos and sin of position * theta^(-2 i / dim), [position, 2, dim / 2]. Made once, read by every run.
+// cos and sin of position * theta^(-2 i / turned), [position, 2, turned / 2]. Made once, read by every run.
 template <class T>
 std::vector<T> angles(const RopeSizes& sizes, double theta) {
-  const std::int64_t half = sizes.dim / 2;
+  const std::int64_t half = sizes.turned / 2;
   const std::int64_t positions = sizes.positions * sizes.split.ranks;  // of the whole sequence
-  std::vector<T> table(static_cast<std::size_t>(positions * sizes.dim));
+  std::vector<T> table(static_cast<std::size_t>(positions * sizes.turned));
   for (std::int64_t p = 0; p < positions; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
-          static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.dim));
-      table[static_cast<std::size_t>(p * sizes.dim + i)] = static_cast<T>(std::cos(angle));
-      table[static_cast<std::size_t>(p * sizes.dim + half + i)] = static_cast<T>(std::sin(angle));
+          static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.turned));
+      table[static_cast<std::size_t>(p * sizes.turned + i)] = static_cast<T>(std::cos(angle));
+      table[static_cast<std::size_t>(p * sizes.turned + half + i)] = static_cast<T>(std::sin(angle));
     }
   return table;
 }
@@ -33,10 +34,13 @@ std::vector<T> angles(const RopeSizes& sizes, double theta) {
 // The gradient is turned back: sign = -1.
 template <class T>
 void rotate_row(const T* x, const T* table, const RopeSizes& sizes, T sign, bool add, T* y) {
-  const std::int64_t half = sizes.dim / 2;
+  const std::int64_t half = sizes.turned / 2, rest = sizes.first + sizes.turned;
+  const auto copy = [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i) y[i] = (add ? y[i] : T(0)) + x[i];
+  };
   for (std::int64_t head = 0; head < sizes.heads; ++head) {
-    const T *a = x + head * sizes.dim, *b = a + half;
-    T *u = y + head * sizes.dim, *v = u + half;
+    const T *a = x + head * sizes.dim + sizes.first, *b = a + half;
+    T *u = y + head * sizes.dim + sizes.first, *v = u + half;
 #pragma omp simd
     for (std::int64_t i = 0; i < half; ++i) {
       const T c = table[i], s = sign * table[half + i];
@@ -44,9 +48,10 @@ void rotate_row(const T* x, const T* table, const RopeSizes& sizes, T sign, bool
       u[i] = (add ? u[i] : T(0)) + first;
       v[i] = (add ? v[i] : T(0)) + second;
     }
+    copy(head * sizes.dim, head * sizes.dim + sizes.first);
+    copy(head * sizes.dim + rest, (head + 1) * sizes.dim);
   }
-  const std::int64_t rotated = sizes.heads * sizes.dim;
-  for (std::int64_t i = rotated; i < sizes.width; ++i) y[i] = (add ? y[i] : T(0)) + x[i];
+  copy(sizes.heads * sizes.dim, sizes.width);
 }
 
 }  // namespace
@@ -60,8 +65,10 @@ Kernel<T> make_rope(const Form& form) {
                         .width = dims[2],
                         .heads = op.heads + op.kv_heads,
                         .dim = op.dim,
+                        .first = op.last ? op.dim - op.turned() : 0,
+                        .turned = op.turned(),
                         .split = op.split};
-  if (sizes.dim < 2 || sizes.dim % 2 != 0 || sizes.heads * sizes.dim > sizes.width)
+  if (sizes.turned < 2 || sizes.turned % 2 != 0 || sizes.turned > sizes.dim || sizes.heads * sizes.dim > sizes.width)
     form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = size_of_dims(dims);
   form.expect({size}, {size});
@@ -72,7 +79,7 @@ Kernel<T> make_rope(const Form& form) {
   return {.run = [sizes, table, sign, add](const Call<T>& call) {
     const RowPositions held = sizes.split.rows_of(call.arguments.cp_rank, sizes.positions);
     for (std::int64_t row = 0; row < sizes.positions * sizes.samples; ++row)
-      rotate_row(call.in[0] + row * sizes.width, table->data() + held.position(row / sizes.samples) * sizes.dim, sizes, sign,
+      rotate_row(call.in[0] + row * sizes.width, table->data() + held.position(row / sizes.samples) * sizes.turned, sizes, sign,
                  add, call.out[0] + row * sizes.width);
   }};
 }

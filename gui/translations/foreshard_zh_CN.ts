@@ -3261,60 +3261,36 @@ worst: what the worst order of the same work would need</source>
         <translation>混合专家</translation>
     </message>
     <message>
-        <source>latent attention</source>
-        <translation>潜在注意力（MLA）</translation>
+        <source>windows, chunks, sinks, capped scores and latent attention need one attention kernel: --attention flash</source>
+        <translation>窗口、分块、注意力汇、分数软上限和潜在注意力需要单个注意力核函数：--attention flash</translation>
+    </message>
+    <message>
+        <source>windows and chunks of attention need a causal model</source>
+        <translation>注意力的窗口和分块需要因果模型</translation>
+    </message>
+    <message>
+        <source>norms over all query heads at once need all of them on each rank: --tp 1</source>
+        <translation>对所有查询头一起归一化时，每个 rank 都要有全部的头：--tp 1</translation>
+    </message>
+    <message>
+        <source>tensor-parallel ranks sum the gradients of norms of queries and keys only with --sequence-parallel</source>
+        <translation>只有使用 --sequence-parallel，张量并行的各 rank 才会对查询和键归一化的梯度求和</translation>
+    </message>
+    <message>
+        <source>attention sinks need all keys of a head on each rank: --context all-gather</source>
+        <translation>注意力汇要求每个 rank 有一个头的全部键：--context all-gather</translation>
+    </message>
+    <message>
+        <source>latent attention does not deal out heads over context-parallel ranks: --context all-gather or ring</source>
+        <translation>潜在注意力不能把头分配给上下文并行的各 rank：--context all-gather 或 ring</translation>
+    </message>
+    <message>
+        <source>norms and multipliers behind attention and MLP need products without biases before them</source>
+        <translation>注意力和 MLP 之后的归一化与乘数要求之前的矩阵乘没有偏置</translation>
     </message>
     <message>
         <source>multi-token prediction</source>
         <translation>多词元预测（MTP）</translation>
-    </message>
-    <message>
-        <source>norms of queries and keys</source>
-        <translation>查询和键的归一化</translation>
-    </message>
-    <message>
-        <source>attention windows</source>
-        <translation>注意力窗口</translation>
-    </message>
-    <message>
-        <source>attention chunks</source>
-        <translation>分块注意力</translation>
-    </message>
-    <message>
-        <source>attention sinks</source>
-        <translation>注意力汇（sink）</translation>
-    </message>
-    <message>
-        <source>capped scores and logits</source>
-        <translation>分数和 logit 的软上限</translation>
-    </message>
-    <message>
-        <source>a scale of scores of its own</source>
-        <translation>自己的分数缩放</translation>
-    </message>
-    <message>
-        <source>rotary positions of a part of each head</source>
-        <translation>每个头只旋转一部分的位置编码</translation>
-    </message>
-    <message>
-        <source>norms behind attention and MLP</source>
-        <translation>注意力和 MLP 之后的归一化</translation>
-    </message>
-    <message>
-        <source>norms with weights around one</source>
-        <translation>权重以一为中心的归一化</translation>
-    </message>
-    <message>
-        <source>multipliers of embeddings, residuals or logits</source>
-        <translation>嵌入、残差或 logit 的乘数</translation>
-    </message>
-    <message>
-        <source>gated GELU</source>
-        <translation>门控 GELU</translation>
-    </message>
-    <message>
-        <source>clamped SwiGLU</source>
-        <translation>截断的 SwiGLU</translation>
     </message>
     <message>
         <source>off, because the pooler reads the first token, which lies on one rank only</source>

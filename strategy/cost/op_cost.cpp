@@ -131,8 +131,23 @@ double cast_bytes(const Compute& compute) {
   return 0;
 }
 
+// Keys that a block of queries works on: the mean over the blocks, in whole tiles, and the most.
+struct SeenKeys {
+  double mean = 0, most = 0;
+};
+SeenKeys keys_seen(const ops::Attention& op, double keys) {
+  const auto chunk = static_cast<double>(op.chunk), window = static_cast<double>(op.window);
+  if (op.chunk > 0 && chunk < keys) return {0.5 * (chunk + std::min(kFlashTile, chunk)), chunk};
+  if (op.window > 0 && window < keys) {
+    // The first queries see fewer (pairs = s w - w (w - 1) / 2); a block of queries has a window's keys and its own tile's.
+    const double causal = 0.5 * (keys + std::min(keys, kFlashTile));
+    return {std::min(causal, window - window * (window - 1) / (2 * keys) + kFlashTile), std::min(keys, window + kFlashTile)};
+  }
+  return {keys, keys};
+}
+
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
-Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, bool causal,
+Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, const ops::Attention& op,
                        FlashKernel flash) {
   const Shape& query = compute.shapes[0];
   const Shape& key = compute.shapes[1];
@@ -141,10 +156,12 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const bool backward = compute.phase == Phase::InputGrad || compute.phase == Phase::Backward;
   double flops = compute.flops.value;
   if (backward) flops *= 10.0 / 8.0;  // the scores are computed again: five products, not four
-  if (causal) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
+  const SeenKeys seen = keys_seen(op, keys);
+  if (op.causal && seen.mean == keys) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
+  if (seen.mean < keys) flops *= seen.mean / keys;
   // Below 128 the products are as deep as the head is wide, while the exponentials per score stay.
   const double width = dim / (dim + 32.0) * (160.0 / 128.0);
-  const double depth = keys / (keys + kFlashFill);
+  const double depth = seen.most / (seen.most + kFlashFill);
   const double blocks = static_cast<double>(query.dims[0] * query.dims[2]) * std::ceil(queries / kFlashTile);
   const double sms = gpu.sm_count;
   const double waves = blocks < sms ? blocks / sms : blocks / sms / std::ceil(blocks / sms);
@@ -213,7 +230,7 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
     if (is_matrix_product(compute.op))
       time.arithmetic = matmul_time(gpu, compute);
     else if (const auto* attention = std::get_if<ops::Attention>(&compute.op))
-      time.arithmetic = attention_time(gpu, machine, compute, attention->causal, flash);
+      time.arithmetic = attention_time(gpu, machine, compute, *attention, flash);
     else if (is<ops::Conv2d>(compute.op))
       time.arithmetic = convolution_time(gpu, compute);
     else

@@ -96,10 +96,11 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
   const DType values = state_types(s).compute;
   const bool sixteen = values == DType::BF16 || values == DType::F16;
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
-  const bool ring = s.cp > 1 && s.context == ContextKind::Ring;  // merges parts of attention, in every number format
+  // A ring merges parts of attention, and masks of windows have no separate operators: both in every number format.
+  const bool fused = (s.cp > 1 && s.context == ContextKind::Ring) || (transformer && needs_fused_attention(*transformer));
   if (s.attention == AttentionKernel::Auto)
-    s.attention = !reads_probabilities(s) && (ring || (sixteen && kernel)) ? AttentionKernel::Flash : AttentionKernel::Unfused;
-  if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel) && !ring)
+    s.attention = !reads_probabilities(s) && (fused || (sixteen && kernel)) ? AttentionKernel::Flash : AttentionKernel::Unfused;
+  if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel) && !fused)
     return Infeasible{
         .reason = std::string("no flash attention kernel for ") + name_of(s.precision) + " on " + cluster.gpus.front().name,
         .would_help = {"--attention unfused"}};

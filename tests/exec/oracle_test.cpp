@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "exec/base/philox.h"
+#include "tests/exec/modern_models.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -94,6 +95,13 @@ TEST(Oracle, PicturesOnFourRanks) {
 }
 TEST(Oracle, LlamaOnFourRanks) {
   compare_with_torch("llama", tiny_llama(), {.dp = 2, .tp = 2, .batch = {.micro = 1}, .zero = {.stage = 3}});
+}
+
+TEST(Oracle, ModelsOfToday) {
+  for (const ModernModel& which : modern_models()) {
+    SCOPED_TRACE(which.name);
+    compare_with_torch(which.name, modern_model(which), {.batch = {.micro = 2}});
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/exec/host_graph.h"
+#include "tests/exec/modern_models.h"
 
 namespace foreshard {
 
@@ -144,6 +145,17 @@ std::vector<GraphCase> graph_cases(DType compute) {
   cases.push_back({"bert", {.shape = bert}, dropping});
   bert.activation = ActivationKind::Relu;
   cases.push_back({"bert with flash attention and relu", {.shape = bert}, flash});
+  for (const ModernModel& which : modern_models()) {  // six of seven positions are more than a window
+    Model model = modern_model(which);
+    auto& t = std::get<Transformer>(model.shape);
+    t.layers = 3, t.hidden = 12, t.ffn_hidden = 10, t.vocab = 11;
+    if (t.attention.window > 0) t.attention.window = 3;
+    if (t.attention.chunk > 0) t.attention.chunk = 3;
+    if (t.block.scales.logit_cap > 0) t.block.scales.logit_cap = 3;  // room for what is learned
+    Sharding modern = flash;
+    modern.seq = 7;
+    cases.push_back({which.name, model, modern});
+  }
   LayerList cnn{.input = {3, 7, 6}, .classes = 5};
   cnn.layers = {{.name = "conv1", .op = LayerOp::Conv2d, .features = 4, .kernel = 3, .stride = 2, .padding = 1},
                 {.name = "norm1", .op = LayerOp::BatchNorm},

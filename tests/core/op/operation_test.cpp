@@ -52,6 +52,32 @@ TEST(Operation, FilesHaveWhatIsNotUsual) {
             Operation(ops::Norm{.kind = NormKind::RmsNorm, .eps = 1e-6}));
 }
 
+TEST(Operation, SettingsOfTodaysAttention) {
+  const ops::Attention sinks{.causal = true, .heads = 4, .kv_heads = 2, .dim = 64, .window = 128, .sinks = true};
+  EXPECT_EQ(json_of(sinks),
+            R"({"op":"attention","settings":{"causal":true,"heads":4,"kv_heads":2,"dim":64,"window":128,"sinks":true}})");
+  EXPECT_EQ(read(json_of(sinks)), Operation(sinks));
+  // Windows of two sizes are two kernels of a machine profile; heads of two sizes are one.
+  EXPECT_EQ(kernel_words(sinks), " causal window=128 sinks");
+  EXPECT_EQ(kernel_words(ops::Attention{.causal = true, .dim = 64}), " causal");
+  EXPECT_EQ(kernel_words(ops::Attention{.dim = 64, .score_cap = 50, .chunk = 8, .value_dim = 4}),
+            " score_cap=50 chunk=8 value_dim=4");
+  EXPECT_EQ(json_of(ops::HeadNorm{.over = QkNorm::AllHeads, .heads = 2, .dim = 4}),
+            R"({"op":"head_norm","settings":{"over":"all_heads","heads":2,"dim":4}})");
+  EXPECT_EQ(json_of(ops::Scale{.factor = 0.5}), R"({"op":"scale","settings":{"factor":0.5}})");
+  EXPECT_EQ(json_of(ops::Rope{.heads = 2, .dim = 8, .rotated = 4, .last = true}),
+            R"({"op":"rope","settings":{"heads":2,"dim":8,"rotated":4,"last":true}})");
+}
+
+TEST(Operation, FirstKeysOfWindowsAndChunks) {
+  const ops::Attention window{.window = 3}, chunk{.chunk = 4}, all;
+  for (std::int64_t query = 0; query < 12; ++query) {
+    EXPECT_EQ(window.first_key(query), std::max<std::int64_t>(0, query - 2));
+    EXPECT_EQ(chunk.first_key(query), query - query % 4);
+    EXPECT_EQ(all.first_key(query), 0);
+  }
+}
+
 TEST(Operation, WhatIsWrongIsNamed) {
   EXPECT_EQ(message(R"({"op":"matmull"})").substr(0, 37), "p.json: op: found \"matmull\", expected");
   EXPECT_EQ(message(R"({"op":"norm","settings":{"epsilon":1}})").substr(0, 60),
@@ -128,7 +154,7 @@ TEST(Operation, SomeLaws) {
   // Only a cast hands a part of a sum on; products make one where the weight is cut along what is summed over.
   for (std::size_t i = 0; i < operation_words().size(); ++i)
     EXPECT_EQ(partial_sums(operation_of(i), Phase::Forward).pass,
-              (is<ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows>(operation_of(i))))
+              (is<ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows, ops::Rope, ops::Scale>(operation_of(i))))
         << operation_words()[i];
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::Forward).summed_dim, 1);
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::InputGrad).summed_dim, 0);

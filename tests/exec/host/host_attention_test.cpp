@@ -110,6 +110,49 @@ TEST(HostAttention, SeparateAndFlashAreTheDefinition) {
         }
 }
 
+// softmax of capped scores of the keys that a query sees, and of the head's sink; queries, and keys with values, apart.
+TEST(HostAttention, MasksSinksCapsAndValueSizesByDefinition) {
+  const std::int64_t s = 150, heads = 4, kv = 2, dim = 3, values = 5;  // three blocks of queries
+  const Array q = random_array(s * heads * dim, 5), keys = random_array(s * kv * (dim + values), 6),
+              sinks = random_array(heads, 7);
+  for (const auto& [window, chunk] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {1, 0}, {70, 0}, {149, 0}, {0, 64}, {0, 1}})
+    for (const bool special : {false, true}) {
+      const ops::Attention op{.causal = true,
+                              .heads = heads,
+                              .kv_heads = kv,
+                              .dim = dim,
+                              .scale = special ? 0.7 : 0,
+                              .score_cap = special ? 0.5 : 0,
+                              .window = window,
+                              .chunk = chunk,
+                              .sinks = special,
+                              .value_dim = values};
+      const Compute what{.op = op, .shapes = {{{1, s, heads, dim}, DType::F64}, {{1, s, kv, dim}, DType::F64}}};
+      std::vector<double> expected(static_cast<std::size_t>(s * heads * values));
+      for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t p = 0; p < s; ++p) {
+          double sum = special ? std::exp(sinks.at(h)) : 0;
+          std::vector<double> e(static_cast<std::size_t>(s));
+          for (std::int64_t t = 0; t <= p; ++t) {
+            if ((window > 0 && p - t >= window) || (chunk > 0 && p / chunk != t / chunk)) continue;
+            double dot = 0;
+            for (std::int64_t i = 0; i < dim; ++i)
+              dot += q.at((p * heads + h) * dim + i) * keys.at(t * kv * (dim + values) + h / 2 * dim + i);
+            dot *= special ? 0.7 : 1 / std::sqrt(3.0);
+            sum += e[static_cast<std::size_t>(t)] = std::exp(special ? 0.5 * std::tanh(dot / 0.5) : dot);
+          }
+          for (std::int64_t t = 0; t <= p; ++t)
+            for (std::int64_t i = 0; i < values; ++i)
+              expected[static_cast<std::size_t>((p * heads + h) * values + i)] +=
+                  e[static_cast<std::size_t>(t)] / sum * keys.at(t * kv * (dim + values) + kv * dim + h / 2 * values + i);
+        }
+      std::vector<Array> reads = {q, keys};
+      if (special) reads.push_back(sinks);
+      const std::vector<Array> found = outputs_of(what, reads, {s * heads * values, heads * s});
+      EXPECT_LT(relative_error(found[0].values(), expected), 1e-13) << window << " " << chunk << " " << special;
+    }
+}
+
 TEST(HostAttention, FlashBackwardIsThatOfTheSeparateOperators) {
   for (const bool drops : {false, true}) {
     const Heads a{.positions = 70};

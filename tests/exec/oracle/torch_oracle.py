@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes torch.txt: what PyTorch says, in double precision, about three tiny transformers and a tiny network for pictures.
+"""Writes torch.txt: what PyTorch says, in double precision, about tiny transformers and a tiny network for pictures.
 
 Nothing of foreshard is used here but its conventions: weights, tokens and labels are made again from the counter-based
 generator (Philox4x32-10, exec/base/philox.h), the networks are written with PyTorch's own functions, gradients come from autograd
 and the update is torch.optim.AdamW. After two steps every tensor of the model leaves one line for its gradient and one for
 its value: the norm and the products with a few random vectors (tests/exec/oracle_test.cpp makes the same numbers).
 
-    python3 tests/exec/oracle/torch_oracle.py > tests/exec/oracle/torch.txt        (needs numpy and torch; 2 seconds)
+    python3 tests/exec/oracle/torch_oracle.py > tests/exec/oracle/torch.txt        (needs numpy and torch; 5 seconds)
+    python3 tests/exec/oracle/torch_oracle.py qwen3 gemma2                                 these models only
 """
 import math
+import sys
 
 import numpy as np
 import torch
@@ -266,14 +268,19 @@ def line(part, name, tensor):
     print(part, name, *(repr(float(n)) for n in numbers))
 
 
-def main():
+def main(wanted):
+    from decoders import DECODERS
+
     print("# Written by torch_oracle.py: gradients of step 2 and values after it; norm, then products with random vectors.")
-    for model, make, loss_of in (
-        ("gpt", gpt_weights, gpt_loss),
-        ("llama", llama_weights, llama_loss),
-        ("bert", bert_weights, bert_loss),
-        ("cnn", cnn_weights, cnn_loss),
-    ):
+    models = {
+        "gpt": (gpt_weights, gpt_loss),
+        "llama": (llama_weights, llama_loss),
+        "bert": (bert_weights, bert_loss),
+        "cnn": (cnn_weights, cnn_loss),
+    }
+    models.update((d.name, (d.weights, d.loss)) for d in DECODERS)
+    for model in wanted or models:
+        make, loss_of = models[model]
         w = Weights()
         make(w)
         adam = torch.optim.AdamW(w.values(), lr=1e-2, betas=(0.9, 0.999), eps=1e-5, weight_decay=0.1)
@@ -292,4 +299,5 @@ def main():
             line("value", name, tensor)
 
 
-main()
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -310,5 +310,28 @@ TEST(OpCost, FlashAttentionRates) {
   EXPECT_NEAR(2.5 * full / op_time(gpu, attention(Phase::InputGrad, false)).value * 1e-12, 185, 15);
 }
 
+// A window costs what its pairs say, less efficiently: a kernel reads whole tiles. One that is no shorter than the sequence is no window.
+TEST(OpCost, WindowsAndChunksAreShorter) {
+  const auto time = [](std::int64_t window, std::int64_t chunk) {
+    Compute c = {.op = ops::Attention{.causal = true, .window = window, .chunk = chunk},
+                 .shapes = {{.dims = {4, 8192, 16, 128}}, {.dims = {4, 8192, 16, 128}}},
+                 .flops = {4.0 * 4 * 8192 * 8192 * 16 * 128},
+                 .traffic = {1}};
+    return op_pieces(h100(), c, FlashKernel::Newest).arithmetic.value;
+  };
+  const double all = time(0, 0);
+  EXPECT_DOUBLE_EQ(time(8192, 0), all);
+  EXPECT_DOUBLE_EQ(time(0, 8192), all);
+  double before = all;
+  for (const std::int64_t size : {8191, 4096, 2048, 1024, 512, 128}) {
+    const double w = static_cast<double>(size), s = 8192;
+    EXPECT_LE(time(size, 0), before) << size;
+    EXPECT_GE(time(size, 0), all * (w - w * (w - 1) / (2 * s)) / (s / 2) * 0.98) << size;  // never cheaper than its pairs
+    EXPECT_LT(time(0, size), 1.01 * time(size, 0)) << size;  // a chunk sees half of what a window does
+    before = time(size, 0);
+  }
+  EXPECT_LT(time(1024, 0), 0.4 * all);
+}
+
 }  // namespace
 }  // namespace foreshard
