@@ -15,11 +15,11 @@ constexpr std::int64_t kInStep = 20;  // updates of a worker before anything is 
 
 enum class What : std::uint8_t { Update, Ready, Read, Request };  // of what happens at one time, updates come first
 
-struct Event {
+struct Turn {
   double at = 0;
   What what = What::Request;
   int worker = 0;
-  bool operator>(const Event& other) const { return std::tie(at, what, worker) > std::tie(other.at, other.what, other.worker); }
+  bool operator>(const Turn& other) const { return std::tie(at, what, worker) > std::tie(other.at, other.what, other.worker); }
 };
 
 class Downpour {
@@ -38,7 +38,7 @@ class Downpour {
     const std::int64_t before = kInStep * of_.workers;
     double begin = 0;
     while (run.updates < updates) {
-      const Event event = events_.top();
+      const Turn event = events_.top();
       events_.pop();
       if (event.what != What::Update) {
         go_on(event);
@@ -65,7 +65,7 @@ class Downpour {
 
  private:
   // Each direction of the card is taken in the order of the events. The parameters are those at the time when they begin to leave.
-  void go_on(const Event& event) {
+  void go_on(const Turn& event) {
     const auto worker = static_cast<std::size_t>(event.worker);
     if (event.what == What::Request) {
       const double begin = std::max(event.at, out_);
@@ -86,7 +86,7 @@ class Downpour {
 
   const AsyncServer& of_;
   std::mt19937_64 random_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_ = {};
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> events_ = {};
   double out_ = 0, in_ = 0, update_ = 0;  // when the card, in both directions, and the processor of the server are free
   std::int64_t version_ = 0;
   std::vector<std::int64_t> read_ = {};  // [worker]

@@ -12,10 +12,10 @@
 namespace foreshard::player {
 namespace {
 
-class Builder {
+class CastBuilder {
  public:
-  Builder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-          const std::vector<double>& slowdown, Granularity granularity, int runs)
+  CastBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
+              const std::vector<double>& slowdown, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
@@ -198,7 +198,7 @@ class Builder {
 
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
                const std::vector<double>& slowdown, Granularity granularity, int runs) {
-  return Builder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
+  return CastBuilder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

@@ -22,9 +22,9 @@ void each_slot(const Patterns& patterns, const Role& role, const Instruction& in
   if (const int copy = copy_pattern(patterns, role, instruction); copy >= 0) visit(patterns.copy_slot(copy));
 }
 
-class Finder {
+class PathFinder {
  public:
-  Finder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
+  PathFinder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
       : plan_(plan), ranks_(ranks), patterns_(patterns), flows_(flows), q_(quotient), streams_(slot_streams(plan, patterns)) {}
 
   FlowPaths find() {
@@ -236,7 +236,7 @@ SlotStreams slot_streams(const Plan& plan, const Patterns& patterns) {
 
 FlowPaths find_flow_paths(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows,
                           const Quotient& quotient) {
-  return Finder(plan, ranks, patterns, flows, quotient).find();
+  return PathFinder(plan, ranks, patterns, flows, quotient).find();
 }
 
 }  // namespace foreshard::player

@@ -20,9 +20,9 @@ struct Inside {
   std::int32_t first_link = 0;  // of the node
 };
 
-class Finder {
+class FlowFinder {
  public:
-  Finder(const Plan& plan, const Patterns& patterns, const Ranks& ranks, const Network& network)
+  FlowFinder(const Plan& plan, const Patterns& patterns, const Ranks& ranks, const Network& network)
       : plan_(plan), patterns_(patterns), ranks_(ranks), network_(network) {
     flows_.slot_count = patterns.slot_count();
     const auto expected = static_cast<std::size_t>(ranks.count());  // typical numbers per rank, so that little is copied
@@ -209,7 +209,7 @@ class Finder {
 }  // namespace
 
 Flows find_flows(const Plan& plan, const Patterns& patterns, const Ranks& ranks, const Network& network) {
-  return Finder(plan, patterns, ranks, network).find();
+  return FlowFinder(plan, patterns, ranks, network).find();
 }
 
 }  // namespace foreshard::player

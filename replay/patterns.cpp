@@ -40,9 +40,9 @@ std::optional<CopyPattern> copy_of(const Role& role, const Instruction& instruct
   return copy_between(space(instruction.reads[0]), space(instruction.writes[0]));
 }
 
-class Finder {
+class PatternFinder {
  public:
-  explicit Finder(const Plan& plan) : plan_(plan) {}
+  explicit PatternFinder(const Plan& plan) : plan_(plan) {}
 
   Patterns find() {
     found_.uses.resize(plan_.segments.size());
@@ -127,7 +127,7 @@ class Finder {
 
 }  // namespace
 
-Patterns find_patterns(const Plan& plan) { return Finder(plan).find(); }
+Patterns find_patterns(const Plan& plan) { return PatternFinder(plan).find(); }
 
 int copy_pattern(const Patterns& patterns, const Role& role, const Instruction& instruction) {
   const auto copy = copy_of(role, instruction);

@@ -7,10 +7,10 @@
 namespace foreshard::player {
 namespace {
 
-class Builder {
+class StepBuilder {
  public:
-  Builder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
-          const Flavour& flavour, int streams, Granularity granularity)
+  StepBuilder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
+              const Flavour& flavour, int streams, Granularity granularity)
       : instructions_(plan.segments[segment.index()].instructions),
         uses_(patterns.uses[segment.index()]),
         costs_(flavour.costs->by_segment[segment.index()]),
@@ -219,7 +219,7 @@ class Builder {
 
 SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
                         const Flavour& flavour, int streams, Granularity granularity) {
-  return Builder(plan, patterns, segment, meetings, flavour, streams, granularity).build();
+  return StepBuilder(plan, patterns, segment, meetings, flavour, streams, granularity).build();
 }
 
 }  // namespace foreshard::player

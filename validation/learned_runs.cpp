@@ -5,13 +5,12 @@
 #include <map>
 #include <set>
 
+#include "validation/prediction_interval.h"
 #include "validation/rows_in_parallel.h"
 
 namespace foreshard {
 
 namespace {
-
-constexpr double kDeviations = 1.6449;  // of a normal distribution, for 90 %
 
 std::string joined_cells(const MeasuredRow& row, std::initializer_list<const char*> columns) {
   std::string key;

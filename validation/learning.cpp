@@ -54,15 +54,13 @@ LearningCell cell_of(const std::string& source, const std::vector<const Learning
   return cell;
 }
 
-std::string share(double value) { return fmt::format("{:.1f}", 100.0 * value); }
-
 std::vector<std::string> line_of(const LearningCell& cell) {
-  const auto median = [](const LearningScore& s) { return s.learned > 0 ? share(s.median) : std::string("–"); };
-  const auto mean = [](const LearningScore& s) { return s.learned > 0 ? share(s.mean) : std::string("–"); };
+  const auto median = [](const LearningScore& s) { return s.learned > 0 ? per_cent(s.median) : std::string("–"); };
+  const auto mean = [](const LearningScore& s) { return s.learned > 0 ? per_cent(s.mean) : std::string("–"); };
   const auto regret = [&](const LearningScore& s) {
     return cell.sweeps > 0 && s.learned > 0 ? fmt::format("{:.2f}", 100.0 * s.regret) : std::string("–");
   };
-  const auto covered = [](const LearningScore& s) { return s.learned > 0 ? share(s.coverage90) : std::string("–"); };
+  const auto covered = [](const LearningScore& s) { return s.learned > 0 ? per_cent(s.coverage90) : std::string("–"); };
   return {cell.source.empty() ? "all" : cell.source,
           std::to_string(cell.rows),
           median(cell.plain),

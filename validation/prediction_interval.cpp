@@ -11,10 +11,10 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kEnough = 8;  // rows of a cell
-constexpr int kSamples = 19;        // quantiles that stand for a cell among all
+constexpr std::size_t kLeastRows = 8;  // rows of a cell
+constexpr int kSamples = 19;           // quantiles that stand for a cell among all
 
-double log_ratio(const ValidatedRow& row) {
+double log_ratio_of_times(const ValidatedRow& row) {
   const double ratio = std::log(row.measured / row.predicted);
   return row.larger_is_better ? -ratio : ratio;  // of times
 }
@@ -32,14 +32,15 @@ Spread spread_of(const std::vector<double>& residuals) {
 std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> cells;
   for (const ValidatedRow& row : scored)
-    if (!row.memory && !row.ran_out && row.predicted > 0) cells[{row.architecture, row.framework}].push_back(log_ratio(row));
+    if (!row.memory && !row.ran_out && row.predicted > 0)
+      cells[{row.architecture, row.framework}].push_back(log_ratio_of_times(row));
   std::vector<Spread> all;
   std::vector<double> pooled;
   int rows = 0;
   for (const auto& [cell, residuals] : cells) {
     rows += static_cast<int>(residuals.size());
     for (int i = 1; i <= kSamples; ++i) pooled.push_back(quantile(residuals, i / (kSamples + 1.0)));
-    if (residuals.size() < kEnough) continue;
+    if (residuals.size() < kLeastRows) continue;
     all.push_back(spread_of(residuals));
     all.back().architecture = cell.first, all.back().framework = cell.second;
   }

@@ -10,6 +10,9 @@
 
 namespace foreshard {
 
+// Standard deviations of a normal distribution between its middle and each end of the 90 % around it.
+inline constexpr double kDeviations = 1.6449;
+
 // In 90 of 100 cases measured / predicted time lies between low and high.
 struct Spread {
   std::string architecture = {}, framework = {};  // both empty: all cells together

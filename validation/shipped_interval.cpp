@@ -21,8 +21,6 @@ std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Stra
   return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, predicted);
 }
 
-static constexpr double kDeviations = 1.6449;  // of a normal distribution, for 90 %
-
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
                                                    const Cluster& cluster, Seconds predicted) {
   if (!profile || !profile->learned) return {};

@@ -13,7 +13,6 @@ namespace foreshard {
 
 namespace {
 
-std::string share(double value) { return fmt::format("{:.1f}", 100.0 * value); }
 std::string with_sign(double value) { return fmt::format("{:+.1f}", 100.0 * value); }
 
 TextTable cell_table(const Validation& v, bool memory) {
@@ -31,8 +30,8 @@ TextTable cell_table(const Validation& v, bool memory) {
   for (const ValidationCell& cell : v.cells) {
     if (cell.memory != memory) continue;
     const Score& s = cell.score;
-    table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), share(s.median), share(s.mean),
-                          share(s.p90), with_sign(s.signed_median), s.coverage90 ? share(*s.coverage90) : "-"});
+    table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), per_cent(s.median), per_cent(s.mean),
+                          per_cent(s.p90), with_sign(s.signed_median), s.coverage90 ? per_cent(*s.coverage90) : "-"});
     if (memory) table.rows.back().push_back(fmt::format("{:+.2f}", s.signed_gib));
   }
   return table;
@@ -44,8 +43,8 @@ TextTable memory_quantity_table(const Validation& v) {
       {"source", Align::Left}, {"quantity", Align::Left}, {"rows"}, {"median %"}, {"95th %"}, {"within 1 %"}, {"within 3 %"},
       {"within 8 %"}};
   for (const MemoryQuantity& q : v.memory_quantities)
-    table.rows.push_back({q.source, q.quantity, std::to_string(q.n), share(q.median), share(q.p95), std::to_string(q.within_1),
-                          std::to_string(q.within_3), std::to_string(q.within_8)});
+    table.rows.push_back({q.source, q.quantity, std::to_string(q.n), per_cent(q.median), per_cent(q.p95),
+                          std::to_string(q.within_1), std::to_string(q.within_3), std::to_string(q.within_8)});
   return table;
 }
 
@@ -56,7 +55,7 @@ TextTable verdict_table(const Validation& v) {
   const auto add = [&](const std::string& name, const Verdicts& t) {
     table.rows.push_back({name, std::to_string(t.true_positive + t.false_negative), std::to_string(t.true_positive),
                           std::to_string(t.true_negative + t.false_positive), std::to_string(t.true_negative),
-                          share(t.right())});
+                          per_cent(t.right())});
   };
   for (const auto& [source, verdicts] : v.verdicts_by_source) add(source, verdicts);
   if (table.rows.size() > 1) add("all", v.verdicts);
@@ -74,8 +73,8 @@ std::string line(const std::string& text) { return wrapped(text, 2) + "\n"; }
 std::string sum_line(const char* what, const Overall& o) {
   return line(
       fmt::format("{}: {}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}", what,
-                  counted(o.n, "row"), share(o.median), share(o.mean), share(o.p90), share(o.mean_of_cells),
-                  o.coverage90 ? share(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval"));
+                  counted(o.n, "row"), per_cent(o.median), per_cent(o.mean), per_cent(o.p90), per_cent(o.mean_of_cells),
+                  o.coverage90 ? per_cent(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval"));
 }
 
 std::string interval_text(const ValidatedRow& row) {
@@ -87,16 +86,16 @@ std::string verdict_line(const std::string& what, const Verdicts& t) {
   return line(fmt::format(
       "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not; of those that ran {} were predicted to "
       "fit, {} not",
-      what, share(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive));
+      what, per_cent(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive));
 }
 
 std::string sums(const Validation& v) {
   std::string text = fmt::format("{} rows, {} scored ({} %)\n", count_text(v.rows), count_text(std::ssize(v.scored)),
-                                 share(v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0));
+                                 per_cent(v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0));
   if (v.complete > 0)
     text += line(fmt::format(
         "complete rows (dense model, fp32, tf32, fp16 or bf16; shape, degrees and batch known): {} of {} scored ({} %)",
-        count_text(v.complete_scored), count_text(v.complete), share(static_cast<double>(v.complete_scored) / v.complete)));
+        count_text(v.complete_scored), count_text(v.complete), per_cent(static_cast<double>(v.complete_scored) / v.complete)));
   for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  {} skipped: {}\n", n, reason);
   if (v.time.n > 0) text += sum_line("time", v.time);
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
@@ -106,7 +105,7 @@ std::string sums(const Validation& v) {
     text += line(fmt::format(
         "order inside {} sweeps: {} % of {} pairs right, rank correlation {:.2f}; the configuration predicted best is {} % "
         "slower than the best",
-        v.sweeps, share(v.order), count_text(v.pairs), v.rank, share(v.regret)));
+        v.sweeps, per_cent(v.order), count_text(v.pairs), v.rank, per_cent(v.regret)));
   return text;
 }
 

@@ -11,11 +11,7 @@
 namespace foreshard {
 namespace {
 
-using AxisSet = std::uint64_t;                 // bit per axis; axes past 62 are not looked at
 constexpr AxisSet kRoles = AxisSet{1} << 63U;  // the other roles that hold the tensor
-constexpr std::size_t kMostAxes = 62;
-
-AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.index() : 0; }
 
 struct Piece {
   AxisSet missing = 0;                         // reductions that the contents still need

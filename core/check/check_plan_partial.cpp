@@ -14,15 +14,11 @@
 namespace foreshard {
 namespace {
 
-using AxisSet = std::uint64_t;  // bit per axis; axes past 63 are not looked at
-
-AxisSet bit(AxisId axis) { return axis.index() < 64 ? AxisSet{1} << axis.index() : 0; }
-
-struct Piece {
+struct Contents {
   AxisSet missing = 0, columns = 0, rows = 0, unknown = 0;
   AxisSet collected = 0;  // members of a collective whose parts lie side by side
 
-  void add(const Piece& other) {
+  void add(const Contents& other) {
     missing |= other.missing;
     columns |= other.columns;
     rows |= other.rows;
@@ -104,9 +100,9 @@ class PartialSumCheck {
   }
 
   void step(const Action& action, const Instruction& instruction) {
-    Piece in;
+    Contents in;
     for (const RoleUses::Access& access : uses_.of(action.segment, instruction_))
-      if (!access.write) for_each_piece(access, action, [&](Piece& piece) { in.add(piece); });
+      if (!access.write) for_each_piece(access, action, [&](Contents& piece) { in.add(piece); });
     if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
       compute_step(action, instruction, *compute, in);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
@@ -115,30 +111,30 @@ class PartialSumCheck {
       if (const AxisSet again = summed_alike(instruction, *collective, in); again != 0)
         tell("gradient-over-reduced", "sums a gradient that the ranks have alike, over ", again);
       meet(*collective, in);
-      write_all(action, [&](std::size_t, Piece& piece) { keeps ? piece.add(in) : void(piece = in); });
+      write_all(action, [&](std::size_t, Contents& piece) { keeps ? piece.add(in) : void(piece = in); });
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       if (in.missing != 0) tell_part("sends", in.missing);
-      write_all(action, [&](std::size_t, Piece& piece) { piece = {.unknown = scattered_}; });
+      write_all(action, [&](std::size_t, Contents& piece) { piece = {.unknown = scattered_}; });
     } else {
-      write_all(action, [&](std::size_t, Piece& piece) { piece = in; });
+      write_all(action, [&](std::size_t, Contents& piece) { piece = in; });
     }
     for (const Block& block : instruction.releases) {
       const std::size_t first = uses_.piece(block.buffer, value_of(block.slot, action));
-      std::fill_n(pieces_.begin() + static_cast<std::ptrdiff_t>(first), uses_.cuts(block.buffer).size() - 1, Piece{});
+      std::fill_n(pieces_.begin() + static_cast<std::ptrdiff_t>(first), uses_.cuts(block.buffer).size() - 1, Contents{});
     }
   }
 
-  void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Piece& in) {
+  void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Contents& in) {
     const ops::PartialSums law = partial_sums(compute.op, compute.phase);
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
-    Piece out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
+    Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
     if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= scattered_;
     if (law.new_columns)  // weights are [out, in]
       out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
     const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;
-    write_all(action, [&](std::size_t w, Piece& piece) {
-      Piece made = out;
+    write_all(action, [&](std::size_t w, Contents& piece) {
+      Contents made = out;
       if (w < 32 && (law.summed >> w & 1U)) made.missing |= summed;
       if (law.summed_columns == static_cast<int>(w)) made.missing |= in.columns;
       if (gradient(instruction.writes[w]))
@@ -158,7 +154,7 @@ class PartialSumCheck {
     return buffer.category == Category::Parameters && buffer.holds.empty();
   }
   // The axes of a sum of gradients over which its ranks hold the same tensors and saw the same tokens, so that nothing is missing.
-  AxisSet summed_alike(const Instruction& instruction, const Collective& collective, const Piece& in) const {
+  AxisSet summed_alike(const Instruction& instruction, const Collective& collective, const Contents& in) const {
     if (!sums(collective) || collective.combine == Combine::Mean) return 0;
     AxisSet alike = 0;
     for (const Use& use : instruction.reads)
@@ -180,7 +176,7 @@ class PartialSumCheck {
     return of_weight(compute, w) ? compute.accumulate_weights : compute.accumulate;
   }
 
-  void meet(const Collective& collective, Piece& in) const {
+  void meet(const Collective& collective, Contents& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
     if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over, in.columns &= ~over;
     if (collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll) in.collected |= over;
@@ -194,7 +190,7 @@ class PartialSumCheck {
     std::size_t w = 0;
     for (const RoleUses::Access& access : uses_.of(action.segment, instruction_)) {
       if (!access.write) continue;
-      for_each_piece(access, action, [&](Piece& piece) { f(w, piece); });
+      for_each_piece(access, action, [&](Contents& piece) { f(w, piece); });
       ++w;
     }
   }
@@ -223,7 +219,7 @@ class PartialSumCheck {
   bool cut_ = false;                       // some weight is cut at all
   AxisSet alike_ = 0, experts_alike_ = 0;  // axes that are not of data: of dense tensors, of experts
   AxisSet scattered_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<Contents> pieces_;
   std::int32_t action_ = 0, instruction_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // The parts of check_plan. Internal.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <tuple>
@@ -10,6 +11,10 @@
 #include "core/check/check_plan_order.h"
 
 namespace foreshard {
+
+using AxisSet = std::uint64_t;  // bit per axis; axes past 63 are not looked at, the last bit is free
+inline constexpr std::size_t kMostAxes = 63;
+constexpr AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.index() : 0; }
 
 class Defects {
  public:

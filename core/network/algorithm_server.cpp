@@ -9,8 +9,6 @@ namespace {
 
 using namespace algorithms;
 
-bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }
-
 std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective, const Devices& members,
                                              int servers) {
   servers = std::clamp(servers, 1, static_cast<int>(members.size()));

@@ -10,8 +10,6 @@ namespace {
 
 using namespace algorithms;
 
-bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }
-
 // Node i hangs below node (i-1)/2; the second tree counts the nodes from the end, so that inner nodes of one are leaves
 // of the other (Sanders, Speck, Traeff 2009). The chain of a node hangs below its head, the member at which its ring
 // enters.

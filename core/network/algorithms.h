@@ -35,6 +35,7 @@ using Devices = std::vector<DeviceId>;
 
 inline bool adds_and_spreads(CollectiveKind kind) { return kind == CollectiveKind::AllReduce; }
 inline bool is_half(CollectiveKind kind) { return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather; }
+inline bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }  // AlgorithmRow::applies
 inline bool is_of_shards(CollectiveKind kind) { return adds_and_spreads(kind) || is_half(kind); }
 inline double full(const Collective& collective) { return static_cast<double>(collective.bytes.value); }
 inline int depth_of(int nodes) {  // of the binary tree of n nodes

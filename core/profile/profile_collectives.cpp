@@ -13,11 +13,11 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kMostSeconds = 1e6;
+constexpr double kLongestMeasure = 1e6;
 constexpr double kRounded = 1e-3;  // a bandwidth that somebody wrote with three digits is still that of its bytes and seconds
 
 template <class Enum>
-Enum choice(const JsonReader& json, const std::vector<std::string>& known) {
+Enum choice_of(const JsonReader& json, const std::vector<std::string>& known) {
   return static_cast<Enum>(std::find(known.begin(), known.end(), json.as_choice(known)) - known.begin());
 }
 
@@ -29,13 +29,13 @@ void expect_rate(const JsonReader& entry, const char* name, BytesPerSecond rate)
 
 CollectiveMeasure read_measure(const JsonReader& entry) {
   entry.only({"collective", "algorithm", "link", "ranks", "nodes", "bytes", "seconds", "algbw", "busbw"});
-  CollectiveMeasure at{.kind = choice<CollectiveKind>(entry.at("collective"), words<CollectiveKind>()),
-                       .algorithm = choice<MeasuredAlgorithm>(entry.at("algorithm"), measured_algorithms()),
-                       .link = choice<MeasuredLink>(entry.at("link"), measured_links()),
+  CollectiveMeasure at{.kind = choice_of<CollectiveKind>(entry.at("collective"), words<CollectiveKind>()),
+                       .algorithm = choice_of<MeasuredAlgorithm>(entry.at("algorithm"), measured_algorithms()),
+                       .link = choice_of<MeasuredLink>(entry.at("link"), measured_links()),
                        .ranks = static_cast<int>(entry.at("ranks").as_int(2, 1'000'000)),
                        .nodes = static_cast<int>(entry.at("nodes").as_int(1, 1'000'000)),
                        .bytes = {entry.at("bytes").as_int(1, std::int64_t{1} << 50U)},
-                       .time = {entry.at("seconds").as_double(0, kMostSeconds)}};
+                       .time = {entry.at("seconds").as_double(0, kLongestMeasure)}};
   if (at.time.value <= 0) entry.at("seconds").fail("more than 0 seconds");
   if (at.link != MeasuredLink::Network && at.nodes != 1) entry.at("nodes").fail("1, the link being " + word_of(at.link));
   if (at.link == MeasuredLink::Network && (at.nodes < 2 || at.ranks % at.nodes != 0))

@@ -73,7 +73,7 @@ std::string joined_words(const JsonReader& array) {
 }
 
 // A key that only some kinds have: refused by name elsewhere.
-std::optional<JsonReader> part(const JsonReader& json, const char* key, bool has_it, const char* kinds) {
+std::optional<JsonReader> sub_object(const JsonReader& json, const char* key, bool has_it, const char* kinds) {
   auto found = json.find(key);
   if (found && !has_it) found->fail(std::string("no ") + key + " unless kind is " + kinds);
   return found;
@@ -95,22 +95,22 @@ Recompute read_recompute(const JsonReader& json) {
        {RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Rotor, RecomputeKind::Revolve, RecomputeKind::Graph})
     if (kind == name_of(known)) recompute.kind = known;
   const bool full = kind == "full", schedule = kind == "rotor" || kind == "graph";
-  if (const auto layers = part(json, "layers", full, "\"full\"")) {
+  if (const auto layers = sub_object(json, "layers", full, "\"full\"")) {
     if (layers->is_array())
       recompute.per_stage = read_layers(*layers);
     else
       recompute.layers = static_cast<int>(layers->as_int(0, 1'000'000));
   }
-  if (const auto only = part(json, "only", full, "\"full\"")) {
+  if (const auto only = sub_object(json, "only", full, "\"full\"")) {
     if (json.find("layers")) only->fail("either layers or only");
     recompute = parse_recompute("layers:" + only->as_string(), json.file());
   }
-  if (const auto budget = part(json, "budget", schedule, "\"rotor\" or \"graph\"")) recompute.budget = budget->as_bytes();
-  if (const auto checkpoints = part(json, "checkpoints", kind == "revolve", "\"revolve\""))
+  if (const auto budget = sub_object(json, "budget", schedule, "\"rotor\" or \"graph\"")) recompute.budget = budget->as_bytes();
+  if (const auto checkpoints = sub_object(json, "checkpoints", kind == "revolve", "\"revolve\""))
     recompute = parse_recompute("revolve:" + std::to_string(checkpoints->as_int(0, 1'000'000)), json.file());
-  const auto each = part(json, "each", kind == "each", "\"each\"");
+  const auto each = sub_object(json, "each", kind == "each", "\"each\"");
   if (kind == "each") return parse_recompute("each:" + json.at("each").as_string(), json.file());
-  const auto modules = part(json, "modules", kind == "modules", "\"modules\"");
+  const auto modules = sub_object(json, "modules", kind == "modules", "\"modules\"");
   if (kind != "modules") return recompute;
   if (!modules) return json.at("modules"), recompute;  // throws: the key is missing
   if (modules->size() == 0) modules->fail("at least one module");

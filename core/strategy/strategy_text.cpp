@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostStages = 100'000;
 constexpr int kMostCheckpoints = 1000;
-constexpr int kMostRanks = 1'000'000;  // of one degree of a stage
+constexpr int kMostDegree = 1'000'000;  // of one degree of a stage
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -81,7 +81,7 @@ static std::optional<std::pair<StageDegrees, int>> equal_stages(const std::strin
   if (degrees.size() != 2 || factors.size() > 2) return {};
   const auto layers = layer_count(factors[0]), dp = positive(degrees[0]), tp = positive(degrees[1]);
   const auto stages = factors.size() == 1 ? 1 : positive(factors[1]);
-  if (!layers || !stages || !dp || !tp || *dp > kMostRanks || *tp > kMostRanks) return {};
+  if (!layers || !stages || !dp || !tp || *dp > kMostDegree || *tp > kMostDegree) return {};
   return std::pair(StageDegrees{*layers, *dp, *tp}, *stages);
 }
 

@@ -34,6 +34,8 @@ struct CollectiveCall {
   std::string where = {};  // names the instruction in errors
 };
 
+inline std::string bytes_text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
+
 struct ExchangeCall {
   RankId to = {}, from = {};  // invalid: does not send, does not receive
   std::string tag = {};

@@ -7,16 +7,13 @@
 #include <condition_variable>
 #include <span>
 
+#include "exec/base/steady_now.h"
 #include "exec/base/stop.h"
 #include "exec/communicator/communicator.h"
 #include "exec/device/device.h"
 #include "exec/mesh/process_mesh.h"
 
 namespace foreshard::tcp {
-
-inline std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // FNV-1a, 64 bits; 0 is kept for what the processes say to each other.
 inline std::uint64_t channel_of(const std::string& words) {
@@ -75,7 +72,7 @@ struct Landing {
 class MeetingTask : public StreamTask {
  public:
   TaskTimes run(int) final {
-    TaskTimes times{.met = now()};
+    TaskTimes times{.met = steady_now()};
     watch_.begin();
     try {
       meet(times);

@@ -4,21 +4,12 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "exec/base/steady_now.h"
 #include "exec/communicator/round_walk.h"
 #include "exec/host/host_device.h"
 #include "exec/host/host_reduce.h"
 
 namespace foreshard {
-
-namespace {
-
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
-
-}  // namespace
 
 // All members meet before anybody touches another's operands.
 class ThreadMeetings::MeetingTask : public StreamTask {
@@ -30,7 +21,7 @@ class ThreadMeetings::MeetingTask : public StreamTask {
     std::unique_lock lock(party_.mutex);
     if (++party_.arrived == party_.members) {
       party_.arrived = 0;
-      if (party_.generation++ % meetings_per_run() == 0) party_.met = now();
+      if (party_.generation++ % meetings_per_run() == 0) party_.met = steady_now();
       party_.changed.notify_all();
       return;
     }
@@ -218,13 +209,13 @@ class ThreadMeetings::ExchangeTask : public StreamTask {
       const std::lock_guard lock(out_->mutex);
       out_->data = call_.send.data;
       ++out_->sent;
-      if (out_->waited_for >= out_->sent) out_->met = now();
+      if (out_->waited_for >= out_->sent) out_->met = steady_now();
       out_->changed.notify_all();
     }
     if (in_) {
       std::unique_lock lock(in_->mutex);
       const std::uint64_t turn = ++in_->waited_for;
-      if (in_->sent >= turn) in_->met = now();
+      if (in_->sent >= turn) in_->met = steady_now();
       stop_.wait(lock, in_->changed, [&] { return in_->sent >= turn; });
       times.met = in_->met;
       const std::byte* data = in_->data;
@@ -278,8 +269,8 @@ ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
   if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
       known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
       known->members != call.members.size())
-    throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
-                "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
+    throw Error("plan", call.where, "a collective of " + bytes_text(call.what.bytes),
+                "the kind and size that its partner has: " + bytes_text(known->what.bytes) + " (" + known->where + ")");
   ++known->known;
   return *known;
 }
@@ -292,8 +283,8 @@ ThreadMeetings::Parcel& ThreadMeetings::parcel(RankId from, RankId to, const std
     known->bytes = bytes;
   }
   if (known->bytes != bytes)
-    throw Error("plan", where, text(bytes),
-                text(known->bytes) + ", as the other side has (" + known->sender + known->receiver + ")");
+    throw Error("plan", where, bytes_text(bytes),
+                bytes_text(known->bytes) + ", as the other side has (" + known->sender + known->receiver + ")");
   (sending ? known->sender : known->receiver) = where;
   return *known;
 }

@@ -1,12 +1,10 @@
 #include "exec/cuda/run_clock.h"
 
-#include <chrono>
+#include "exec/base/steady_now.h"
 
 namespace foreshard::gpu {
 
-std::int64_t RunClock::now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t RunClock::now() { return steady_now(); }
 
 void RunClock::start(Stream* idle) {
   base_ = events_.take();

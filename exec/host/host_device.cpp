@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/base/error.h"
+#include "exec/base/steady_now.h"
 #include "exec/host/host_ops.h"
 
 namespace foreshard {
@@ -200,9 +201,7 @@ void HostDevice::work(Stream& stream, StepObserver& observer) {
   stream.over.store(true);
 }
 
-std::int64_t HostDevice::clock() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t HostDevice::clock() const { return steady_now(); }
 
 Bytes HostDevice::overhead() const {
   Bytes total = {};

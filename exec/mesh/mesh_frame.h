@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "exec/base/steady_now.h"
+
 namespace foreshard {
 
 // Lent: a message that the receiver takes itself from the sender's memory, at the address after the frame.
@@ -29,11 +31,6 @@ inline constexpr std::int64_t kMostTime = std::int64_t{1} << 61U;  // nanosecond
 
 inline constexpr std::uint64_t kControl = 0;                   // the channel of words between processes
 inline constexpr std::uint64_t kWorks = 1, kCommunicates = 2;  // in the channel of a beat
-
-// The own clock, in nanoseconds.
-inline std::int64_t steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Throws DeviceError for what no process of this version sends.
 void check_frame(const MeshFrame& frame, const std::string& peer);

@@ -12,8 +12,8 @@
 
 namespace foreshard {
 
-static constexpr Category kStack[] = {Category::Framework,   Category::Parameters, Category::Gradients,    Category::Optimizer,
-                                      Category::Activations, Category::Transient,  Category::Communication};
+static constexpr Category kLegend[] = {Category::Framework,   Category::Parameters, Category::Gradients,    Category::Optimizer,
+                                       Category::Activations, Category::Transient,  Category::Communication};
 
 static QString space_words(Space space) {
   switch (space) {
@@ -194,8 +194,8 @@ void MemoryView::paint_bars(QPainter& painter) const {
   painter.drawText(QRectF(10, bars().top() - 2, kHeaderWidth - 16, 16), Qt::AlignLeft, tr("peaks incl. framework"));
   const QFontMetricsF metrics(painter.font());
   double y = bars().top() + 16;
-  const double line = std::clamp((height() - y - 2) / static_cast<double>(std::size(kStack)), 11.0, 15.0);
-  for (const Category category : kStack) {  // the legend of both pictures
+  const double line = std::clamp((height() - y - 2) / static_cast<double>(std::size(kLegend)), 11.0, 15.0);
+  for (const Category category : kLegend) {  // the legend of both pictures
     if (y + 11 > height()) break;
     painter.fillRect(QRectF(10, y + 3, 9, 9), theme_.of(category));
     painter.setPen(theme_.faint);
@@ -226,7 +226,7 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const Bytes framework = document_->summary.fit.framework;
   const LiveBytes parts = peak_parts(document_->summary, stage);
   double bottom = slot.bottom();
-  for (const Category category : kStack) {
+  for (const Category category : kLegend) {
     const Bytes bytes = parts[static_cast<std::size_t>(category)];
     const double tall = height_of(bytes);
     painter.fillRect(QRectF(slot.left(), bottom - tall, slot.width(), tall), theme_.of(category));

@@ -49,7 +49,7 @@ bool is_unit(std::string word) {
   return std::ranges::find(units, word) != units.end();
 }
 
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> words_and_units(const std::string& text) {
   std::vector<std::string> words;
   std::istringstream all(text);
   for (std::string word; all >> word;) {
@@ -67,7 +67,7 @@ std::vector<std::string> words_of(const std::string& text) {
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
   std::string out;
   std::size_t column = indent;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : words_and_units(text)) {
     const auto length = static_cast<std::size_t>(width_of(word));
     if (!out.empty() && column + 1 + length > width) {
       out += "\n" + std::string(indent, ' ');
@@ -109,6 +109,8 @@ std::string in_time_range(Seconds low, Seconds high) {
 }
 
 std::string in_percent(double share, int decimals) { return fmt::format("{:.{}f} %", share * 100, decimals); }
+
+std::string per_cent(double share) { return fmt::format("{:.1f}", share * 100); }
 
 std::string in_gib_text(Bytes bytes) { return fmt::format("{:.2f}", in_gib(bytes)); }
 

@@ -36,6 +36,7 @@ std::string in_time(Seconds time);                       // "41.32 s", "9.81 ms"
 std::string in_short_time(Seconds time);                 // three digits: "41.3 s", "9.81 ms", "320 µs"
 std::string in_time_range(Seconds low, Seconds high);    // "18.5-24.6 s", "980 ms - 1.02 s"
 std::string in_percent(double share, int decimals = 1);  // "11.3 %"
+std::string per_cent(double share);                      // "11.3", under a heading with %
 std::string in_gib_text(Bytes bytes);                    // "12.34"
 std::string with_commas(double number);                  // "76,132"; below 100 with two decimals
 std::string in_flops(Flops flops);                       // "231.4 PFLOP"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/never.h"
 #include "strategy/estimate/estimate_times.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/schedule/schedule.h"
@@ -11,8 +12,6 @@
 namespace foreshard {
 
 using enum stage_kind::Kind;
-
-static constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Of one chunk, seconds; `one_...` of a unit: a bucket, or with ZeRO 2 and 3 a layer.
 struct PointTimes::ChunkTail {

@@ -17,9 +17,7 @@ namespace foreshard {
 
 namespace {
 
-double size(const Value& value) { return static_cast<double>(value.bytes.value); }
 double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
-double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
 
 struct StageBytes {
   double parameters = 0;             // elements

@@ -10,9 +10,6 @@ namespace foreshard {
 
 namespace {
 
-double size(const Value& value) { return static_cast<double>(value.bytes.value); }
-double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
-
 class LayerMeasure {
  public:
   LayerMeasure(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full)

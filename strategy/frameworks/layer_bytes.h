@@ -19,6 +19,8 @@ struct LayerBytes {
 // `copies`: the attention's result is kept twice (MemoryTraits::attention_copies); `full`: the layer is recomputed as a whole.
 LayerBytes layer_bytes(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full);
 
+inline double size(const Value& value) { return static_cast<double>(value.bytes.value); }                          // bytes
+inline double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }  // elements
 double parameter_elements(const Parameter& parameter);  // on this rank
 
 // A matrix product with weights of its own.

@@ -6,11 +6,10 @@
 //   inside the backward, past others        a place of its own: "<layer>.<value>.again"
 #include <algorithm>
 
+#include "core/base/at.h"
 #include "strategy/lower/chunk_values.h"
 
 namespace foreshard {
-
-static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 void ChunkValues::keep_by_runs() {
   runs = &frame_.lowering.tables.activations.runs_of_stage[at(frame_.stage)];

@@ -6,13 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 using BlockKey = std::pair<std::int32_t, std::int64_t>;
 BlockKey key(BufferId buffer, const Slot& slot) {

@@ -1,8 +1,8 @@
 #include "strategy/lower/run_player.h"
 
-namespace foreshard {
+#include "core/base/at.h"
 
-static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+namespace foreshard {
 
 static bool reads_parameters(const OpRun& run, const Operator& op) {
   return !op.weights.empty() && (!run.backward || !(op.input_grad == OpWork{}));

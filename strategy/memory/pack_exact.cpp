@@ -24,6 +24,7 @@
 #include <numeric>
 #include <random>
 
+#include "core/base/at.h"
 #include "strategy/memory/block_meetings.h"
 #include "strategy/memory/packing.h"
 
@@ -33,8 +34,6 @@ namespace {
 
 constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kUnplaced = -1;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // What is to be packed; the same for every order.
 struct Puzzle {
@@ -49,9 +48,9 @@ Puzzle puzzle_of(std::span<const TimedBlock> blocks, std::int64_t capacity, std:
   Puzzle puzzle{.capacity = capacity, .sections = std::vector<std::vector<int>>(blocks.size()), .meets = meetings(blocks)};
   for (const TimedBlock& block : blocks) puzzle.bytes.push_back(round_up(block.bytes.value, alignment));
   for (const std::vector<int>& alive : alive_sets(blocks)) {
-    for (const int b : alive) puzzle.sections[index(b)].push_back(static_cast<int>(puzzle.section_bytes.size()));
+    for (const int b : alive) puzzle.sections[at(b)].push_back(static_cast<int>(puzzle.section_bytes.size()));
     std::int64_t sum = 0;
-    for (const int b : alive) sum += puzzle.bytes[index(b)];
+    for (const int b : alive) sum += puzzle.bytes[at(b)];
     puzzle.section_bytes.push_back(sum);
   }
   return puzzle;
@@ -83,10 +82,10 @@ class Search {
   const std::vector<double>& fails() const { return fails_; }  // [section]
 
  private:
-  std::int64_t bytes(int block) const { return puzzle_.bytes[index(block)]; }
-  std::int64_t floor(int block) const { return floors_[index(block)]; }
-  int rank(int block) const { return ranks_[index(block)]; }
-  bool is_placed(int block) const { return offsets_[index(block)] != kUnplaced; }
+  std::int64_t bytes(int block) const { return puzzle_.bytes[at(block)]; }
+  std::int64_t floor(int block) const { return floors_[at(block)]; }
+  int rank(int block) const { return ranks_[at(block)]; }
+  bool is_placed(int block) const { return offsets_[at(block)] != kUnplaced; }
 
   struct Undo {
     std::int64_t* where = nullptr;
@@ -103,14 +102,14 @@ class Search {
   // Blocks that are connected by meetings of blocks that are to be placed; smallest part first.
   std::vector<std::vector<int>> parts_of(const std::vector<int>& blocks) {
     std::vector<std::vector<int>> parts;
-    for (const int b : blocks) waits_[index(b)] = 1;
+    for (const int b : blocks) waits_[at(b)] = 1;
     for (const int b : blocks) {
-      if (!waits_[index(b)]) continue;
-      waits_[index(b)] = 0;
+      if (!waits_[at(b)]) continue;
+      waits_[at(b)] = 0;
       std::vector<int> part = {b};
       for (std::size_t i = 0; i < part.size(); ++i)
-        for (const int other : puzzle_.meets[index(part[i])])
-          if (waits_[index(other)]) waits_[index(other)] = 0, part.push_back(other);
+        for (const int other : puzzle_.meets[at(part[i])])
+          if (waits_[at(other)]) waits_[at(other)] = 0, part.push_back(other);
       parts.push_back(std::move(part));
     }
     std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.size() < b.size(); });
@@ -160,22 +159,22 @@ class Search {
   bool put(const std::vector<int>& part, int placed) {
     const std::int64_t offset = floor(placed), end = offset + bytes(placed);
     if (end > puzzle_.capacity) return fail(placed);
-    set(offsets_[index(placed)], offset);
-    for (const int s : puzzle_.sections[index(placed)]) set(left_[index(s)], left_[index(s)] - bytes(placed));
-    for (const int other : puzzle_.meets[index(placed)])
-      if (!is_placed(other) && floor(other) < end) set(floors_[index(other)], end);
+    set(offsets_[at(placed)], offset);
+    for (const int s : puzzle_.sections[at(placed)]) set(left_[at(s)], left_[at(s)] - bytes(placed));
+    for (const int other : puzzle_.meets[at(placed)])
+      if (!is_placed(other) && floor(other) < end) set(floors_[at(other)], end);
     for (const int b : part)
-      for (const int s : puzzle_.sections[index(b)]) lowest_[index(s)] = kHighest;
+      for (const int s : puzzle_.sections[at(b)]) lowest_[at(s)] = kHighest;
     for (const int b : part) {
       if (b == placed) continue;
       const std::int64_t least = least_offset(b, offset, rank(placed));
       if (least > puzzle_.capacity - bytes(b)) return fail(b);
-      for (const int s : puzzle_.sections[index(b)]) lowest_[index(s)] = std::min(lowest_[index(s)], least);
+      for (const int s : puzzle_.sections[at(b)]) lowest_[at(s)] = std::min(lowest_[at(s)], least);
     }
     for (const int b : part)
-      for (const int s : puzzle_.sections[index(b)]) {
-        if (lowest_[index(s)] == kHighest || lowest_[index(s)] <= puzzle_.capacity - left_[index(s)]) continue;
-        ++fails_[index(s)];
+      for (const int s : puzzle_.sections[at(b)]) {
+        if (lowest_[at(s)] == kHighest || lowest_[at(s)] <= puzzle_.capacity - left_[at(s)]) continue;
+        ++fails_[at(s)];
         return false;
       }
     return true;
@@ -185,14 +184,14 @@ class Search {
   std::int64_t least_offset(int block, std::int64_t lowest, int last_rank) const {
     if (floor(block) > lowest || (floor(block) == lowest && rank(block) > last_rank)) return floor(block);
     std::int64_t least = kHighest;
-    for (const int other : puzzle_.meets[index(block)])
+    for (const int other : puzzle_.meets[at(block)])
       if (!is_placed(other)) least = std::min(least, std::max(floor(other), lowest) + bytes(other));
     return least;
   }
 
   bool fail(int block) {
-    const std::vector<int>& sections = puzzle_.sections[index(block)];
-    for (const int s : sections) fails_[index(s)] += 1.0 / static_cast<double>(sections.size());
+    const std::vector<int>& sections = puzzle_.sections[at(block)];
+    for (const int s : sections) fails_[at(s)] += 1.0 / static_cast<double>(sections.size());
     return false;
   }
 
@@ -213,7 +212,7 @@ class Orders {
   Orders(std::span<const TimedBlock> blocks, const Puzzle& puzzle) : puzzle_(puzzle), weights_(puzzle.section_bytes.size(), 0) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       std::int64_t most = 0, duration = 0;
-      for (const int s : puzzle.sections[b]) most = std::max(most, puzzle.section_bytes[index(s)]);
+      for (const int s : puzzle.sections[b]) most = std::max(most, puzzle.section_bytes[at(s)]);
       for (const Lifetime& life : blocks[b].lifetimes) duration += life.end - life.begin;
       const auto time = static_cast<double>(duration);
       keys_.push_back({static_cast<double>(most), time, time * static_cast<double>(puzzle.bytes[b])});
@@ -231,13 +230,13 @@ class Orders {
     std::vector<int> order(keys_.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, [&](int a, int b) {
-      if (weights[index(a)] != weights[index(b)]) return weights[index(a)] > weights[index(b)];
+      if (weights[at(a)] != weights[at(b)]) return weights[at(a)] > weights[at(b)];
       for (const Key key : keys)
-        if (keys_[index(a)][key] != keys_[index(b)][key]) return keys_[index(a)][key] > keys_[index(b)][key];
+        if (keys_[at(a)][key] != keys_[at(b)][key]) return keys_[at(a)][key] > keys_[at(b)][key];
       return false;
     });
     std::vector<int> ranks(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) ranks[index(order[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < order.size(); ++i) ranks[at(order[i])] = static_cast<int>(i);
     return ranks;
   }
 
@@ -253,7 +252,7 @@ class Orders {
   std::vector<double> block_weights() {
     std::vector<double> weights(keys_.size(), 0);
     for (std::size_t b = 0; b < weights.size(); ++b) {
-      for (const int s : puzzle_.sections[b]) weights[b] = std::max(weights[b], weights_[index(s)]);
+      for (const int s : puzzle_.sections[b]) weights[b] = std::max(weights[b], weights_[at(s)]);
       weights[b] *= 1 + static_cast<double>(random_()) / static_cast<double>(std::minstd_rand::max());
     }
     return weights;

@@ -6,14 +6,13 @@
 #include <queue>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "strategy/memory/block_meetings.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t index(int block) { return static_cast<std::size_t>(block); }
 
 // Places blocks one after the other, in any order, by one rule.
 class Placer {
@@ -22,14 +21,14 @@ class Placer {
     for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
   }
 
-  std::int64_t end(int block) const { return offsets_[index(block)] + bytes_[index(block)]; }
+  std::int64_t end(int block) const { return offsets_[at(block)] + bytes_[at(block)]; }
 
   Packing place(const std::vector<int>& order, bool best_fit) {
     std::ranges::fill(offsets_, kUnplaced);
     Packing packing{.offsets = std::vector<Bytes>(order.size())};
     for (const int block : order) {
-      offsets_[index(block)] = gap_for(block, best_fit);
-      packing.offsets[index(block)] = {offsets_[index(block)]};
+      offsets_[at(block)] = gap_for(block, best_fit);
+      packing.offsets[at(block)] = {offsets_[at(block)]};
       packing.arena = std::max(packing.arena, Bytes{end(block)});
     }
     return packing;
@@ -41,13 +40,13 @@ class Placer {
   // The lowest gap between those that are placed and alive with it, or the smallest; above them all if none is large enough.
   std::int64_t gap_for(int block, bool best_fit) {
     taken_.clear();
-    for (const int other : meets_[index(block)])
-      if (offsets_[index(other)] != kUnplaced) taken_.emplace_back(offsets_[index(other)], end(other));
+    for (const int other : meets_[at(block)])
+      if (offsets_[at(other)] != kUnplaced) taken_.emplace_back(offsets_[at(other)], end(other));
     std::ranges::sort(taken_);
     std::int64_t free = 0, best = kUnplaced, smallest = std::numeric_limits<std::int64_t>::max();
     for (const auto& [from, to] : taken_) {
       const std::int64_t gap = from - free;
-      if (gap >= bytes_[index(block)] && gap < smallest) {
+      if (gap >= bytes_[at(block)] && gap < smallest) {
         best = free;
         smallest = gap;
         if (!best_fit) break;
@@ -90,7 +89,7 @@ std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
   for (const TimedBlock& block : blocks) keys.push_back(key(block));
   std::vector<int> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int a, int b) { return keys[index(a)] < keys[index(b)]; });
+  std::ranges::stable_sort(order, [&](int a, int b) { return keys[at(a)] < keys[at(b)]; });
   return order;
 }
 
@@ -116,7 +115,7 @@ Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
   std::vector<int> alive(blocks.size(), 0);  // lifetimes of one block may overlap
   Bytes now = {};
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
-    const std::size_t block = index(edge.block);
+    const std::size_t block = at(edge.block);
     const Bytes bytes{round_up(blocks[block].bytes.value, alignment)};
     if (edge.begins) {
       if (alive[block]++ == 0) now += bytes;
@@ -135,7 +134,7 @@ Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment) {
   const Bytes bytes{round_up(blocks[0].bytes.value, alignment)};
   std::priority_queue<Bytes, std::vector<Bytes>, std::greater<>> free;
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
-    Bytes& offset = packing.offsets[index(edge.block)];
+    Bytes& offset = packing.offsets[at(edge.block)];
     if (!edge.begins) {
       free.push(offset);
       continue;

@@ -7,13 +7,12 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct State {
   double compute_free = 0;

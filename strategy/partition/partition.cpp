@@ -3,15 +3,12 @@
 
 #include "strategy/partition/partition.h"
 
+#include "core/base/at.h"
+#include "core/base/never.h"
+
 namespace foreshard {
 
-namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 // slowest[r][n]: the first n layers on the places 0 .. r. Of equal ones the last stage is the shortest: it is the one that fills
 // last.

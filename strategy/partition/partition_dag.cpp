@@ -6,16 +6,15 @@
 #include <limits>
 #include <set>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
+#include "core/base/never.h"
 
 namespace foreshard {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 using Members = std::vector<bool>;  // [layer]
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<int> topological_order(const std::vector<DagLayer>& graph) {
   boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS> edges(graph.size());

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
+#include "core/base/never.h"
 
 namespace foreshard {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Sums of one degree over layers [from, to) by prefix.
 class Sums {

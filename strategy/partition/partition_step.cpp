@@ -4,16 +4,15 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
+#include "core/base/never.h"
 
 namespace foreshard {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNear = 1e-3;  // of the least seconds
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Sums over the first layers.
 using Prefix = std::vector<double>;

@@ -7,12 +7,11 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/never.h"
 
 namespace foreshard {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double switching(const LayerChoiceJob& job, std::size_t from, std::size_t to) {
   return job.switching.empty() ? 0 : job.switching[from][to];

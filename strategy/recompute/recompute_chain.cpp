@@ -2,11 +2,12 @@
 
 #include <limits>
 
+#include "core/base/at.h"
+#include "core/base/never.h"
+
 namespace foreshard {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // best(s, t, m): forwards and backwards of stages s .. t whose input is there, with m units free.
 //   keep all     f(s) + best(s+1, t, m - everything(s)) + b(s)
@@ -41,7 +42,6 @@ class Chain {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   std::size_t cell(int s, int t, int m) const { return (at(s) * at(count_) + at(t)) * at(memory_ + 1) + at(m); }
 
   void solve(int s, int t, int m) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "core/base/at.h"
+
 namespace foreshard {
 
 namespace {
 
 using Row = std::vector<bool>;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What stage t computes: its node, what has to be kept for the next one, and whatever those read that is not there.
 Row computes(const std::vector<RecomputeNode>& graph, int t, const Row& kept, const Row& kept_next) {

@@ -5,13 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool runs_forward(const Operator& op) { return !op.communication || op.communication->forward.has_value(); }
 bool in_place(const Operator& op) { return op.communication && op.outputs.empty(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/at.h"
+
 namespace foreshard {
 
 namespace {
@@ -21,7 +23,6 @@ class Improvement {
   const OffloadPlan& best() const { return best_; }
 
  private:
-  static std::size_t index(int region) { return static_cast<std::size_t>(region); }
   int count() const { return static_cast<int>(tried_.size()); }
   std::pair<std::int64_t, double> cost(const OffloadTiming& timing) const {
     return {std::max<std::int64_t>((timing.peak - budget_).value, 0), timing.end.value};
@@ -36,23 +37,23 @@ class Improvement {
   int in_the_way(int region, RegionChoice choice) const {
     if (choice.fetched_by == RegionChoice::kKept || choice.fetched_by == region) return -1;
     for (int other = 0; other < choice.fetched_by; ++other)
-      if (other != region && tried_[index(other)] == choice) return other;
+      if (other != region && tried_[at(other)] == choice) return other;
     return -1;
   }
 
   void change(int region, RegionChoice choice) {
-    const RegionChoice before = std::exchange(tried_[index(region)], choice);
+    const RegionChoice before = std::exchange(tried_[at(region)], choice);
     const int other = before == choice ? -1 : in_the_way(region, choice);
     if (before != choice && other < 0) keep_if_better();
     if (other >= 0) {
-      const RegionChoice others = tried_[index(other)];
+      const RegionChoice others = tried_[at(other)];
       for (const RegionChoice instead : choices_of(other)) {
-        tried_[index(other)] = instead;
+        tried_[at(other)] = instead;
         if (instead != others && in_the_way(other, instead) < 0) keep_if_better();
       }
-      tried_[index(other)] = others;
+      tried_[at(other)] = others;
     }
-    tried_[index(region)] = before;
+    tried_[at(region)] = before;
   }
 
   void keep_if_better() {

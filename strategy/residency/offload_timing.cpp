@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "strategy/residency/chunks.h"
 #include "strategy/residency/live_intervals.h"
@@ -31,10 +32,10 @@ class RegionPlayer {
         began_(choices.size()) {
     FS_ASSERT(choices.size() == job.regions.size() && !choices.empty() && choices.back() == RegionChoice{});
     for (int r = 0; r < count(); ++r) {
-      const int by = choices_[index(r)].fetched_by;
+      const int by = choices_[at(r)].fetched_by;
       if (by == RegionChoice::kKept || by == r) continue;
-      FS_ASSERT(by > r && by < count() && fetches_[index(by)] < 0);
-      fetches_[index(by)] = r;
+      FS_ASSERT(by > r && by < count() && fetches_[at(by)] < 0);
+      fetches_[at(by)] = r;
     }
   }
 
@@ -46,33 +47,32 @@ class RegionPlayer {
   }
 
  private:
-  static std::size_t index(int r) { return static_cast<std::size_t>(r); }
   int count() const { return static_cast<int>(choices_.size()); }
-  bool offloaded(int r) const { return choices_[index(r)].fetched_by != RegionChoice::kKept; }
+  bool offloaded(int r) const { return choices_[at(r)].fetched_by != RegionChoice::kKept; }
 
   // The parameters take space from the start of their copy.
   void upload(int r, Seconds issued) {
-    arrived_[index(r)] = max(up_, issued);
-    up_ = arrived_[index(r)] + job_.link.time(job_.upload(r));
-    ready_[index(r)] = up_;
+    arrived_[at(r)] = max(up_, issued);
+    up_ = arrived_[at(r)] + job_.link.time(job_.upload(r));
+    ready_[at(r)] = up_;
   }
-  void leave(int r, Seconds when) { live_.add(arrived_[index(r)], when, job_.regions[index(r)].parameters); }
+  void leave(int r, Seconds when) { live_.add(arrived_[at(r)], when, job_.regions[at(r)].parameters); }
 
   void forward(int r) {
-    const Seconds start = max(compute_, ready_[index(r)]);
+    const Seconds start = max(compute_, ready_[at(r)]);
     if (r + 1 < count()) upload(r + 1, start);
-    began_[index(r)] = start;
-    compute_ = start + job_.regions[index(r)].forward;
+    began_[at(r)] = start;
+    compute_ = start + job_.regions[at(r)].forward;
     if (offloaded(r)) leave(r, compute_);
   }
 
   void backward(int r) {
-    const OffloadRegion& region = job_.regions[index(r)];
-    if (choices_[index(r)].fetched_by == r) upload(r, compute_);
-    const Seconds start = max(compute_, ready_[index(r)]);
-    if (fetches_[index(r)] >= 0) upload(fetches_[index(r)], start);
+    const OffloadRegion& region = job_.regions[at(r)];
+    if (choices_[at(r)].fetched_by == r) upload(r, compute_);
+    const Seconds start = max(compute_, ready_[at(r)]);
+    if (fetches_[at(r)] >= 0) upload(fetches_[at(r)], start);
     compute_ = start + region.backward;
-    live_.add(began_[index(r)], compute_, region.activations);
+    live_.add(began_[at(r)], compute_, region.activations);
     down_ = max(down_, compute_) + job_.link.time(region.parameters);
     if (job_.gradient_in_place) {
       leave(r, down_);

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "core/base/at.h"
 #include "core/base/count_text.h"
 #include "strategy/residency/live_intervals.h"
 
 namespace foreshard {
 
 namespace {
-
-constexpr std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class TensorPlayer {
  public:

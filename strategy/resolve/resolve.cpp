@@ -18,28 +18,30 @@ namespace {
 
 using Refusal = std::optional<Infeasible>;
 
-std::string text(std::int64_t n) { return std::to_string(n); }
-
 Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
   const int gpus = gpu_count(cluster);
   const std::int64_t model_ranks = std::int64_t{1} * s.tp * s.cp * s.pp;
   if (s.dp == 0) {
     if (model_ranks > gpus || gpus % model_ranks != 0)
-      return Infeasible{.reason = "tp " + text(s.tp) + " x cp " + text(s.cp) + " x pp " + text(s.pp) + " = " +
-                                  text(model_ranks) + " does not divide the " + text(gpus) + " GPUs of " + cluster.name,
-                        .would_help = {"degrees whose product divides " + text(gpus)}};
+      return Infeasible{.reason = "tp " + std::to_string(s.tp) + " x cp " + std::to_string(s.cp) + " x pp " +
+                                  std::to_string(s.pp) + " = " + std::to_string(model_ranks) + " does not divide the " +
+                                  std::to_string(gpus) + " GPUs of " + cluster.name,
+                        .would_help = {"degrees whose product divides " + std::to_string(gpus)}};
     s.dp = static_cast<int>(gpus / model_ranks);
   }
   if (model_ranks * s.dp > gpus) {
-    const std::string fewer = model_ranks <= gpus ? "--dp " + text(gpus / model_ranks) : "a smaller --tp, --cp or --pp";
-    return Infeasible{.reason = "tp " + text(s.tp) + " x cp " + text(s.cp) + " x pp " + text(s.pp) + " x dp " + text(s.dp) +
-                                " = " + text(model_ranks * s.dp) + " ranks, but " + cluster.name + " has " + text(gpus) +
-                                " GPUs",
+    const std::string fewer =
+        model_ranks <= gpus ? "--dp " + std::to_string(gpus / model_ranks) : "a smaller --tp, --cp or --pp";
+    return Infeasible{.reason = "tp " + std::to_string(s.tp) + " x cp " + std::to_string(s.cp) + " x pp " +
+                                std::to_string(s.pp) + " x dp " + std::to_string(s.dp) + " = " +
+                                std::to_string(model_ranks * s.dp) + " ranks, but " + cluster.name + " has " +
+                                std::to_string(gpus) + " GPUs",
                       .would_help = {fewer, "a larger cluster"}};
   }
   if (s.zero.group == 0) s.zero.group = s.dp;
   if (s.dp % s.zero.group != 0)
-    return Infeasible{.reason = "ZeRO group of " + text(s.zero.group) + " ranks does not divide dp = " + text(s.dp)};
+    return Infeasible{.reason = "ZeRO group of " + std::to_string(s.zero.group) +
+                                " ranks does not divide dp = " + std::to_string(s.dp)};
   return {};
 }
 
@@ -48,10 +50,11 @@ Refusal resolve_batch(Strategy& s) {
   if (s.batch.global == 0) s.batch.global = together;
   if (s.batch.global % together != 0) {
     const std::int64_t below = s.batch.global / together * together;
-    Infeasible refused{.reason = "global batch " + text(s.batch.global) + " is not a multiple of micro-batch " +
-                                 text(s.batch.micro) + " x dp " + text(s.dp) + " = " + text(together)};
-    if (below > 0) refused.would_help.push_back("--global-batch " + text(below));
-    refused.would_help.push_back("--global-batch " + text(below + together));
+    Infeasible refused{.reason = "global batch " + std::to_string(s.batch.global) + " is not a multiple of micro-batch " +
+                                 std::to_string(s.batch.micro) + " x dp " + std::to_string(s.dp) + " = " +
+                                 std::to_string(together)};
+    if (below > 0) refused.would_help.push_back("--global-batch " + std::to_string(below));
+    refused.would_help.push_back("--global-batch " + std::to_string(below + together));
     return refused;
   }
   if (s.batch.global / together > 1'000'000)
@@ -115,10 +118,10 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
   }
   s.batch.seq = 1, s.sequence_parallel = false;
   if (s.cp > 1)
-    return Infeasible{
-        .reason =
-            model.name + " is a layer list: it can be split by data, tensor and pipeline parallelism, not by cp " + text(s.cp),
-        .would_help = {"--cp 1"}};
+    return Infeasible{.reason = model.name +
+                                " is a layer list: it can be split by data, tensor and pipeline parallelism, not by cp " +
+                                std::to_string(s.cp),
+                      .would_help = {"--cp 1"}};
   if (s.tp > 1 && !s.communication.parts.empty())
     return Infeasible{.reason = model.name + " is a layer list: --parts cuts the attention and the MLP of transformer layers",
                       .would_help = {"--parts 1"}};
@@ -210,18 +213,19 @@ Refusal resolve_parts(Strategy& s) {
     return refused;
   };
   if (!s.stages.empty()) return refuse("stages with degrees of their own run their operators whole, not in parts");
-  if (s.cp > 1) return refuse("operators in parts run on whole sequences, which cp " + text(s.cp) + " cuts", {"--cp 1"});
+  if (s.cp > 1)
+    return refuse("operators in parts run on whole sequences, which cp " + std::to_string(s.cp) + " cuts", {"--cp 1"});
   if (s.precision == DType::F8)
     return refuse("operators in parts would each scale their fp8 factors by themselves", {"--precision bf16"});
   if (parts.size() > 2)
     return refuse("a layer has 2 operations that are cut into parts, attention and MLP: found " +
-                  text(static_cast<std::int64_t>(parts.size())) + " numbers");
+                  std::to_string(static_cast<std::int64_t>(parts.size())) + " numbers");
   if (parts.front() == 0) return {};
   int all = 1;
   for (const int n : parts) all = std::lcm(all, n);
   if (s.batch.micro % all != 0)
-    return refuse(text(all) + " parts do not divide the " + counted(s.batch.micro, "sample") + " of a micro-batch",
-                  {"--micro-batch " + text((s.batch.micro / all + 1) * all)});
+    return refuse(std::to_string(all) + " parts do not divide the " + counted(s.batch.micro, "sample") + " of a micro-batch",
+                  {"--micro-batch " + std::to_string((s.batch.micro / all + 1) * all)});
   s.communication.overlap->tp = true;
   return {};
 }

@@ -12,15 +12,13 @@ namespace {
 
 using Refusal = std::optional<Infeasible>;
 
-std::string text(std::int64_t n) { return std::to_string(n); }
-
 // Every stage stands on two ranks.
 Refusal refuse_with_routes(const Strategy& s) {
   const std::string name = name_of(*s.pipeline.schedule);
   if (s.zero.stage > 0)
-    return Infeasible{
-        .reason = "schedule " + name + " has every stage on two ranks, ZeRO " + text(s.zero.stage) + " cuts the states of one",
-        .would_help = {"--zero 0", "--schedule dualpipe-v"}};
+    return Infeasible{.reason = "schedule " + name + " has every stage on two ranks, ZeRO " + std::to_string(s.zero.stage) +
+                                " cuts the states of one",
+                      .would_help = {"--zero 0", "--schedule dualpipe-v"}};
   if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
     return Infeasible{.reason = "schedule " + name +
                                 " has every stage on two ranks, the norm of all gradients would count each of them twice",
@@ -37,7 +35,7 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
   const std::string name = name_of(*s.pipeline.schedule);
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (s.zero.stage > 0)
-    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, ZeRO " + text(s.zero.stage) +
+    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, ZeRO " + std::to_string(s.zero.stage) +
                                 " gathers parameters once for a step",
                       .would_help = {"--zero 0", "--schedule 1f1b"}};
   if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
@@ -62,12 +60,13 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
 // The order is still to be found: input and weight gradients apart, one stage per rank.
 Refusal refuse_best_order(const Strategy& s) {
   if (s.virtual_stages > 1)
-    return Infeasible{
-        .reason = "schedule best finds an order of one stage per rank, the strategy asks for " + text(s.virtual_stages),
-        .would_help = {"--virtual-stages 1", "--schedule interleaved-1f1b"}};
+    return Infeasible{.reason = "schedule best finds an order of one stage per rank, the strategy asks for " +
+                                std::to_string(s.virtual_stages),
+                      .would_help = {"--virtual-stages 1", "--schedule interleaved-1f1b"}};
   if (s.zero.stage >= 2)
-    return Infeasible{.reason = "schedule best needs unsharded gradients, which ZeRO " + text(s.zero.stage) + " shards",
-                      .would_help = {"--zero 1", "--schedule 1f1b"}};
+    return Infeasible{
+        .reason = "schedule best needs unsharded gradients, which ZeRO " + std::to_string(s.zero.stage) + " shards",
+        .would_help = {"--zero 1", "--schedule 1f1b"}};
   if (s.recompute.kind >= RecomputeKind::Rotor)
     return Infeasible{.reason = "schedule best finds an order for times that it knows, recompute " + to_text(s.recompute) +
                                 " plans its runs for an order",
@@ -99,13 +98,13 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& s) {
   const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
   const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (s.virtual_stages > 1 && s.pp == 1)
-    return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
-                                " virtual stages with pp 1",
+    return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " +
+                                std::to_string(s.virtual_stages) + " virtual stages with pp 1",
                       .would_help = {"--virtual-stages 1", "--pp 2"}};
   if (s.virtual_stages > 1 && entry.chunks == Chunks::One)
-    return Infeasible{
-        .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
-        .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
+    return Infeasible{.reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " +
+                                std::to_string(s.virtual_stages),
+                      .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
   if (entry.routes > 1)
     if (auto refused = refuse_with_routes(s)) return refused;
   if (entry.backwards_per_update)
@@ -113,9 +112,9 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& s) {
   if (*s.pipeline.schedule == Schedule::Listed)
     if (auto refused = refuse_lists(s, {.p = s.pp, .m = m, .v = s.virtual_stages})) return refused;
   if (splits_backwards(s) && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
-    return Infeasible{
-        .reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero.stage) + " shards",
-        .would_help = {"--zero 1", "--schedule 1f1b"}};
+    return Infeasible{.reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " +
+                                std::to_string(s.zero.stage) + " shards",
+                      .would_help = {"--zero 1", "--schedule 1f1b"}};
   if (*s.pipeline.schedule == Schedule::Listed) return {};
   return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 }

@@ -12,8 +12,6 @@ namespace {
 
 using Refusal = std::optional<Infeasible>;
 
-std::string text(std::int64_t n) { return std::to_string(n); }
-
 // Fields that every stage would share.
 Refusal refuse_beside(const Strategy& s) {
   const auto count = static_cast<int>(s.stages.size());
@@ -21,9 +19,9 @@ Refusal refuse_beside(const Strategy& s) {
     return Infeasible{.reason = "stages that are said one by one have degrees of their own: found " + what + " beside them",
                       .would_help = {"leave out " + what.substr(0, what.find(' '))}};
   };
-  if (s.tp != 1) return each("tp " + text(s.tp));
-  if (s.dp > 1) return each("dp " + text(s.dp));
-  if (s.pp != 1 && s.pp != count) return each("pp " + text(s.pp));
+  if (s.tp != 1) return each("tp " + std::to_string(s.tp));
+  if (s.dp > 1) return each("dp " + std::to_string(s.dp));
+  if (s.pp != 1 && s.pp != count) return each("pp " + std::to_string(s.pp));
   const auto none = [](const std::string& what, const std::string& instead) {
     return Infeasible{.reason = "stages that are said one by one cannot have " + what, .would_help = {instead}};
   };
@@ -33,7 +31,7 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.communication.gradients.codec != Codec::None || s.communication.activations.codec != Codec::None)
     return none("compressed communication", "--compress-gradients none --compress-activations none");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
-  if (s.zero.stage != 0) return none("ZeRO " + text(s.zero.stage), "--zero 0");
+  if (s.zero.stage != 0) return none("ZeRO " + std::to_string(s.zero.stage), "--zero 0");
   if (*s.optimizer.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
   if (s.optimizer.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
   if (s.pipeline.schedule && *s.pipeline.schedule != Schedule::GPipe && *s.pipeline.schedule != Schedule::OneFOneB)
@@ -58,8 +56,8 @@ Refusal refuse_ranks(const Cluster& cluster, const Strategy& s) {
   std::sort(degrees.begin(), degrees.end());
   for (std::size_t i = 1; i < degrees.size(); ++i)
     if (degrees[i] % degrees[i - 1] != 0)  // shards of one stage would straddle those of another
-      return Infeasible{.reason = "tensor-parallel degree " + text(degrees[i - 1]) + " of one stage does not divide " +
-                                  text(degrees[i]) + " of another",
+      return Infeasible{.reason = "tensor-parallel degree " + std::to_string(degrees[i - 1]) +
+                                  " of one stage does not divide " + std::to_string(degrees[i]) + " of another",
                         .would_help = {"degrees of which each divides the next larger one, such as 1, 2 and 4"}};
   return {};
 }
@@ -67,12 +65,12 @@ Refusal refuse_ranks(const Cluster& cluster, const Strategy& s) {
 Refusal refuse_model(const Model& model, const Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (!transformer && widest_tp(s) > 1)
-    return Infeasible{.reason = model.name + " is a layer list: its stages cannot have tp " + text(widest_tp(s)),
+    return Infeasible{.reason = model.name + " is a layer list: its stages cannot have tp " + std::to_string(widest_tp(s)),
                       .would_help = {"tp 1 in every stage"}};
   const int first = s.stages.front().tp, last = s.stages.back().tp;
   if (transformer && transformer->tied_embeddings && first != last)
-    return Infeasible{.reason = "the first stage has tp " + text(first) + ", the last one tp " + text(last) +
-                                ": the embedding that they share is cut in as many parts on both",
+    return Infeasible{.reason = "the first stage has tp " + std::to_string(first) + ", the last one tp " +
+                                std::to_string(last) + ": the embedding that they share is cut in as many parts on both",
                       .would_help = {"the same tp on the first and the last stage"}};
   return {};
 }
@@ -87,7 +85,7 @@ Refusal resolve_turns(Strategy& s) {
     if (microbatches % stage.dp != 0)
       return Infeasible{.reason = counted(microbatches, "micro-batch", "micro-batches") + " cannot be dealt out to " +
                                   counted(stage.dp, "replica") + " of a stage evenly",
-                        .would_help = {"a global batch that is a multiple of " + text(s.batch.micro * together)}};
+                        .would_help = {"a global batch that is a multiple of " + std::to_string(s.batch.micro * together)}};
   return {};
 }
 
@@ -99,7 +97,7 @@ Refusal resolve_stages(const Model& model, const Cluster& cluster, Strategy& s) 
   if (auto refused = refuse_model(model, s)) return refused;
   if (auto refused = resolve_turns(s)) return refused;
   std::string split;
-  for (const StageDegrees& stage : s.stages) split += (split.empty() ? "" : ",") + text(stage.layers);
+  for (const StageDegrees& stage : s.stages) split += (split.empty() ? "" : ",") + std::to_string(stage.layers);
   if (!s.pipeline.layer_split.empty() && s.pipeline.layer_split != split)
     return Infeasible{.reason = "layer split \"" + s.pipeline.layer_split + "\" beside stages of " + split + " layers",
                       .would_help = {"leave out --layer-split"}};

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/at.h"
 #include "strategy/schedule/schedule_read.h"
 
 namespace foreshard {
-
-static std::size_t at(int n) { return static_cast<std::size_t>(n); }
 
 bool splits_backwards(const Strategy& s) {
   if (*s.pipeline.schedule != Schedule::Listed) return schedule_entry(*s.pipeline.schedule).splits;

@@ -13,7 +13,6 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-std::string text(std::int64_t n) { return std::to_string(n); }
 std::string number(double value) {
   char digits[40];
   std::snprintf(digits, sizeof digits, "%.6g", value);
@@ -54,17 +53,19 @@ std::string joined(const Cells& parts, const char* between) {
   return all;
 }
 
-std::string range(int first, int last) { return first == last ? text(first) : text(first) + "-" + text(last); }
+std::string range(int first, int last) {
+  return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
+}
 
 TextOfTable axes(const StrategyTables& tables) {
   TextOfTable out{.key = "axes", .title = "layout: axes, fastest first", .head = {"axis", "size", "dense grid", "expert grid"}};
   for (const AxisId id : tables.layout.fastest_first) {
     if (!id.valid()) {
-      out.rows.push_back({"role", text(tables.schedule.ranks()), "-", "-"});
+      out.rows.push_back({"role", std::to_string(tables.schedule.ranks()), "-", "-"});
       continue;
     }
     const Axis& axis = tables.layout.axes[id.index()];
-    out.rows.push_back({axis.name, text(axis.size), word(axis.dense), word(axis.expert)});
+    out.rows.push_back({axis.name, std::to_string(axis.size), word(axis.dense), word(axis.expert)});
   }
   return out;
 }
@@ -102,11 +103,12 @@ TextOfTable schedule(const StrategyTables& tables) {
     for (const int stage : tables.schedule.stages_of_rank[at]) {
       const auto& first = tables.layout.layers.first;
       const int of_model = tables.schedule.model_stage(stage);
-      stages.push_back(text(of_model));
+      stages.push_back(std::to_string(of_model));
       layers.push_back(range(first[static_cast<std::size_t>(of_model)], first[static_cast<std::size_t>(of_model) + 1] - 1));
     }
     const std::vector<ScheduleOp>& order = tables.schedule.order[at];
-    out.rows.push_back({text(rank), joined(stages, ", "), joined(layers, ", "), text(std::ssize(order)), order_text(order)});
+    out.rows.push_back({std::to_string(rank), joined(stages, ", "), joined(layers, ", "), std::to_string(std::ssize(order)),
+                        order_text(order)});
   }
   return out;
 }
@@ -158,7 +160,8 @@ std::string coding_text(const Coding& coding) {
     case ops::Code::Signs: as = coding.of_moment ? "signs of moments" : "signs"; break;
     case ops::Code::EightBits: as = "8 bits"; break;
     case ops::Code::Segments:
-      as = text(form.bits) + " bits, " + (form.segments == 0 ? "a centre and two tails" : text(form.segments) + " segments");
+      as = std::to_string(form.bits) + " bits, " +
+           (form.segments == 0 ? "a centre and two tails" : std::to_string(form.segments) + " segments");
       break;
   }
   return as + (coding.encode.feedback ? ", the rest waits" : "");
@@ -234,9 +237,10 @@ TextOfTable activations(const StrategyTables& tables) {
     const StageRuns& runs = policy.runs_of_stage[stage];
     const auto behind = runs.runs.begin() + runs.turn;
     const auto again = std::count_if(behind, runs.runs.end(), [](const OpRun& run) { return !run.backward; });
-    out.rows.push_back({"of stage " + text(static_cast<std::int64_t>(stage)),
-                        counted(again, "operator") + " of " + text(runs.turn) + ", in the order of a recomputation schedule",
-                        "stays"});
+    out.rows.push_back(
+        {"of stage " + std::to_string(static_cast<std::int64_t>(stage)),
+         counted(again, "operator") + " of " + std::to_string(runs.turn) + ", in the order of a recomputation schedule",
+         "stays"});
   }
   return out;
 }
@@ -252,12 +256,12 @@ TextOfTable communication(const StrategyTables& tables) {
                   .head = {"purpose", "chunk", "stream", "algorithm", "computes meanwhile"}};
   for (const CommunicationRow& row : tables.communication.rows) {
     const bool transfer = row.purpose >= Purpose::SendForward;
-    out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : text(row.chunk),
+    out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : std::to_string(row.chunk),
                         tables.communication.streams[row.stream.index()].name, transfer ? "-" : algorithm_text(row),
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
     if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;
     Cells parts;
-    for (const int n : tables.communication.parts) parts.push_back(text(n));
+    for (const int n : tables.communication.parts) parts.push_back(std::to_string(n));
     out.rows.back()[0] += ", in " + joined(parts, " and ") + " parts";
   }
   return out;
@@ -288,8 +292,8 @@ static const char* keys_of(ContextKind context) {
 TextOfTable shapes(const StrategyTables& tables) {
   const Sharding& of = tables.sharding;
   TextOfTable out{.key = "shapes", .title = "shapes", .head = {"what", "is"}};
-  out.rows.push_back({"samples of a micro-batch", text(of.micro_batch)});
-  out.rows.push_back({"tokens of a sample", text(of.seq)});
+  out.rows.push_back({"samples of a micro-batch", std::to_string(of.micro_batch)});
+  out.rows.push_back({"tokens of a sample", std::to_string(of.seq)});
   out.rows.push_back({"compute type", name_of(of.compute)});
   if (of.eight_bits) out.rows.push_back({"factors of linear layers", "fp8, but of the head"});
   if (of.tp > 1)
@@ -298,7 +302,7 @@ TextOfTable shapes(const StrategyTables& tables) {
   out.rows.push_back({"attention", of.flash_attention ? "flash" : "unfused"});
   if (of.kept_tokens > 0) out.rows.push_back({"tokens whose rows are summed", number(of.kept_tokens * 100) + " %"});
   out.rows.push_back({"dropout", number(of.dropout)});
-  out.rows.push_back({"vocabulary", "a multiple of " + text(of.vocab_multiple * of.tp)});
+  out.rows.push_back({"vocabulary", "a multiple of " + std::to_string(of.vocab_multiple * of.tp)});
   return out;
 }
 

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/at.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t at(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 template <class Time>
 class Walk {

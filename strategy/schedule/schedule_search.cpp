@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <random>
 
+#include "core/base/at.h"
 #include "strategy/schedule/schedule_rules.h"
 
 namespace foreshard {
 
 namespace {
-
-std::size_t at(int n) { return static_cast<std::size_t>(n); }
 
 // A rank that is free takes, of what is ready, the input gradient, else a forward that the limit allows, else a weight gradient. With
 // `patient` it waits for an input gradient that comes within the time of what it would take instead.

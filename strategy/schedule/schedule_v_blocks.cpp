@@ -7,6 +7,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/base/at.h"
 #include "strategy/schedule/schedule_rules.h"
 
 namespace foreshard {
@@ -163,7 +164,6 @@ class Blocks {
   }
 
  private:
-  static std::size_t at(int n) { return static_cast<std::size_t>(n); }
   int& slot(int rank, Kind kind, int microbatch) {
     return slots_[(at(rank) * 4 + static_cast<std::size_t>(kind)) * at(m_) + at(microbatch)];
   }

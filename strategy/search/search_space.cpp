@@ -16,10 +16,6 @@ namespace {
 constexpr int kMostVirtualStages = 64;
 constexpr std::int64_t kLeastTokensPerContextRank = 4096;  // below it a split of the sequence has nothing to win
 
-bool is_fixed(const SearchOptions& options, const char* path) {
-  return std::find(options.fixed.begin(), options.fixed.end(), path) != options.fixed.end();
-}
-
 std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<std::int64_t> all) {
   return fixed ? std::vector<std::int64_t>{value} : std::move(all);
 }
@@ -76,6 +72,10 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
 }
 
 }  // namespace
+
+bool is_fixed(const SearchOptions& options, const char* path) {
+  return std::find(options.fixed.begin(), options.fixed.end(), path) != options.fixed.end();
+}
 
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const Strategy& base = options.base;

@@ -29,6 +29,8 @@ struct SearchSpace {
   ScheduleLists lists = {};  // of a schedule file; empty where its order is still to be found, too
 };
 
+bool is_fixed(const SearchOptions& options, const char* path);  // by SearchOptions::fixed
+
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
 // Choices inside a grid, in the order in which they are tried.

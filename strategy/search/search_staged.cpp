@@ -5,6 +5,7 @@
 #include "core/base/divisors.h"
 #include "strategy/partition/partition_step.h"
 #include "strategy/search/search_kept.h"
+#include "strategy/search/search_space.h"
 #include "strategy/tune/hybrid_search.h"
 #include "strategy/tune/hybrid_stages.h"
 
@@ -22,10 +23,6 @@ constexpr int kWalks = 4;
 constexpr int kSteps = 80;          // of a walk
 constexpr int kAtOnce = 8;          // refined together, whatever the threads
 constexpr double kCells = 150'000;  // stages times micro-batches that all walks may look at: a cell takes some 40 microseconds
-
-bool is_fixed(const SearchOptions& options, const char* path) {
-  return std::ranges::find(options.fixed, path) != options.fixed.end();
-}
 
 Point point_of(const Strategy& s) {
   return {.tp = 0,

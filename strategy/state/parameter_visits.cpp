@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace foreshard {
+#include "core/base/at.h"
 
-static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+namespace foreshard {
 
 Instruction all_gather(const ChunkFrame& frame, const StateUnit& unit, const Use& from, const Use& to) {
   const StateRow& row = frame.lowering.tables.state[at(unit.row)];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/at.h"
 #include "core/network/network.h"
 #include "strategy/state/sum_order.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 constexpr double kProducts = 0.5, kMemory = 0.8;  // of the device's peaks, that operators reach
 constexpr std::int64_t kWhole = 64;               // elements that parts are a multiple of
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct LayerTimes {
   double forward = 0, backward = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/at.h"
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
@@ -19,8 +20,6 @@ constexpr Bytes kSmall{std::int64_t{1} << 16}, kLarge{std::int64_t{1} << 28};
 constexpr double kBetter = 0.9999;
 constexpr double kEven = 3;         // micro-batches through an average stage
 constexpr double kCells = 500'000;  // stages times micro-batches that steps may look at
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What the stages stand on, with the ranks of a stage on neighbouring GPUs: nodes may differ. Slowdowns are against the first node.
 std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,

@@ -17,7 +17,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr Bytes kLarge{std::int64_t{1} << 28};
+constexpr Bytes kProbeBytes{std::int64_t{1} << 28};
 constexpr int kLowered = 12;  // equal-degree plans that are lowered and fit
 
 // Ranks alone: replicas of tensor groups, one role or two in different nodes, with one instruction.
@@ -47,9 +47,9 @@ double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tenso
   const Collective sum{.kind = CollectiveKind::AllReduce,
                        .algorithm = strategy.communication.algorithm.value_or(Algorithm::Ring),
                        .group = {0},
-                       .bytes = kLarge};
+                       .bytes = kProbeBytes};
   const double seconds = seconds_of(cluster, strategy, tensor, replicas, 1, {.what = sum});
-  return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
+  return 2.0 * (replicas - 1) / replicas * static_cast<double>(kProbeBytes.value) / seconds;
 }
 
 // What `strategy` says, on one device per stage.
@@ -92,8 +92,8 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
   }
   const int ports = devices > node ? node : 1;
   if (devices > 1) {
-    const Instruction hop{.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = kLarge}};
-    job.link = static_cast<double>(kLarge.value) / seconds_of(cluster, strategy, 1, ports, 2, hop);
+    const Instruction hop{.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = kProbeBytes}};
+    job.link = static_cast<double>(kProbeBytes.value) / seconds_of(cluster, strategy, 1, ports, 2, hop);
   }
   return job;
 }

@@ -6,11 +6,11 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kBetter = 0.999;
+constexpr double kGain = 0.999;
 
-using Stages = std::vector<StageDegrees>;
+using StageList = std::vector<StageDegrees>;
 
-int ranks(const Stages& stages) {
+int ranks(const StageList& stages) {
   int sum = 0;
   for (const StageDegrees& stage : stages) sum += stage.dp * stage.tp;
   return sum;
@@ -29,13 +29,13 @@ std::vector<StageDegrees> changed(const StageDegrees& stage) {
 
 class Steps {
  public:
-  Steps(const Stages& stages, int devices) : stages_(stages), devices_(devices) {}
+  Steps(const StageList& stages, int devices) : stages_(stages), devices_(devices) {}
 
-  std::vector<Stages> all() {
+  std::vector<StageList> all() {
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) move_layer(s, s + 1), move_layer(s + 1, s);
     for (std::size_t s = 0; s < stages_.size(); ++s)
       for (const StageDegrees& degrees : changed(stages_[s])) {
-        Stages to = stages_;
+        StageList to = stages_;
         to[s] = degrees;
         offer(std::move(to));
       }
@@ -45,12 +45,12 @@ class Steps {
   }
 
  private:
-  void offer(Stages to) {
+  void offer(StageList to) {
     if (ranks(to) <= devices_) found_.push_back(std::move(to));
   }
   void move_layer(std::size_t from, std::size_t to) {
     if (stages_[from].layers < 2) return;
-    Stages moved = stages_;
+    StageList moved = stages_;
     --moved[from].layers, ++moved[to].layers;
     offer(std::move(moved));
   }
@@ -60,7 +60,7 @@ class Steps {
     std::vector<StageDegrees> as = {{a.layers + b.layers, a.dp, a.tp}, {a.layers + b.layers, b.dp, b.tp}};
     if (a.tp == b.tp) as.push_back({a.layers + b.layers, a.dp + b.dp, a.tp});
     for (const StageDegrees& one : as) {
-      Stages joined = stages_;
+      StageList joined = stages_;
       joined.erase(joined.begin() + static_cast<std::ptrdiff_t>(s));
       joined[s] = one;
       offer(std::move(joined));
@@ -69,28 +69,28 @@ class Steps {
   void cut(std::size_t s) {
     const StageDegrees& one = stages_[s];
     if (one.layers < 2 || one.dp % 2 != 0) return;
-    Stages halves = stages_;
+    StageList halves = stages_;
     halves[s] = {one.layers - one.layers / 2, one.dp / 2, one.tp};
     halves.insert(halves.begin() + static_cast<std::ptrdiff_t>(s) + 1, {one.layers / 2, one.dp / 2, one.tp});
     offer(std::move(halves));
   }
 
-  const Stages& stages_;
+  const StageList& stages_;
   int devices_;
-  std::vector<Stages> found_ = {};
+  std::vector<StageList> found_ = {};
 };
 
 }  // namespace
 
-std::vector<Stages> one_step(const Stages& stages, int devices) { return Steps(stages, devices).all(); }
+std::vector<StageList> one_step(const StageList& stages, int devices) { return Steps(stages, devices).all(); }
 
-Stepped step_by_step(const Stages& start, double seconds, const StepLimits& limits, const JudgeStages& judge) {
+Stepped step_by_step(const StageList& start, double seconds, const StepLimits& limits, const JudgeStages& judge) {
   Stepped best{.stages = start, .seconds = seconds};
-  std::vector<Stages> seen = {start};
+  std::vector<StageList> seen = {start};
   for (bool better = true; better;) {
     better = false;
-    std::vector<Stages> steps = one_step(best.stages, limits.devices), batch;
-    std::erase_if(steps, [&](const Stages& step) { return std::ranges::find(seen, step) != seen.end(); });
+    std::vector<StageList> steps = one_step(best.stages, limits.devices), batch;
+    std::erase_if(steps, [&](const StageList& step) { return std::ranges::find(seen, step) != seen.end(); });
     for (std::size_t next = 0; next < steps.size() && !better && best.judged < limits.most;) {
       batch.clear();
       for (; next < steps.size() && static_cast<int>(batch.size()) < limits.at_once; ++next)
@@ -98,7 +98,7 @@ Stepped step_by_step(const Stages& start, double seconds, const StepLimits& limi
       const std::vector<std::optional<double>> found = judge(batch);
       for (std::size_t i = 0; i < batch.size(); ++i) {
         best.judged += found[i].has_value();
-        if (better || !found[i] || *found[i] >= best.seconds * kBetter) continue;
+        if (better || !found[i] || *found[i] >= best.seconds * kGain) continue;
         best.stages = batch[i], best.seconds = *found[i];
         better = true;
       }

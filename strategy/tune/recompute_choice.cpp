@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "core/base/at.h"
 #include "strategy/estimate/isolated_times.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/layer_choice.h"
@@ -14,10 +15,10 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kTries = 8;     // of one rank and one set of forms
-constexpr int kTrials = 150;  // of keeping more in one layer
-constexpr int kExact = 32;    // up to so many layers of a rank the whole front, more on a grid
-constexpr int kCells = 4096;  // of that grid
+constexpr int kTries = 8;         // of one rank and one set of forms
+constexpr int kTrials = 150;      // of keeping more in one layer
+constexpr int kExact = 32;        // up to so many layers of a rank the whole front, more on a grid
+constexpr int kGridCells = 4096;  // of that grid
 constexpr double kNanoseconds = 1e9;
 
 LayerRecompute modules(std::vector<std::string> names) { return {RecomputeKind::Modules, std::move(names)}; }
@@ -68,8 +69,6 @@ class LayerFiller {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
   // Seconds of the operators that run again, in a plan of these layers alone; bytes of the values that are kept.
   void measure() {
     const std::map<std::string, double> seconds = forward_times();
@@ -297,7 +296,7 @@ class LayerFiller {
 
   // Equal layers stand together, those that do most first.
   LayerChoice together(const LayerChoiceJob& job) const {
-    LayerChoice choice = positions_.size() <= at(kExact) ? layer_choice_exact(job) : layer_choice_on_grid(job, kCells);
+    LayerChoice choice = positions_.size() <= at(kExact) ? layer_choice_exact(job) : layer_choice_on_grid(job, kGridCells);
     for (std::size_t i = 0; i < choice.strategies.size(); ++i)
       for (std::size_t k = i + 1; k < choice.strategies.size(); ++k)
         if (job.layers[i] == job.layers[k] && choice.strategies[i] < choice.strategies[k])
