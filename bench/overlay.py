@@ -5,7 +5,7 @@
     bench/overlay.py [--program build/release/foreshard] [--profile host.profile.json] [--cluster this-host.json] [--rounds 1]
 
 Prints one row per strategy and the median error; exit code 1 when it is above 10 % or a bubble is off by more than 3 points.
-None of the models or batches here is one that `calibrate` runs (cli/verbs/calibrate_probes.cpp).
+None of the models or batches here is one that `calibrate` runs (cli/parts/calibrate_probes.cpp).
 """
 import argparse
 import json

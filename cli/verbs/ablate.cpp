@@ -6,10 +6,10 @@
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
+#include "cli/parts/ablation.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/progress.h"
 #include "cli/program/terminal.h"
-#include "cli/verbs/ablation.h"
 #include "core/base/error.h"
 
 namespace foreshard {

@@ -5,20 +5,20 @@
 #include <thread>
 
 #include "cli/job/profile.h"
+#include "cli/parts/calibrate_collectives.h"
+#include "cli/parts/calibrate_probes.h"
+#include "cli/parts/calibrate_runs.h"
+#include "cli/parts/cuda.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/no_effect.h"
 #include "cli/program/progress.h"
 #include "cli/program/separate_files.h"
 #include "cli/program/verb.h"
-#include "cli/verbs/calibrate_collectives.h"
-#include "cli/verbs/calibrate_probes.h"
-#include "cli/verbs/calibrate_runs.h"
-#include "cli/verbs/cuda.h"
 #include "core/base/error.h"
 #include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
 #include "exec/calibrate/calibrate.h"
-#include "exec/cuda/calibrate_cuda.h"
+#include "exec/cuda_checks/calibrate_cuda.h"
 
 namespace foreshard {
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "cli/parts/cuda.h"
 #include "cli/program/verb.h"
-#include "cli/verbs/cuda.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "exec/doctor/doctor.h"

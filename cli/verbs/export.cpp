@@ -4,8 +4,8 @@
 
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
+#include "cli/parts/framework_words.h"
 #include "cli/program/separate_files.h"
-#include "cli/verbs/framework_words.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"

@@ -3,14 +3,14 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "cli/parts/cuda.h"
 #include "cli/program/progress.h"
 #include "cli/program/table.h"
 #include "cli/program/verb.h"
-#include "cli/verbs/cuda.h"
 #include "core/base/count_text.h"
 #include "core/json/json.h"
-#include "exec/cuda/kernel_cases.h"
-#include "exec/cuda/nccl_selftest.h"
+#include "exec/cuda_checks/kernel_cases.h"
+#include "exec/cuda_checks/nccl_selftest.h"
 
 namespace foreshard {
 

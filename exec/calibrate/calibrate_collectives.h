@@ -1,5 +1,5 @@
 // Measures what collectives take between ranks, by kind, group and bytes: threads of one process or processes that a launcher started, on the
-// host (HostRanks) or on GPUs (exec/cuda/calibrate_nccl.h).
+// host (HostRanks) or on GPUs (exec/cuda_checks/calibrate_nccl.h).
 #pragma once
 
 #include <memory>

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "core/base/error.h"
-#include "exec/cuda/nccl.h"
 #include "exec/mesh/process_place.h"
 #include "exec/mesh/socket.h"
+#include "exec/nccl/nccl.h"
 
 namespace foreshard {
 

@@ -32,7 +32,8 @@ static std::vector<std::string> sources_of(const std::vector<std::string>& folde
   return paths;
 }
 
-static const std::vector<std::string> kRooms = {"core", "replay", "strategy", "sim", "exec", "report", "validation", "cli", "gui"};
+static const std::vector<std::string> kRooms = {"core",   "replay",     "strategy", "sim", "exec",
+                                                "report", "validation", "cli",      "gui"};
 static std::vector<std::string> with_tests() {
   std::vector<std::string> folders = kRooms;
   folders.insert(folders.end(), {"tests", "bench"});

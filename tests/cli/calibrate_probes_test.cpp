@@ -1,5 +1,5 @@
 // What `calibrate` measures on a GPU: the sizes that GPUs run, each of them under some way of splitting.
-#include "cli/verbs/calibrate_probes.h"
+#include "cli/parts/calibrate_probes.h"
 
 #include <gtest/gtest.h>
 

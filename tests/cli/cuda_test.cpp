@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "exec/cuda/nccl.h"
+#include "exec/nccl/nccl.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -1,5 +1,5 @@
 // calibrate --collectives --device cuda on the twin of NCCL: its times mean nothing, its calls and its form do.
-#include "exec/cuda/calibrate_nccl.h"
+#include "exec/cuda_checks/calibrate_nccl.h"
 
 #include <gtest/gtest.h>
 

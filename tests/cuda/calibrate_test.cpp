@@ -8,8 +8,8 @@
 
 #include "core/json/json.h"
 #include "exec/calibrate/calibrate.h"
-#include "exec/cuda/calibrate_cuda.h"
-#include "exec/cuda/cuda_communicator.h"
+#include "exec/cuda_checks/calibrate_cuda.h"
+#include "exec/nccl/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 

@@ -1,7 +1,7 @@
 // Trainings with compressed communication through the CUDA backend on a runtime that is not a GPU, beside the host.
 #include <gtest/gtest.h>
 
-#include "exec/cuda/cuda_communicator.h"
+#include "exec/nccl/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"

@@ -8,9 +8,9 @@
 
 #include "core/base/float8.h"
 #include "core/op/eight_bit_factors.h"
-#include "exec/cuda/gpu_kernel.h"
 #include "exec/cuda/gpu_memory.h"
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda_checks/kernel_cases.h"
+#include "exec/cuda_ops/gpu_kernel.h"
 #include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
-#include "exec/cuda/cuda_device.h"
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda_checks/kernel_cases.h"
+#include "exec/cuda_device/cuda_device.h"
 #include "report/tables/compare.h"
 #include "tests/cuda/fake_training.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda_ops/gpu_kernel.h"
 #include "tests/cuda/fake_runtime.h"
 
 namespace foreshard::gpu {

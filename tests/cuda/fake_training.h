@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/cuda/gpu_ranks.h"
-#include "exec/cuda/nccl_communicator.h"
+#include "exec/nccl/nccl_communicator.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/cuda/twin_session.h"
 #include "tests/exec/training.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda_ops/gpu_kernel.h"
 
 namespace foreshard::gpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
 
 namespace foreshard::gpu {

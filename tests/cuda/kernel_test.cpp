@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
 
 namespace foreshard::gpu {

@@ -1,7 +1,7 @@
 // Layer lists cut by tensor parallelism, through the CUDA backend on a runtime that is not a GPU.
 #include <gtest/gtest.h>
 
-#include "exec/cuda/cuda_communicator.h"
+#include "exec/nccl/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "exec/cuda/nccl_lanes.h"
+#include "exec/nccl/nccl_lanes.h"
 #include "tests/cuda/fake_training.h"
 #include "tests/exec/processes.h"
 

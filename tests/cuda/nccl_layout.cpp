@@ -1,4 +1,4 @@
-// exec/cuda/nccl.h against the header of NCCL itself, where CMake finds one (tests/CMakeLists.txt): numbers, layouts and signatures. The library
+// exec/nccl/nccl.h against the header of NCCL itself, where CMake finds one (tests/CMakeLists.txt): numbers, layouts and signatures. The library
 // is opened at run time, so nothing else would notice a difference.
 #include <gtest/gtest.h>
 #include <nccl.h>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "exec/cuda/nccl.h"
+#include "exec/nccl/nccl.h"
 
 namespace foreshard::nccl {
 namespace {

@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 
-#include "exec/cuda/nccl.h"
+#include "exec/nccl/nccl.h"
 
 namespace foreshard {
 inline namespace twin_parts {

@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/cuda/nccl.h"
+#include "exec/nccl/nccl.h"
 #include "tests/cuda/nccl_twin.h"
 #include "tests/cuda/nccl_twin_order.h"
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "core/check/check_plan.h"
-#include "exec/cuda/cuda_communicator.h"
 #include "exec/data/checkpoint.h"
+#include "exec/nccl/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 

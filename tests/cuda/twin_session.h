@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "exec/cuda/nccl.h"
+#include "exec/nccl/nccl.h"
 #include "tests/cuda/twin_streams.h"
 
 namespace foreshard::gpu {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/verbs/search_run.h"
+#include "cli/parts/search_run.h"
 #include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 

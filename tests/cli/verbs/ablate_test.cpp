@@ -1,7 +1,7 @@
 // foreshard ablate: rows of a chain, each a sound plan, and the bytes that they send.
 #include <gtest/gtest.h>
 
-#include "cli/verbs/ablation.h"
+#include "cli/parts/ablation.h"
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/verbs/framework_words.h"
+#include "cli/parts/framework_words.h"
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule.h"

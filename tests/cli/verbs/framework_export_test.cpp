@@ -1,6 +1,6 @@
 // Exports against tables of the frameworks' own options (data/options, read from their sources), and read back: with the framework's
 // default wherever an option is not given, they have to say what was simulated.
-#include "cli/verbs/framework_words.h"
+#include "cli/parts/framework_words.h"
 
 #include <gtest/gtest.h>
 

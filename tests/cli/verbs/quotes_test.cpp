@@ -1,5 +1,5 @@
 // What search and sweep say of several clusters and points: money, marks, and what was not searched.
-#include "cli/verbs/quotes.h"
+#include "cli/parts/quotes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What `search` says below its table, of results made by hand.
 #include <gtest/gtest.h>
 
-#include "cli/verbs/search_output.h"
+#include "cli/parts/search_output.h"
 #include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <map>
 
-#include "exec/cuda/nccl.h"
 #include "exec/mesh/socket.h"
+#include "exec/nccl/nccl.h"
 
 namespace foreshard {
 namespace {

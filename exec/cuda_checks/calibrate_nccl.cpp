@@ -1,0 +1,127 @@
+#include "exec/cuda_checks/calibrate_nccl.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "exec/nccl/nccl_communicator.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr int kInARow = 5;  // collectives between two looks at the clock, as nccl-tests do
+
+class NcclRanks : public CollectiveRanks {
+ public:
+  NcclRanks(Runtime& runtime, nccl::Library& library, const NcclOptions& options, std::vector<RankId> here, Bytes largest,
+            MeasuredAlgorithm algorithm)
+      : runtime_(runtime), here_(std::move(here)), algorithm_(algorithm), devices_(runtime, library, stop_, options) {
+    for (const RankId id : here_) {
+      Seat& seat = seats_.emplace_back();
+      seat.backend = devices_.device(id, nullptr);
+      seat.communicator = devices_.communicator(id, *seat.backend);
+      seat.gpu = static_cast<CudaDevice&>(*seat.backend).gpu();
+      seat.from = {seat.backend->arena(Space::Device, largest), largest, DType::F32};
+      seat.to = {seat.backend->arena(Space::Device, largest), largest, DType::F32};
+    }
+    if (options.mesh) (mesh_ = options.mesh)->guard(&stop_);
+  }
+  ~NcclRanks() override {
+    if (mesh_) mesh_->guard(nullptr);
+    for (Seat& seat : seats_)
+      if (seat.stream) runtime_.close_stream(seat.stream);
+  }
+  NcclRanks(const NcclRanks&) = delete;
+  NcclRanks& operator=(const NcclRanks&) = delete;
+
+  std::vector<RankId> here() const override { return here_; }
+  MeasuredAlgorithm algorithm() const override { return algorithm_; }
+
+  // A rank makes its calls in the order in which its tasks were made, each once: one for every time that it runs.
+  void prepare(const std::vector<MeasuredCall>& calls) override {
+    for (std::size_t r = 0; r < here_.size(); ++r) {
+      Seat& seat = seats_[r];
+      for (const MeasuredCall& measured : calls) {
+        CollectiveCall call = measured.call;
+        seat.first.push_back(seat.tasks.size());
+        if (std::find(call.members.begin(), call.members.end(), here_[r]) == call.members.end()) continue;
+        call.from = seat.from, call.to = seat.to;
+        for (int i = 0; i < measured.rounds * kInARow; ++i) seat.tasks.push_back(seat.communicator->collective(call));
+      }
+      runtime_.select(seat.gpu);
+      seat.stream = runtime_.open_stream(false);
+      seat.begin = seat.events.emplace_back(std::make_unique<EventPool>(runtime_, seat.gpu, true))->take();
+      seat.end = seat.events.front()->take();
+    }
+    devices_.connect();
+  }
+
+  double run(RankId rank, std::size_t call, int round) override {
+    Seat& seat = seats_[static_cast<std::size_t>(std::find(here_.begin(), here_.end(), rank) - here_.begin())];
+    runtime_.select(seat.gpu);
+    OnStream on{.runtime = runtime_, .stream = seat.stream, .scratch = nullptr, .workspace = nullptr, .met = nullptr};
+    runtime_.record(seat.begin, seat.stream);
+    const std::size_t first = seat.first[call] + static_cast<std::size_t>(round) * kInARow;
+    for (std::size_t i = first; i < first + kInARow; ++i) static_cast<GpuTask&>(*seat.tasks[i]).enqueue(on, 0);
+    runtime_.record(seat.end, seat.stream);
+    while (!runtime_.idle(seat.stream)) {
+      if (stop_.raised()) throw Stopped{};
+      std::this_thread::yield();
+    }
+    return static_cast<double>(runtime_.nanoseconds(seat.begin, seat.end)) * 1e-9 / kInARow;
+  }
+
+ private:
+  struct Seat {
+    std::unique_ptr<Communicator> communicator = {};
+    std::unique_ptr<DeviceBackend> backend = {};
+    int gpu = 0;
+    Stretch from = {}, to = {};
+    std::vector<std::unique_ptr<StreamTask>> tasks = {};
+    std::vector<std::size_t> first = {};  // [call] its first task
+    Stream* stream = nullptr;
+    std::vector<std::unique_ptr<EventPool>> events = {};
+    Event *begin = nullptr, *end = nullptr;
+  };
+
+  Runtime& runtime_;
+  std::vector<RankId> here_;
+  MeasuredAlgorithm algorithm_;
+  ProcessMesh* mesh_ = nullptr;
+  NcclDevices devices_;  // outlives the seats
+  std::vector<Seat> seats_ = {};
+};
+
+}  // namespace
+
+MeasuredAlgorithm algorithm_of(const char* text) {
+  std::string plain;
+  for (const char* c = text ? text : ""; *c; ++c)
+    if (*c != '_') plain += static_cast<char>(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+  constexpr std::array<std::pair<const char*, MeasuredAlgorithm>, 7> kKnown = {
+      {{"ring", MeasuredAlgorithm::Ring},
+       {"tree", MeasuredAlgorithm::Tree},
+       {"collnetdirect", MeasuredAlgorithm::CollnetDirect},
+       {"collnetchain", MeasuredAlgorithm::CollnetChain},
+       {"nvls", MeasuredAlgorithm::Nvls},
+       {"nvlstree", MeasuredAlgorithm::NvlsTree},
+       {"pat", MeasuredAlgorithm::Pat}}};
+  for (const auto& [name, algorithm] : kKnown)
+    if (plain == name) return algorithm;
+  return MeasuredAlgorithm::Automatic;
+}
+
+std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::Library& library, const NcclOptions& options,
+                                                       std::vector<RankId> here, Bytes largest, MeasuredAlgorithm algorithm) {
+  return std::make_unique<NcclRanks>(runtime, library, options, std::move(here), largest, algorithm);
+}
+
+RankSeat seat_of(Runtime& runtime, int gpu, const std::string& node) {
+  const Properties own = runtime.properties(gpu);
+  RankSeat seat{.node = node, .gpu = own.bus, .nvlinks = own.nvlinks};
+  for (int other = 0; other < runtime.devices(); ++other) seat.sees.push_back(runtime.properties(other).bus);
+  return seat;
+}
+
+}  // namespace foreshard::gpu

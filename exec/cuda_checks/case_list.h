@@ -1,0 +1,58 @@
+// What exec/cuda/kernel_cases*.cpp write their lists with.
+#pragma once
+
+#include <cmath>
+#include <functional>
+
+#include "core/base/words.h"
+#include "exec/cuda_checks/kernel_cases.h"
+
+namespace foreshard::gpu {
+
+inline constexpr double kExact = 0, kSingle = 1e-5, kHalf = 6e-3, kFlash = 1.2e-2;
+inline const RandomSamples kSamples(3);
+
+using Function = ops::Activation::Function;
+inline constexpr Function kFunctions[] = {Function::Gelu, Function::Relu, Function::Tanh, Function::SwiGlu};
+
+class Cases {
+ public:
+  // Arrays of the given sizes; outputs hold numbers where they are added to, else NaN.
+  KernelCase& add(const std::string& name, Compute what, const std::vector<std::int64_t>& in,
+                  const std::vector<std::int64_t>& out, DType dtype = DType::F32, double tolerance = kSingle) {
+    KernelCase next{.name = name, .what = std::move(what), .tolerance = tolerance};
+    std::uint64_t seed = 10 * cases_.size() + 1;
+    for (const std::int64_t size : in) next.reads.push_back(random_array(size, seed++, dtype));
+    const bool adds = next.what.accumulate || next.what.accumulate_weights || next.what.phase == Phase::Update ||
+                      is<ops::ClipScale>(next.what.op);
+    for (const std::int64_t size : out)
+      next.writes.push_back(adds ? random_array(size, seed++, dtype)
+                                 : StoredArray(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));
+    next.arguments = {.seed = 5, .layer = 77, .first_sample = 6, .samples_of_step = 8, .source = &kSamples};
+    cases_.push_back(std::move(next));
+    return cases_.back();
+  }
+  std::vector<KernelCase> take() { return std::move(cases_); }
+
+ private:
+  std::vector<KernelCase> cases_;
+};
+
+inline StoredArray filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
+  StoredArray array(size, dtype);
+  for (std::int64_t i = 0; i < size; ++i) array.set(i, value(i));
+  return array;
+}
+inline StoredArray empty_array(std::int64_t size, DType dtype) {
+  return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
+}
+
+// exec/cuda_checks/kernel_cases_packed.cpp, exec/cuda_checks/kernel_cases_more.cpp, _eight_bits.cpp, _context_parallel.cpp, _codec.cpp
+void add_packed(Cases& all);
+void add_loss_scales(Cases& all);
+void add_pictures(Cases& all);
+void add_eight_bits(Cases& all, bool large);
+void add_context(Cases& all);
+void add_codecs(Cases& all);
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,222 @@
+// Attention in one operator: by the library where it has it, else on the tensor cores where the numbers are bf16 and the head size is 64 or 128,
+// else a warp per row.
+#include <cmath>
+
+#include "exec/base/philox.h"
+#include "exec/cuda_ops/gpu_kernel.h"
+#include "exec/host/host_dropout.h"
+#include "exec/host/host_heads.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr std::int64_t kMostBlocksY = 65535;
+
+struct AttentionForm {
+  host::HeadLayout at = {};
+  bool causal = false, drops = false, flash = false, accumulate = false;
+  host::DropRule drop = {};
+  ops::Attention op = {};
+
+  std::int64_t all_queries() const { return at.queries * op.split.parts(); }  // of the sequence
+  std::int64_t all_keys() const { return at.keys * op.blocks; }
+
+  std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
+  std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
+};
+
+// From `at` on.
+View part(View array, DType dtype, std::int64_t at) {
+  array.data = static_cast<std::byte*>(array.data) + at * size_of(dtype).value;
+  array.elements -= at;
+  return array;
+}
+View keys_of(const AttentionForm& form, const Operand& operand, bool write) {
+  return part(write ? writes(operand) : reads(operand), operand.dtype, form.at.key_at(0, 0));
+}
+View values_of(const AttentionForm& form, const Operand& operand, bool write) {
+  return part(write ? writes(operand) : reads(operand), operand.dtype, form.at.value_at(0, 0));
+}
+
+AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
+  const host::HeadLayout& at = form.at;
+  AttentionArgs args = {};
+  args.samples = at.samples, args.queries = at.queries, args.keys = at.keys;
+  args.heads = at.heads, args.kv_heads = at.kv_heads, args.dim = at.dim;
+  args.query_steps = {.position = at.query_stride(), .sample = at.query_width()};
+  args.key_steps = {.position = at.key_stride(), .sample = at.key_width()};
+  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
+  args.causal = form.causal, args.accumulate = form.accumulate;
+  args.drop = {.seed = given.seed,
+               .key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site),
+               .first_head = host::first_head(form.op.split, at.heads, given),
+               .first_sample = given.first_sample,
+               .all_queries = form.all_queries(),
+               .all_keys = form.all_keys(),
+               .threshold = form.drop.threshold,
+               .scale = static_cast<float>(form.drop.scale),
+               .drops = form.drops};
+  const SequenceSplit& split = form.op.split;
+  args.query_positions = positions_of(split.rows_of(given.cp_rank, at.queries));
+  if (form.op.blocks > 1)
+    args.key_positions = positions_of(split.rows_of((given.cp_rank - form.op.block + split.ranks) % split.ranks, at.keys));
+  else
+    args.order = gathered_order(split, at.keys / split.parts());
+  return args;
+}
+
+// By the tensor cores: all numbers in bf16, words of two of them aligned.
+bool is_flash(const host::Form& form, const AttentionForm& attention) {
+  const host::HeadLayout& at = attention.at;
+  if (attention.drops || (at.dim != 64 && at.dim != 128) || at.samples * at.heads > kMostBlocksY) return false;
+  for (const auto& operands : {form.reads, form.writes})
+    for (const Operand& operand : operands) {
+      const bool lse = operand.dtype == DType::F32 && operand.elements >= attention.lse_size() &&
+                       operand.elements < attention.context_size();
+      if (!lse && operand.dtype != DType::BF16) return false;
+    }
+  return true;
+}
+
+// By the library: 16-bit numbers, no dropout (whose words are ours), gradients that take the place of what was there, and keys that all
+// queries see or that are causal in the order in which they lie: not those of a causal model whose positions are cut over ranks.
+AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward) {
+  const host::HeadLayout& at = form.at;
+  AttentionCall call = {
+      .samples = at.samples, .heads = at.heads, .kv_heads = at.kv_heads, .queries = at.queries, .keys = at.keys};
+  call.dim = at.dim, call.dtype = dtype, call.causal = form.causal, call.backward = backward;
+  call.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
+  call.q = call.dq = {nullptr, at.query_width(), at.dim, at.query_stride()};
+  call.k = call.v = call.dk = call.dv = {nullptr, at.key_width(), at.dim, at.key_stride()};
+  call.context = call.dcontext = {nullptr, at.heads * at.dim, at.dim, at.context_stride()};
+  return call;
+}
+std::optional<AttentionCall> by_library(const host::Form& form, const AttentionForm& attention) {
+  const DType dtype = form.reads.empty() ? DType::F32 : form.reads[0].dtype;
+  const bool backward = form.what.phase == Phase::InputGrad;
+  if ((dtype != DType::BF16 && dtype != DType::F16) || attention.drops || (backward && attention.accumulate)) return {};
+  if (attention.causal && attention.op.split.parts() > 1) return {};
+  for (const auto& operands : {form.reads, form.writes})
+    for (const Operand& operand : operands) {
+      const bool lse = operand.dtype == DType::F32 && operand.elements >= attention.lse_size() &&
+                       operand.elements < attention.context_size();
+      if (!lse && operand.dtype != dtype) return {};
+      if (!on_pack_border(reads(operand))) return {};
+    }
+  return library_call(attention, dtype, backward);
+}
+
+Kernel forward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
+  return {.run =
+              [attention, planned](const Launcher& on, const Call& call) {
+                const Operand& key = call.reads[attention.at.apart ? 1 : 0];
+                AttentionCall now = planned;
+                now.q.data = call.reads[0].data;
+                now.k.data = static_cast<std::byte*>(keys_of(attention, key, false).data);
+                now.v.data = static_cast<std::byte*>(values_of(attention, key, false).data);
+                now.context.data = call.writes[0].data, now.lse = call.writes[1].data;
+                on.attention(now, call.scratch);
+              },
+          .scratch = workspace};
+}
+
+Kernel backward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
+  return {.run =
+              [attention, planned](const Launcher& on, const Call& call) {
+                const std::size_t key = attention.at.apart ? 1 : 0;
+                AttentionCall now = planned;
+                now.dcontext.data = call.reads[0].data, now.q.data = call.reads[1].data;
+                now.k.data = static_cast<std::byte*>(keys_of(attention, call.reads[1 + key], false).data);
+                now.v.data = static_cast<std::byte*>(values_of(attention, call.reads[1 + key], false).data);
+                now.context.data = call.reads[2 + key].data, now.lse = call.reads[3 + key].data;
+                now.dq.data = call.writes[0].data;
+                now.dk.data = static_cast<std::byte*>(keys_of(attention, call.writes[key], true).data);
+                now.dv.data = static_cast<std::byte*>(values_of(attention, call.writes[key], true).data);
+                on.attention(now, call.scratch);
+              },
+          .scratch = workspace};
+}
+
+void launch(const Launcher& on, const AttentionForm& form, KernelId tall, KernelId wide, KernelId plain, std::int64_t rows,
+            std::int64_t heads, const AttentionArgs& args) {
+  const std::int64_t batches = form.at.samples * heads;
+  if (form.flash) return on.launch(form.at.dim == 64 ? tall : wide, ceil_div(rows, 64), batches, 128, args);
+  on.rows(plain, batches * rows, args);
+}
+
+Kernel attention_backward(const host::Form& form, const AttentionForm& attention, Runtime* libraries) {
+  const host::HeadLayout& at = attention.at;
+  std::vector<std::int64_t> in = {attention.context_size(), at.query_size()}, out = {at.query_size()};
+  if (at.apart) in.push_back(at.key_size()), out.push_back(at.key_size());
+  in.insert(in.end(), {attention.context_size(), attention.lse_size()});
+  form.expect(in, out);
+  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
+    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
+      return backward_by_library(attention, *call, *workspace);
+  return {.run =
+              [attention](const Launcher& on, const Call& call) {
+                const host::HeadLayout& at = attention.at;
+                const std::size_t key = at.apart ? 1 : 0;
+                AttentionArgs delta = numbers(attention, call.arguments), grad = delta;
+                delta.context = reads(call.reads[2 + key]), delta.dcontext = reads(call.reads[0]);
+                delta.delta = scratch_array(call.scratch, attention.lse_size(), Type::F32);
+                on.rows(KernelId::attention_delta, attention.lse_size(), delta);
+                grad.dcontext = delta.dcontext, grad.delta = delta.delta, grad.delta.writes = false;
+                grad.q = reads(call.reads[1]), grad.lse = reads(call.reads[3 + key]);
+                grad.k = keys_of(attention, call.reads[1 + key], false),
+                grad.v = values_of(attention, call.reads[1 + key], false);
+                AttentionArgs query = grad;
+                query.dq = writes(call.writes[0]);
+                launch(on, attention, KernelId::flash_query_grad_64, KernelId::flash_query_grad_128,
+                       KernelId::attention_query_grad, at.queries, at.heads, query);
+                grad.dk = keys_of(attention, call.writes[key], true), grad.dv = values_of(attention, call.writes[key], true);
+                launch(on, attention, KernelId::flash_key_grad_64, KernelId::flash_key_grad_128, KernelId::attention_key_grad,
+                       at.keys, at.kv_heads, grad);
+              },
+          .scratch = {4 * attention.lse_size()},
+          .varies = attention.drops};
+}
+
+}  // namespace
+
+Kernel make_attention(const host::Form& form, Runtime* libraries) {
+  const auto& op = form.as<ops::Attention>();
+  if (op.scale > 0 || op.score_cap > 0 || op.window > 0 || op.chunk > 0 || op.sinks || op.value_dim > 0)
+    form.refuse("\"" + settings_text(form.what.op) + "\"",
+                "attention without window, chunks, sinks, caps, a scale or a value size of its own; the host has these");
+  const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
+  const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
+  AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
+                          .causal = form.as<ops::Attention>().causal,
+                          .drops = form.as<ops::Attention>().p > 0,
+                          .accumulate = form.what.accumulate,
+                          .op = form.as<ops::Attention>()};
+  const host::HeadLayout& at = attention.at;
+  if (attention.causal && attention.all_queries() != attention.all_keys())
+    form.refuse("a causal map that is not square", "as many queries as keys");
+  if (at.dim > 256) form.refuse("heads of " + std::to_string(at.dim), "at most 256");
+  if (attention.drops) attention.drop = host::drop_rule(form);
+  attention.flash = is_flash(form, attention);
+  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention, libraries);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
+              {attention.context_size(), attention.lse_size()});
+  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
+    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
+      return forward_by_library(attention, *call, *workspace);
+  return {.run =
+              [attention](const Launcher& on, const Call& call) {
+                const host::HeadLayout& at = attention.at;
+                AttentionArgs args = numbers(attention, call.arguments);
+                const Operand& key = call.reads[at.apart ? 1 : 0];
+                args.q = reads(call.reads[0]), args.k = keys_of(attention, key, false),
+                args.v = values_of(attention, key, false);
+                args.context = writes(call.writes[0]), args.lse = writes(call.writes[1]);
+                launch(on, attention, KernelId::flash_forward_64, KernelId::flash_forward_128, KernelId::attention_forward,
+                       at.queries, at.heads, args);
+              },
+          .varies = attention.drops};
+}
+
+}  // namespace foreshard::gpu

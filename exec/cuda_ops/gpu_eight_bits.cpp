@@ -1,0 +1,188 @@
+// Linear layers whose factors are rounded to 8 bits, each with a scale of its own that follows from its largest number (exec/host/host_matmul.cpp).
+//
+// Where the library multiplies 8 bits the factors lie as codes, their rows along what is summed over: so some are turned. Else they lie as the numbers
+// that the codes stand for, in the type of the operands, which holds them exactly. They lie where the plan says (core/op/eight_bit_factors.h). Scratch
+// memory of the stream takes those of an instruction without such a place, or with one that is too small: of a plan for GPUs that have products of 8
+// bits, on one that has not.
+#include "core/op/eight_bit_factors.h"
+#include "exec/cuda_ops/gpu_kernel.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr std::int64_t kFewest = 4096;
+
+struct Factor {
+  const Operand* from = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  bool gradient = false;
+};
+// A product of a linear layer: op(a) [m, k], op(b) [k, n]; a, b as they lie in the plan.
+struct Eighth {
+  Factor a = {}, b = {};
+  bool a_turned = false, b_turned = false;  // lie as [k, m]; as [k, n]
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t first_of_b = 0;  // the first row of b that is used, of b as it lies
+};
+
+View scales(std::byte* place, int which) {
+  return scratch_array(place + EightBitFactors::scales + EightBitFactors::kBorder * which, 2, Type::F32);
+}
+
+void find_scale(const Launcher& on, const Factor& factor, std::byte* place, int which) {
+  const std::int64_t count = factor.rows * factor.columns;
+  const std::int64_t per_block = round_up(std::max(kFewest, ceil_div(count, EightBitFactors::kMostBlocks)), 1024);
+  View x = reads(*factor.from);
+  x.elements = count;
+  LargestArgs args = {.x = x, .count = count, .per_block = per_block, .gradient = factor.gradient};
+  const std::int64_t blocks = ceil_div(count, per_block);
+  if (blocks > 1) {
+    args.out = scratch_array(place, blocks, Type::F32);
+    on.launch(KernelId::largest_values, blocks, 1, 256, args);
+    args.x = args.out, args.x.writes = false;
+    args.count = args.per_block = blocks;
+  }
+  args.last = true, args.out = scales(place, which);
+  on.launch(KernelId::largest_values, 1, 1, 256, args);
+}
+
+void round_factor(const Launcher& on, const Factor& factor, std::byte* place, int which, std::byte* to, bool codes,
+                  bool turned) {
+  EightBitsArgs args = {
+      .x = reads(*factor.from), .scale = scales(place, which), .rows = factor.rows, .columns = factor.columns};
+  args.scale.writes = false;
+  args.gradient = factor.gradient, args.turned = turned;
+  const std::int64_t count = factor.rows * factor.columns;
+  args.y = scratch_array(to, count, codes ? Type::U8 : args.x.type);
+  if (turned) return on.launch(KernelId::eight_bits, ceil_div(factor.columns, 32), ceil_div(factor.rows, 32), 256, args);
+  on.elements(KernelId::eight_bits, count, args);
+}
+
+Matrix matrix_of(const Factor& factor, std::byte* data, bool codes, bool turned, bool transposed, std::byte* place, int which) {
+  const std::int64_t row = codes && turned ? factor.rows : factor.columns;
+  return {.data = data,
+          .row = row,
+          .transposed = transposed,
+          .dtype = codes ? DType::F8 : factor.from->dtype,
+          .format = factor.gradient ? Float8::E5M2 : Float8::E4M3,
+          .scale = codes ? static_cast<const std::byte*>(scales(place, which).data) + 4 : nullptr};
+}
+
+// Codes: a as it lies, b transposed, whatever lay how; numbers: as the plan has them.
+Multiply product_of(const Eighth& e, std::byte* place, const EightBitFactors& at_place, bool codes, const Operand& c,
+                    std::int64_t at, bool keep) {
+  Multiply product = {.m = e.m, .n = e.n, .k = e.k};
+  const bool b_transposed = !e.b_turned;  // rows of b as it lies are those of op(b)^T
+  const std::int64_t skipped =
+      e.first_of_b * (codes && e.b_turned ? 1 : e.b.columns) * (codes ? 1 : size_of(e.b.from->dtype).value);
+  product.a = matrix_of(e.a, place + EightBitFactors::first, codes, e.a_turned, !codes && e.a_turned, place, 0);
+  product.b = matrix_of(e.b, place + at_place.second + skipped, codes, e.b_turned, codes || b_transposed, place, 1);
+  product.c = {.data = c.data + at * size_of(c.dtype).value, .row = e.n, .dtype = c.dtype};
+  product.keep = keep ? 1.0F : 0.0F;
+  return product;
+}
+
+// All products of a layer and phase.
+std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand> reads,
+                                const std::vector<std::int64_t>& parts) {
+  const std::int64_t m = form.dims(0, 4)[1], n = form.dims(0, 4)[2], k = form.dims(0, 4)[3];
+  std::vector<Eighth> all;
+  std::int64_t at = 0;
+  for (std::size_t part = 0; part < parts.size(); at += parts[part++]) {
+    const std::int64_t columns = parts[part];
+    const Factor dy = {&reads[part], m, columns, true};
+    if (form.forward()) {
+      all.push_back({.a = {&reads[0], m, k}, .b = {&reads[1], n, k}, .m = m, .n = columns, .k = k, .first_of_b = at});
+    } else if (form.what.phase == Phase::InputGrad) {
+      const std::size_t weight = reads.size() == parts.size() + 1 ? parts.size() : parts.size() + 1;
+      all.push_back({.a = dy, .b = {&reads[weight], n, k}, .b_turned = true, .m = m, .n = k, .k = columns, .first_of_b = at});
+    } else {
+      all.push_back(
+          {.a = dy, .b = {&reads[parts.size()], m, k}, .a_turned = true, .b_turned = true, .m = columns, .n = k, .k = m});
+    }
+  }
+  return all;
+}
+
+struct Layer {
+  Compute what = {};
+  std::vector<std::int64_t> parts = {};  // columns of the parts of y
+  bool forward = false, weights = false, bias = false, codes = false;
+  bool planned = false;  // where the factors lie, the plan says
+
+  EightBitFactors layout(std::span<const Operand> reads) const {
+    return eight_bit_factors(what.shapes[0], what.phase, parts, codes ? 1 : size_of(reads[0].dtype).value);
+  }
+  std::byte* place(const Call& call) const { return planned ? call.factors : call.scratch; }
+  std::vector<Eighth> products(std::span<const Operand> reads, std::span<const Operand> writes) const {
+    return products_of({what, reads, writes}, reads, parts);
+  }
+  // Of columns from `at` on.
+  Multiply product(const std::vector<Eighth>& all, std::size_t part, std::int64_t at, const Call& call) const {
+    const bool keep = what.accumulate || (!forward && !weights && part > 0);
+    Multiply product = product_of(all[part], place(call), layout(call.reads), codes, call.writes[forward ? part : 0],
+                                  weights ? at * all[part].n : 0, keep);
+    if (forward && bias) product.bias = call.reads[2].data + at * size_of(call.reads[2].dtype).value;
+    return product;
+  }
+  bool in_codes(const Call& call, Runtime& library) const {
+    const std::vector<Eighth> all = products(call.reads, call.writes);
+    std::int64_t at = 0;
+    for (std::size_t part = 0; part < all.size(); at += parts[part++])
+      if (library.algorithms(product(all, part, at, call), kMultiplyWorkspace, 1).empty()) return false;
+    return true;
+  }
+  void run(const Launcher& on, const Call& call) const {
+    const std::vector<Eighth> all = products(call.reads, call.writes);
+    const EightBitFactors lies = layout(call.reads);
+    const Operand* held[2] = {};  // a factor of several products is rounded once
+    const auto hold = [&](const Factor& factor, int which, std::int64_t at, bool turned) {
+      if (held[which] == factor.from) return;
+      held[which] = factor.from;
+      find_scale(on, factor, place(call), which);
+      round_factor(on, factor, place(call), which, place(call) + at, codes, codes && turned);
+    };
+    std::int64_t at = 0;
+    for (std::size_t part = 0; part < all.size(); at += parts[part++]) {
+      const Eighth& e = all[part];
+      hold(e.a, 0, EightBitFactors::first, e.a_turned), hold(e.b, 1, lies.second, e.b_turned);
+      on.multiply(product(all, part, at, call));
+      if (!weights || !bias) continue;
+      ColumnSumArgs sum = {.x = reads(call.reads[part]), .out = writes(call.writes[1]), .rows = e.k, .columns = e.m};
+      sum.out.data = static_cast<std::byte*>(sum.out.data) + at * bytes_of(sum.out.type), sum.out.elements -= at;
+      sum.accumulate = what.accumulate;
+      on.sum_columns(sum, call.scratch + (planned ? 0 : lies.end));
+    }
+  }
+};
+
+}  // namespace
+
+// The operands have been looked at.
+Kernel make_eight_bit_matmul(const host::Form& form, const std::vector<std::int64_t>& parts, Runtime* libraries) {
+  Layer layer{.what = form.what, .parts = parts, .forward = form.forward(), .weights = form.what.phase == Phase::WeightGrad};
+  layer.bias = layer.forward ? form.reads.size() == 3 : layer.weights && form.writes.size() == 2;
+  auto* scratch = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20U);  // only where it begins is looked at
+  const OpArguments none;
+  const Call planned{
+      .reads = form.reads, .writes = form.writes, .scratch = scratch, .staged = {}, .table = {}, .arguments = none};
+  if (libraries && multiplies_codes(form.what.shapes[0], parts)) {
+    layer.codes = true;
+    layer.codes = layer.in_codes(planned, *libraries);
+  }
+  const std::int64_t bytes = layer.layout(form.reads).end;
+  layer.planned = form.factors.elements >= bytes;
+  const std::vector<std::int64_t>& dims = form.dims(0, 4);
+  const std::int64_t sums = layer.weights && layer.bias ? column_sum_scratch(dims[1], dims[2]).value : 0;
+  const bool clears = form.as<ops::MatMul>().first_token && form.what.phase == Phase::InputGrad && !form.what.accumulate;
+  return {.run =
+              [layer, clears](const Launcher& on, const Call& call) {
+                if (clears) on.fill(call.writes[0], std::byte{0});
+                layer.run(on, call);
+              },
+          .scratch = {(layer.planned ? 0 : bytes) + sums},
+          .multiplies = true};
+}
+
+}  // namespace foreshard::gpu

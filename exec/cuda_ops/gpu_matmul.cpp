@@ -1,0 +1,335 @@
+// Linear layers: y [m, n] = x [m, k] w [n, k]^T (+ bias), and attention in separate operators as products of heads.
+#include "exec/cuda_ops/gpu_kernel.h"
+#include "exec/host/host_heads.h"
+
+namespace foreshard::gpu {
+
+Kernel make_eight_bit_matmul(const host::Form& form, const std::vector<std::int64_t>& parts, Runtime* libraries);
+
+namespace {
+
+struct LinearSizes {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::vector<std::int64_t> columns = {};  // of the parts of y
+};
+
+LinearSizes linear_sizes(const host::Form& form) {
+  const auto& dims = form.dims(0, 4);
+  LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3]};
+  const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
+  if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {
+    sizes.columns = {sizes.n};
+    return sizes;
+  }
+  std::int64_t columns = 0;
+  for (std::size_t i = 0; i < y.size() && columns < sizes.n; ++i) {
+    sizes.columns.push_back(y[i].elements / sizes.m);
+    columns += sizes.columns.back();
+  }
+  if (columns != sizes.n) form.refuse("outputs of " + std::to_string(columns) + " columns", std::to_string(sizes.n));
+  return sizes;
+}
+
+Matrix matrix(const Operand& operand, std::int64_t at, std::int64_t row, bool transposed = false, std::int64_t step = 0) {
+  return {.data = operand.data + at * size_of(operand.dtype).value,
+          .row = row,
+          .step = step,
+          .transposed = transposed,
+          .dtype = operand.dtype};
+}
+
+Kernel linear_forward(const host::Form& form, const LinearSizes& sizes) {
+  const bool bias = form.reads.size() == 3;
+  std::vector<std::int64_t> in = {sizes.m * sizes.k, sizes.n * sizes.k}, out;
+  if (bias) in.push_back(sizes.n);
+  for (const std::int64_t columns : sizes.columns) out.push_back(sizes.m * columns);
+  form.expect(in, out);
+  expect_factors(form, form.reads[0], form.reads[1]);
+  if (bias && type_of(form.reads[2].dtype) != type_of(form.writes[0].dtype))
+    form.refuse(std::string("a bias in ") + name_of(form.reads[2].dtype), name_of(form.writes[0].dtype));
+  return {.run =
+              [sizes, bias](const Launcher& on, const Call& call) {
+                std::int64_t at = 0;
+                for (std::size_t part = 0; part < sizes.columns.size(); ++part) {
+                  const std::int64_t columns = sizes.columns[part];
+                  Multiply product = {.m = sizes.m, .n = columns, .k = sizes.k};
+                  product.a = matrix(call.reads[0], 0, sizes.k), product.b = matrix(call.reads[1], at * sizes.k, sizes.k, true);
+                  product.c = matrix(call.writes[part], 0, columns);
+                  if (bias) product.bias = call.reads[2].data + at * size_of(call.reads[2].dtype).value;
+                  on.multiply(product);
+                  at += columns;
+                }
+              },
+          .multiplies = true};
+}
+
+Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
+  const std::size_t parts = sizes.columns.size();
+  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
+  const std::size_t weight = bare ? parts : parts + 1;
+  std::vector<std::int64_t> in;
+  for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
+  if (!bare) in.push_back(0);
+  in.push_back(sizes.n * sizes.k);
+  if (form.reads.size() == in.size() + 1) in.push_back(sizes.n);
+  form.expect(in, {sizes.m * sizes.k});
+  expect_factors(form, form.reads[0], form.reads[weight]);
+  const bool accumulate = form.what.accumulate, first_token = form.as<ops::MatMul>().first_token;
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                if (first_token && !accumulate) on.fill(call.writes[0], std::byte{0});
+                std::int64_t at = 0;
+                for (std::size_t part = 0; part < parts; ++part) {
+                  const std::int64_t columns = sizes.columns[part];
+                  Multiply product = {.m = sizes.m, .n = sizes.k, .k = columns};
+                  product.a = matrix(call.reads[part], 0, columns);
+                  product.b = matrix(call.reads[weight], at * sizes.k, sizes.k);
+                  product.c = matrix(call.writes[0], 0, sizes.k);
+                  product.keep = accumulate || part > 0 ? 1.0F : 0.0F;
+                  on.multiply(product);
+                  at += columns;
+                }
+              },
+          .multiplies = true};
+}
+
+// The gradient of the weights and, beside it, that of the bias, which the product itself sums where the library has that.
+struct WeightGrad {
+  LinearSizes sizes = {};
+  bool accumulate = false, bias = false, summed = false;
+
+  // Whether the sums of a product go where they belong at once.
+  bool straight(const Call& call) const { return !accumulate && call.writes[1].dtype == call.writes[0].dtype; }
+  View bias_grad(const Call& call, std::int64_t at) const {
+    View out = writes(call.writes[1]);
+    out.data = static_cast<std::byte*>(out.data) + at * bytes_of(out.type), out.elements -= at;
+    return out;
+  }
+  // Calls body(product, part of dy, its first column) for each part.
+  template <class F>
+  void each(const Call& call, F body) const {
+    std::int64_t at = 0;
+    for (std::size_t part = 0; part < sizes.columns.size(); ++part) {
+      const std::int64_t columns = sizes.columns[part];
+      Multiply product = {.m = columns, .n = sizes.k, .k = sizes.m};
+      product.a = matrix(call.reads[part], 0, columns, true), product.b = matrix(call.reads[sizes.columns.size()], 0, sizes.k);
+      product.c = matrix(call.writes[0], at * sizes.k, sizes.k);
+      product.keep = accumulate ? 1.0F : 0.0F;
+      if (summed) {
+        product.sums = Sums::OfFactor;
+        product.sums_to = straight(call) ? static_cast<std::byte*>(bias_grad(call, at).data) : call.scratch;
+      }
+      body(product, part, at);
+      at += columns;
+    }
+  }
+  void finish(const Launcher& on, const Call& call, std::size_t part, std::int64_t at) const {
+    const std::int64_t columns = sizes.columns[part];
+    ColumnSumArgs sum = {.x = reads(call.reads[part]), .out = bias_grad(call, at), .rows = sizes.m, .columns = columns};
+    sum.accumulate = accumulate;
+    if (!summed) return on.sum_columns(sum, call.scratch);
+    if (!straight(call)) on.add_sums(scratch_array(call.scratch, columns, type_of(call.writes[0].dtype)), sum.out, accumulate);
+  }
+  bool can_be_summed(const host::Form& form, Runtime& library) const {
+    alignas(256) static std::byte scratch;  // that of a stream begins at such a border, too
+    const OpArguments none;
+    const Call planned{
+        .reads = form.reads, .writes = form.writes, .scratch = &scratch, .staged = {}, .table = {}, .arguments = none};
+    bool all = true;
+    each(planned, [&](const Multiply& product, std::size_t, std::int64_t) {
+      all = all && !library.algorithms(product, kMultiplyWorkspace, 1).empty();
+    });
+    return all;
+  }
+};
+
+Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes, Runtime* libraries) {
+  const std::size_t parts = sizes.columns.size();
+  WeightGrad grad{.sizes = sizes, .accumulate = form.what.accumulate, .bias = form.writes.size() == 2};
+  std::vector<std::int64_t> in, out = {sizes.n * sizes.k};
+  for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
+  in.push_back(sizes.m * sizes.k);
+  if (grad.bias) out.push_back(sizes.n);
+  form.expect(in, out);
+  expect_factors(form, form.reads[0], form.reads[parts]);
+  if (grad.bias && libraries) {
+    grad.summed = true;
+    grad.summed = grad.can_be_summed(form, *libraries);
+  }
+  return {.run =
+              [grad](const Launcher& on, const Call& call) {
+                grad.each(call, [&](const Multiply& product, std::size_t part, std::int64_t at) {
+                  on.multiply(product);
+                  if (grad.bias) grad.finish(on, call, part, at);
+                });
+              },
+          .scratch = !grad.bias    ? Bytes{}
+                     : grad.summed ? size_of(form.writes[0].dtype) * sizes.n
+                                   : column_sum_scratch(sizes.m, sizes.n),
+          .multiplies = true};
+}
+
+}  // namespace
+
+Kernel make_matmul(const host::Form& form, Runtime* libraries) {
+  const LinearSizes sizes = linear_sizes(form);
+  if (form.what.shapes[0].dtype == DType::F8) {
+    const Kernel checked = form.forward()                         ? linear_forward(form, sizes)
+                           : form.what.phase == Phase::InputGrad  ? linear_input_grad(form, sizes)
+                           : form.what.phase == Phase::WeightGrad ? linear_weight_grad(form, sizes, nullptr)
+                                                                  : Kernel{};
+    if (checked.run) return make_eight_bit_matmul(form, sizes.columns, libraries);
+  }
+  if (form.forward()) return linear_forward(form, sizes);
+  if (form.what.phase == Phase::InputGrad) return linear_input_grad(form, sizes);
+  if (form.what.phase == Phase::WeightGrad) return linear_weight_grad(form, sizes, libraries);
+  form.refuse("this phase", "forward, recompute, input gradient or weight gradient");
+}
+
+namespace {
+
+// A batch of products at a time: the heads of a sample that are the j-th of their group. `add` products of one group write to the
+// same keys, so their order is that of j.
+struct HeadBatch {
+  const host::HeadLayout& at;
+  std::int64_t sample = 0, head = 0;  // the first head; the next is `group` further
+
+  std::int64_t group() const { return at.heads / at.kv_heads; }
+  Matrix query(const Operand& o, bool turned = false) const {
+    return matrix(o, at.query_at(sample, head), at.query_stride(), turned, group() * at.dim);
+  }
+  Matrix key(const Operand& o, bool turned = false) const {
+    return matrix(o, at.key_at(sample, head), at.key_stride(), turned, at.dim);
+  }
+  Matrix value(const Operand& o, bool turned = false) const {
+    return matrix(o, at.value_at(sample, head), at.key_stride(), turned, at.dim);
+  }
+  Matrix context(const Operand& o) const {
+    return matrix(o, at.context_at(sample, head), at.context_stride(), false, group() * at.dim);
+  }
+  Matrix map(const Operand& o, bool turned = false) const {
+    const std::int64_t size = at.queries * at.keys;
+    return matrix(o, (sample * at.heads + head) * size, at.keys, turned, group() * size);
+  }
+};
+
+template <class F>
+void for_each_batch(const host::HeadLayout& at, F body) {
+  for (std::int64_t sample = 0; sample < at.samples; ++sample)
+    for (std::int64_t j = 0; j < at.heads / at.kv_heads; ++j) body(HeadBatch{.at = at, .sample = sample, .head = j});
+}
+
+Kernel scores_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
+  const bool apart = at.apart, accumulate = form.what.accumulate;
+  form.expect(apart ? std::vector{maps, at.query_size(), at.key_size()} : std::vector{maps, at.query_size()},
+              apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()});
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                const Operand &q = call.reads[1], &k = call.reads[apart ? 2 : 1];
+                const Operand &dq = call.writes[0], &dk = call.writes[apart ? 1 : 0];
+                if (!accumulate) {
+                  on.fill(dq, std::byte{0});
+                  if (apart) on.fill(dk, std::byte{0});
+                }
+                for_each_batch(at, [&](const HeadBatch& b) {
+                  on.multiply({.m = at.queries,
+                               .n = at.dim,
+                               .k = at.keys,
+                               .count = at.kv_heads,
+                               .a = b.map(call.reads[0]),
+                               .b = b.key(k),
+                               .c = b.query(dq),
+                               .keep = 1});
+                  on.multiply({.m = at.keys,
+                               .n = at.dim,
+                               .k = at.queries,
+                               .count = at.kv_heads,
+                               .a = b.map(call.reads[0], true),
+                               .b = b.query(q),
+                               .c = b.key(dk),
+                               .keep = 1});
+                });
+              },
+          .multiplies = true};
+}
+
+Kernel weighted_values_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
+  form.expect({at.samples * at.queries * at.heads * at.dim, maps, at.key_size()}, {maps, at.key_size()});
+  const bool accumulate = form.what.accumulate;
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                const Operand &dy = call.reads[0], &p = call.reads[1], &v = call.reads[2];
+                if (!accumulate) on.fill(call.writes[1], std::byte{0});
+                const float keep = accumulate ? 1.0F : 0.0F;
+                for_each_batch(at, [&](const HeadBatch& b) {
+                  on.multiply({.m = at.queries,
+                               .n = at.keys,
+                               .k = at.dim,
+                               .count = at.kv_heads,
+                               .a = b.context(dy),
+                               .b = b.value(v, true),
+                               .c = b.map(call.writes[0]),
+                               .keep = keep});
+                  on.multiply({.m = at.keys,
+                               .n = at.dim,
+                               .k = at.queries,
+                               .count = at.kv_heads,
+                               .a = b.map(p, true),
+                               .b = b.context(dy),
+                               .c = b.value(call.writes[1]),
+                               .keep = 1});
+                });
+              },
+          .multiplies = true};
+}
+
+}  // namespace
+
+Kernel make_scores(const host::Form& form) {
+  const auto& dims = form.dims(0, 4);
+  const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
+  const host::HeadLayout at = host::head_layout(form, host::samples_of(form), dims[1], dims[2], operands == 2);
+  const std::int64_t maps = dims[0] * dims[1] * dims[2];
+  if (form.what.phase == Phase::InputGrad) return scores_grad(form, at, maps);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()}, {maps});
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                for_each_batch(at, [&](const HeadBatch& b) {
+                  on.multiply({.m = at.queries,
+                               .n = at.keys,
+                               .k = at.dim,
+                               .count = at.kv_heads,
+                               .a = b.query(call.reads[0]),
+                               .b = b.key(call.reads[at.apart ? 1 : 0], true),
+                               .c = b.map(call.writes[0])});
+                });
+              },
+          .multiplies = true};
+}
+
+Kernel make_weighted_values(const host::Form& form) {
+  const auto& dims = form.dims(0, 4);
+  host::HeadLayout at = host::head_layout(form, host::samples_of(form), dims[1], dims[3], false);
+  const std::int64_t maps = dims[0] * dims[1] * dims[3];
+  const std::size_t key = form.forward() ? 1 : 2;
+  at.apart = form.reads.size() > key && form.reads[key].elements < at.key_size();
+  if (form.what.phase == Phase::InputGrad) return weighted_values_grad(form, at, maps);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  form.expect({maps, at.key_size()}, {at.samples * at.queries * at.heads * at.dim});
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                for_each_batch(at, [&](const HeadBatch& b) {
+                  on.multiply({.m = at.queries,
+                               .n = at.dim,
+                               .k = at.keys,
+                               .count = at.kv_heads,
+                               .a = b.map(call.reads[0]),
+                               .b = b.value(call.reads[1]),
+                               .c = b.context(call.writes[0])});
+                });
+              },
+          .multiplies = true};
+}
+
+}  // namespace foreshard::gpu

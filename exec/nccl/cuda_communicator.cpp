@@ -1,0 +1,273 @@
+#include "exec/nccl/cuda_communicator.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
+#include "exec/communicator/round_walk.h"
+#include "exec/cuda/gpu_ranks.h"
+#include "exec/nccl/cuda_meeting.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
+
+// Slice `own` of n of as many elements: whole vectors, the last has the rest.
+struct Slice {
+  std::int64_t first = 0, count = 0;
+};
+Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
+  const std::int64_t each = round_up(ceil_div(elements, n), 8), first = std::min(each * own, elements);
+  return {first, std::min(each, elements - first)};
+}
+
+}  // namespace
+
+class CudaMeetings::CollectiveTask : public MeetingTask {
+ public:
+  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
+      : MeetingTask(meetings, call, party, own) {
+    fold_ = call.what.combine == Combine::Max ? Fold::Max : call.what.combine == Combine::Mean ? Fold::Mean : Fold::Sum;
+    accumulate_ = call.what.accumulate;
+  }
+
+  void enqueue(OnStream& on, int) override {
+    const auto n = static_cast<std::size_t>(party_.members.size());
+    join(on, &Member::ready);
+    on.tell_met();
+    move(on);
+    if (n > 1) join(on, &Member::done);
+  }
+
+ private:
+  void move(const OnStream& on) const {
+    const auto n = static_cast<std::int64_t>(party_.members.size()), own = static_cast<std::int64_t>(own_);
+    const std::int64_t bytes = call_.what.bytes.value, elements = bytes / size_of(call_.from.dtype).value, part = bytes / n;
+    const Member& me = party_.members[own_];
+    const bool in_place = me.from == me.to;
+    const auto copy = [&](std::byte* to, const std::byte* from, std::int64_t count) {
+      if (to != from && count > 0) on.runtime.copy(to, from, {count}, on.stream);
+    };
+    switch (call_.what.kind) {
+      case CollectiveKind::AllReduce: return sum(on, slice_of(elements, own, n), true, 0);
+      case CollectiveKind::Reduce:
+        if (own == 0) sum(on, {0, elements}, false, 0);
+        return;
+      case CollectiveKind::ReduceScatter:
+        return sum(on, {elements / n * own, elements / n}, false, in_place ? 0 : elements / n * own);
+      case CollectiveKind::AllGather:
+        for (std::int64_t step = 0; step < n; ++step) {
+          const std::int64_t peer = (own + step) % n;
+          const Member& from = party_.members[static_cast<std::size_t>(peer)];
+          copy(me.to + part * peer, from.from == from.to ? from.from + part * peer : from.from, part);
+        }
+        return;
+      case CollectiveKind::Broadcast: return copy(me.to, party_.members[0].from, bytes);
+      case CollectiveKind::AllToAll:
+        for (std::int64_t peer = 0; peer < n; ++peer)
+          copy(me.to + part * peer, party_.members[static_cast<std::size_t>(peer)].from + part * own, part);
+        return;
+    }
+  }
+
+  // The slice of all sources, in the order of the members, into that of the own destination or of all. `before`: elements that an
+  // own destination does not have before the slice.
+  void sum(const OnStream& on, const Slice& slice, bool into_all, std::int64_t before) const {
+    if (slice.count == 0) return;
+    ReduceArgs args = {};
+    const std::int64_t each = size_of(call_.from.dtype).value;
+    const auto array = [&](const std::byte* base, std::int64_t first, bool writes) {
+      return View{.data = const_cast<std::byte*>(base) + first * each,
+                  .elements = slice.count,
+                  .type = type_of(call_.from.dtype),
+                  .writes = writes};
+    };
+    for (const Member& member : party_.members) {
+      args.from[args.sources++] = array(member.from, slice.first, false);
+      if (into_all) args.to[args.targets++] = array(member.to, slice.first, true);
+    }
+    if (!into_all) args.to[args.targets++] = array(party_.members[own_].to, slice.first - before, true);
+    args.count = slice.count, args.fold = fold_, args.accumulate = accumulate_;
+    Launcher(on.runtime, on.stream, nullptr).elements(KernelId::reduce_peers, slice.count, args);
+  }
+
+  Fold fold_ = Fold::Sum;
+  bool accumulate_ = false;
+};
+
+// The receiver copies from the sender's memory; the sender's stream goes on when it has.
+class CudaMeetings::ExchangeTask : public GpuTask {
+ public:
+  ExchangeTask(const CudaMeetings& meetings, const ExchangeCall& call, Parcel* out, Parcel* in)
+      : meetings_(meetings), call_(call), out_(out), in_(in) {}
+  bool meets() const override { return true; }
+
+  void enqueue(OnStream& on, int) override {
+    std::uint64_t turn = 0;
+    if (out_) {
+      on.runtime.record(out_->full, on.stream);
+      const std::lock_guard lock(out_->mutex);
+      turn = ++out_->sent;
+      out_->changed.notify_all();
+    }
+    if (in_) {
+      {
+        std::unique_lock lock(in_->mutex);
+        meetings_.stop_.wait(lock, in_->changed, [&] { return in_->sent > in_->taken; });
+      }
+      on.runtime.wait(on.stream, in_->full);
+      on.tell_met();
+      if (call_.receive.bytes.value > 0) on.runtime.copy(call_.receive.data, in_->data, call_.receive.bytes, on.stream);
+      on.runtime.record(in_->empty, on.stream);
+      const std::lock_guard lock(in_->mutex);
+      ++in_->taken;
+      in_->changed.notify_all();
+    }
+    if (out_) {
+      {
+        std::unique_lock lock(out_->mutex);
+        meetings_.stop_.wait(lock, out_->changed, [&] { return out_->taken >= turn; });
+      }
+      on.runtime.wait(on.stream, out_->empty);
+    }
+  }
+
+ private:
+  const CudaMeetings& meetings_;
+  ExchangeCall call_;
+  Parcel* out_;
+  Parcel* in_;
+};
+
+CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
+  Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+  if (!known) {
+    known = &parties_.emplace_back();
+    known->what = call.what;
+    known->where = call.where;
+    known->members.resize(call.members.size());
+  }
+  if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
+      known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
+      known->members.size() != call.members.size())
+    throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
+                "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
+  ++known->known;
+  return *known;
+}
+
+CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
+                                           bool sending, int gpu) {
+  Parcel*& known = parcel_of_[{from, to, call.tag, sequence}];
+  const Stretch& stretch = sending ? call.send : call.receive;
+  if (!known) {
+    known = &parcels_.emplace_back();
+    known->bytes = stretch.bytes;
+  }
+  if (known->bytes != stretch.bytes)
+    throw Error("plan", call.where, "a message of " + text(stretch.bytes), text(known->bytes) + ", which the other end has");
+  (sending ? known->sender : known->receiver) = call.where;
+  (sending ? known->full : known->empty) = event_of(gpu);
+  (sending ? known->from : known->to) = gpu;
+  if (sending) known->data = stretch.data;
+  return *known;
+}
+
+namespace {
+
+bool sums(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Reduce;
+}
+// Whether member `own` reads or writes the memory of member `peer`.
+bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
+  switch (kind) {
+    case CollectiveKind::Reduce: return own == 0;
+    case CollectiveKind::Broadcast: return peer == 0;
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllGather:
+    case CollectiveKind::AllToAll: return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void CudaMeetings::connect() {
+  std::map<std::pair<int, int>, bool> pairs;  // whether a sum needs it
+  for (const Party& party : parties_) {
+    if (party.rounds) {
+      pairs_of_rounds(party, pairs);
+      continue;
+    }
+    for (std::size_t own = 0; own < party.members.size(); ++own)
+      for (std::size_t peer = 0; peer < party.members.size(); ++peer)
+        if (party.members[own].gpu != party.members[peer].gpu && uses(party.what.kind, own, peer))
+          pairs[{party.members[own].gpu, party.members[peer].gpu}] |= sums(party.what.kind);
+  }
+  for (const Parcel& parcel : parcels_)
+    if (parcel.from != parcel.to) pairs[{parcel.to, parcel.from}] |= false;
+  for (const auto& [pair, needed] : pairs)
+    if (!runtime_.reach(pair.first, pair.second) && needed)
+      throw DeviceError("peer access", "GPU " + std::to_string(pair.first) + " cannot reach the memory of GPU " +
+                                           std::to_string(pair.second) + " on this machine; --nccl does without");
+}
+
+void CudaMeetings::check() const {
+  for (const Party& party : parties_)
+    if (party.known != party.members.size())
+      throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
+                  "all " + std::to_string(party.members.size()) + " members of the group");
+  for (const Parcel& parcel : parcels_)
+    if (parcel.sender.empty() || parcel.receiver.empty())
+      throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
+                  parcel.sender.empty() ? "a send" : "a receive");
+}
+
+static constexpr std::array kAlgorithms = {foreshard::Algorithm::Ring, foreshard::Algorithm::Tree,
+                                           foreshard::Algorithm::DoubleTree, foreshard::Algorithm::ParameterServer};
+
+std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& call) {
+  check_call(call);
+  check_algorithm(call, kAlgorithms, "a GPU without --nccl");
+  const auto at = std::find(call.members.begin(), call.members.end(), rank_);
+  if (at == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
+  if (call.members.size() > kMostPeers)
+    throw Error("plan", call.where, "a group of " + std::to_string(call.members.size()) + " ranks",
+                "at most " + std::to_string(kMostPeers) + " on the GPUs of one process");
+  if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
+  const auto own = static_cast<std::size_t>(at - call.members.begin());
+  CudaMeetings::Party& party = meetings_.party(call);
+  const int gpu = device_.gpu();  // an event belongs to the GPU that records it
+  party.members[own] = {.from = call.from.data,
+                        .to = call.to.data,
+                        .gpu = gpu,
+                        .ready = meetings_.event_of(gpu),
+                        .done = meetings_.event_of(gpu)};
+  const bool mean = call.what.combine == Combine::Mean;  // divided where all members' numbers meet; no plan of ours has one
+  if (RoundWalk::wanted(call) && !mean) return meetings_.rounds_task(call, party, own, rank_, gpu);
+  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
+}
+
+std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
+  CudaMeetings::Parcel *out = nullptr, *in = nullptr;
+  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true, device_.gpu());
+  if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false, device_.gpu());
+  return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
+}
+
+std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime, GpuRuns runs) {
+  return [&runtime, runs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, runs); };
+}
+
+std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
+  return std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
+}
+
+std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {
+  return std::make_unique<CudaCommunicator>(meetings_, dynamic_cast<CudaDevice&>(device), rank);
+}
+
+}  // namespace foreshard::gpu
