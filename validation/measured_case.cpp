@@ -10,6 +10,7 @@
 #include "strategy/search/search_framework.h"
 #include "validation/catalogue_gpu.h"
 #include "validation/measured_cluster.h"
+#include "validation/measured_words.h"
 
 namespace foreshard {
 
@@ -17,7 +18,9 @@ const char* name_of(SkipReason reason) {
   switch (reason) {
     case SkipReason::Moe: return "moe";
     case SkipReason::Mla: return "mla";
+    case SkipReason::Lora: return "lora";
     case SkipReason::Fp4: return "fp4";
+    case SkipReason::Precision: return "precision";
     case SkipReason::UnknownShape: return "unknown_shape";
     case SkipReason::UnknownDegree: return "unknown_degree";
     case SkipReason::UnknownBatch: return "unknown_batch";
@@ -101,14 +104,6 @@ std::optional<std::int64_t> integer(const MeasuredRow& row, const std::string& c
   return static_cast<std::int64_t>(std::llround(*value));
 }
 
-bool is_moe(const MeasuredRow& row) {
-  if (integer(row, "ep").value_or(1) > 1) return true;
-  for (const char* column : {"framework_flags", "notes", "model_name", "recompute"})
-    for (const char* word : {"num-experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "-a22b"})
-      if (row.mentions(column, word)) return true;
-  return false;
-}
-
 // Llama-like, GPT-like, BERT-like and squared-ReLU models differ in biases, positions and tied embeddings.
 std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& preset, std::vector<std::string>& assumed) {
   Transformer t;
@@ -182,19 +177,6 @@ Recompute recompute_of(const MeasuredRow& row) {
   return recompute.modules.empty() ? Recompute{} : recompute;
 }
 
-DType precision_of(const MeasuredRow& row) {
-  for (const auto& [word, type] :
-       {std::pair{"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})
-    if (row.mentions("precision", word)) return type;
-  throw Error(row.where(), "precision", "\"" + row.text("precision") + "\"", "one of fp32, tf32, fp16, bf16, fp8, fp4");
-}
-
-int zero_of(const MeasuredRow& row) {
-  const auto says = [&](const char* word) { return row.mentions("zero_stage_or_fsdp", word); };
-  if (says("zero3") || says("fsdp") || (says("shard-weights") && says("shard-gradients"))) return 3;
-  return says("zero2") ? 2 : says("zero1") ? 1 : 0;
-}
-
 // "--decoder-last-pipeline-num-layers 2" -> 2.
 std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
   const std::string& flags = row.text("framework_flags");
@@ -239,7 +221,7 @@ std::string split_of(int layers, int stages) {
 }
 
 void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
-  s.precision = precision_of(row);
+  s.precision = *precision_of(row);
   if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtypes.state = DType::BF16;
   if (row.mentions("zero_stage_or_fsdp", "pure bf16"))
     s.state_dtypes.param = s.state_dtypes.grad = s.state_dtypes.state = DType::BF16;
@@ -273,7 +255,7 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
   // ZeRO's shards depend on the ranks, and neither they nor the batch say how many there were.
-  if (gpus == 0 && s.dp == 0 && zero_of(row) > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
+  if (gpus == 0 && s.dp == 0 && zero_of(row, 0, 0).stage > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
   if (gpus == 0 && s.dp > 0) gpus = replica * s.dp;
   if (gpus == 0) gpus = replica * std::max<std::int64_t>(1, 8 / replica), assumed.emplace_back("num_gpus");
   if (s.dp == 0) s.dp = static_cast<int>(gpus / replica);
@@ -301,22 +283,6 @@ int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers,
   if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.defaults.chunk_layers == 0) return s.virtual_stages;
   const int slots = layers % s.pp == 0 ? layers : layers + 2, each = s.pp * preset.defaults.chunk_layers;
   return slots % each == 0 ? slots / each : s.virtual_stages;
-}
-
-// The zero-bubble schedules by the names of their paper; 1F1B where the framework's own order is meant, whatever its chunks. The
-// searched orders "ZB-1p" and "ZB-2p" have the memory of zb-h1 and zb-h2, and little to win over them with nearly equal stages.
-// Stage times do not depend on it: nothing is split there.
-std::optional<Schedule> schedule_of(const MeasuredRow& row) {
-  if (!row.mentions("pp_schedule", "zb")) return Schedule::OneFOneB;
-  if (row.mentions("measured_quantity", "stage_")) return Schedule::OneFOneB;
-  const std::pair<const char*, Schedule> known[] = {{"zb-1p", Schedule::ZeroBubbleH1},
-                                                    {"zb-h1", Schedule::ZeroBubbleH1},
-                                                    {"zb-2p", Schedule::ZeroBubbleH2},
-                                                    {"zb-h2", Schedule::ZeroBubbleH2},
-                                                    {"zb-v", Schedule::ZeroBubbleV}};
-  for (const auto& [word, schedule] : known)
-    if (row.mentions("pp_schedule", word)) return schedule;
-  return {};
 }
 
 // Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
@@ -354,9 +320,11 @@ void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways)
 
 std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   MeasuredCase question;
-  if (is_moe(row)) return SkipReason::Moe;
+  if (has_experts(row)) return SkipReason::Moe;
   if (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")) return SkipReason::Mla;
+  if (row.mentions("model_name", "lora") || row.mentions("zero_stage_or_fsdp", "lora")) return SkipReason::Lora;
   if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
+  if (!precision_of(row)) return SkipReason::Precision;
   const auto* word = std::find_if(std::begin(kQuantities), std::end(kQuantities),
                                   [&](const QuantityWord& q) { return row.text("measured_quantity") == q.word; });
   if (word == std::end(kQuantities)) return SkipReason::Quantity;
@@ -383,13 +351,17 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   }
   const auto schedule = schedule_of(row);
   if (!schedule) return SkipReason::Schedule;
+  if (row.unknown("pp_schedule") && s.pp > 1) question.assumed.emplace_back("pp_schedule");
   if (*schedule != Schedule::OneFOneB) s.pipeline.schedule = *schedule;
   question.barrier = row.mentions("notes", "instead of post-validation");
   s.batch.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
-  s.zero.stage = row.unknown("zero_stage_or_fsdp") ? preset.defaults.zero : zero_of(row);
-  if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
-    s.zero.group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  s.zero.stage = preset.defaults.zero;
+  if (!row.unknown("zero_stage_or_fsdp")) {
+    const auto per_node = static_cast<int>(integer(row, "gpus_per_node").value_or(8));
+    const ZeroWords zero = zero_of(row, s.dp, per_node / (s.tp * s.cp));
+    s.zero.stage = zero.stage, s.zero.group = zero.group;
+  }
   if (const int copies = optimizer_copies(row); s.zero.stage == 1 && copies > 1 && s.dp % copies == 0)
     s.zero.group = s.dp / copies;
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);

@@ -19,17 +19,19 @@ namespace foreshard {
 enum class SkipReason : std::uint8_t {
   Moe,
   Mla,
+  Lora,  // frozen layers: without weight gradients and states
   Fp4,
+  Precision,  // a word that we do not know
   UnknownShape,
   UnknownDegree,
   UnknownBatch,
   UnknownGpu,
-  Schedule,   // zero-bubble schedules: not lowered yet
+  Schedule,   // an order of work that we do not have
   Offload,    // words that the preset does not know, or a pipeline of several stages
   Quantity,   // a measured quantity of another kind
   Infeasible  // lower refuses: the reason is in the row's explanation
 };
-inline constexpr int kSkipReasons = 11;
+inline constexpr int kSkipReasons = 13;
 const char* name_of(SkipReason reason);
 
 enum class Quantity : std::uint8_t {

@@ -41,6 +41,7 @@ struct Card {
   std::optional<double> c2c = {};           // what joins it to its host instead
   std::optional<double> host_memory = {};   // of its node, for one GPU
   std::int64_t per_node = 8;                // when a row names none
+  std::int64_t domain = 0;                  // GPUs that one NVSwitch joins, where those are of several nodes
 };
 // Hosts: half of a Grace's 450 GB/s of NVLink-C2C, for it has two GPUs (GB200 NVL72 datasheet), and all of it (GH200 datasheet), with
 // half of 768 GB/s of memory (Grace CPU Superchip datasheet, 960 GB); PCIe 5.0 x8 (GeForce RTX 5060 family product page).
@@ -57,8 +58,8 @@ constexpr Card kCards[] = {{.gpu = "a10", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "rtx-5090", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "rtx-5060-ti", .nvlink = 0, .network_gbps = 100, .pcie = 31.508e9},
                            {.gpu = "rtx-pro-6000", .nvlink = 0, .network_gbps = 100},
-                           {.gpu = "gb200", .c2c = 225e9},
-                           {.gpu = "gb300", .c2c = 225e9},
+                           {.gpu = "gb200", .c2c = 225e9, .per_node = 4, .domain = 72},
+                           {.gpu = "gb300", .c2c = 225e9, .per_node = 4, .domain = 72},
                            {.gpu = "gh200-96", .c2c = 450e9, .host_memory = 384e9, .per_node = 1}};
 
 Card card_of(const std::string& gpu) {
@@ -116,7 +117,9 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
     per_node = static_cast<std::int64_t>(*row.number("gpus_per_node"));
   else
     assumed.emplace_back("gpus_per_node");
-  if (row.mentions("intra_link", "nvl72")) per_node = 72;  // the NVLink domain is what counts as a node
+  // The NVLink domain is what counts as a node: GB200 and GB300 nodes of four hang on one switch for 72 GPUs (GB200 NVL72 datasheet).
+  if (card.domain > 0 && per_node == card.per_node) per_node = card.domain;
+  if (row.mentions("intra_link", "nvl72")) per_node = 72;
   per_node = std::clamp<std::int64_t>(per_node, 1, 72);
   gpus = std::max<std::int64_t>(gpus, 1);
   // "1" in rows of boxes with several cards is the GPU that a process has.

@@ -15,7 +15,9 @@ bool is_complete(SkipReason reason) {
   switch (reason) {
     case SkipReason::Moe:
     case SkipReason::Mla:
+    case SkipReason::Lora:
     case SkipReason::Fp4:
+    case SkipReason::Precision:
     case SkipReason::UnknownShape:
     case SkipReason::UnknownDegree:
     case SkipReason::UnknownBatch: return false;

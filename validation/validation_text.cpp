@@ -269,6 +269,22 @@ std::string validation_rows_text(const Validation& v) {
   return text;
 }
 
+std::string validation_rows_markdown(const Validation& v) {
+  TextTable rows;
+  rows.columns = {{"source", Align::Left}, {"row", Align::Left}, {"GPU", Align::Left}, {"quantity", Align::Left}, {"measured"},
+                  {"predicted"},           {"90 % interval"},    {"error %"}};
+  for (const ValidatedRow& row : v.scored)
+    rows.rows.push_back({row.source, row.row_id, row.gpu, row.quantity,
+                         row.ran_out ? "OOM" : fmt::format("{:.5g}", row.measured),
+                         row.ran_out ? (row.fits ? "fits" : "OOM") : fmt::format("{:.5g}", row.predicted),
+                         row.ran_out ? "-" : interval_text(row), row.ran_out ? "-" : with_sign(row.error())});
+  TextTable skipped;
+  skipped.columns = {{"source", Align::Left}, {"row", Align::Left}, {"why", Align::Left}};
+  for (const SkippedRow& row : v.skipped)
+    skipped.rows.push_back({row.source, row.row_id, row.reason + (row.explanation.empty() ? "" : ": " + row.explanation)});
+  return "## Every row\n\n" + markdown_table(rows) + "## Not predicted\n\n" + markdown_table(skipped);
+}
+
 std::string validation_markdown(const Validation& v) {
   std::string text = "## Time and throughput\n\n" + markdown_table(cell_table(v, false));
   text += "## Memory\n\n" + markdown_table(cell_table(v, true));

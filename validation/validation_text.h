@@ -11,6 +11,7 @@ std::string validation_text(const Validation& validation);
 std::string validation_json(const Validation& validation, bool per_row);
 std::string validation_markdown(const Validation& validation);
 std::string validation_html(const Validation& validation);
-std::string validation_rows_text(const Validation& validation);  // one line per row, predicted and skipped
+std::string validation_rows_text(const Validation& validation);      // one line per row, predicted and skipped
+std::string validation_rows_markdown(const Validation& validation);  // the same as tables (docs/scoreboard.md)
 
 }  // namespace foreshard

@@ -94,6 +94,11 @@ TEST(Measured, RowsOutOfReachSayWhy) {
   EXPECT_EQ(reason("ep", "8"), "moe");
   EXPECT_EQ(reason("framework_flags", "--multi-latent-attention"), "mla");
   EXPECT_EQ(reason("precision", "nvfp4"), "fp4");
+  EXPECT_EQ(reason("precision", "int4"), "precision");
+  EXPECT_EQ(reason("model_name", "Llama-2-70B LoRA"), "lora");
+  EXPECT_EQ(reason("notes", "tokenizer of Mixtral-8x7B"), "predicted");
+  EXPECT_EQ(reason("pp_schedule", "DualPipeV"), "predicted");
+  EXPECT_EQ(reason("pp_schedule", "a schedule of ours"), "schedule");
   EXPECT_EQ(reason("layers", "unknown"), "unknown_shape");
   EXPECT_EQ(reason("tp", "unknown"), "unknown_degree");
   EXPECT_EQ(reason("global_batch", "unknown"), "unknown_batch");

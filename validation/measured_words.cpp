@@ -1,0 +1,109 @@
+#include "validation/measured_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace foreshard {
+
+namespace {
+
+// The number behind `word` in the cell, with nothing but blanks or '-', '_', '=' between: "zero-2", "fsdp over 64".
+std::optional<int> number_behind(const MeasuredRow& row, const std::string& column, const std::string& word) {
+  std::string cell = row.text(column);
+  std::transform(cell.begin(), cell.end(), cell.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (std::size_t at = cell.find(word); at != std::string::npos; at = cell.find(word, at + 1)) {
+    const std::size_t digit = cell.find_first_not_of(" -_=", at + word.size());
+    if (digit != std::string::npos && std::isdigit(static_cast<unsigned char>(cell[digit])) != 0)
+      return std::atoi(cell.c_str() + digit);
+  }
+  return {};
+}
+
+struct StageWord {
+  const char* word;
+  int stage;
+};
+// The first that stands in the cell. A number beside "zero" or "stage" comes before all of them.
+constexpr StageWord kStages[] = {
+    {"optim_grads_params", 3},              // Megatron-FSDP's sharding strategies
+    {"optim_grads", 2},                     //
+    {"shard_grad_op", 2},                   // FSDP's
+    {"no reshard after forward", 2},        // parameters stay gathered from the forward on
+    {"not resharded", 2},                   //
+    {"optimizer states and gradients", 2},  // as Meta's papers say it of Llama 3
+    {"optimizer state and gradient", 2},    //
+    {"no_shard", 0},                        //
+    {"fsdp", 3},                            //
+    {"hsdp", 3},                            //
+    {"hybrid_shard", 3},                    //
+    {"full shard", 3},                      //
+    {"distributed optimizer", 1},           // Megatron's, and NeMo's names of it
+    {"distributed_optimizer", 1},           //
+    {"dist_opt", 1},                        //
+    {"distributed_fused_adam", 1},          //
+    {"mcore_distributed_optim", 1},         //
+    {"optim", 1},                           // Megatron-FSDP's "optim"
+};
+
+}  // namespace
+
+bool has_experts(const MeasuredRow& row) {
+  if (row.number("ep").value_or(1) > 1) return true;
+  for (const char* column : {"framework_flags", "model_name"})
+    for (const char* word : {"num-experts", "num_experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "-a22b"})
+      if (row.mentions(column, word)) return true;
+  return false;
+}
+
+std::optional<DType> precision_of(const MeasuredRow& row) {
+  for (const auto& [word, type] :
+       {std::pair{"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})
+    if (row.mentions("precision", word)) return type;
+  return {};
+}
+
+ZeroWords zero_of(const MeasuredRow& row, int ranks, int ranks_of_node) {
+  constexpr const char* kColumn = "zero_stage_or_fsdp";
+  const auto says = [&](const char* word) { return row.mentions(kColumn, word); };
+  ZeroWords zero;
+  std::optional<int> stage = number_behind(row, kColumn, "zero");
+  if (!stage) stage = number_behind(row, kColumn, "stage");
+  if (stage) {
+    zero.stage = std::clamp(*stage, 0, 3);
+  } else if (says("shard-weights") && says("shard-gradients")) {  // LLM.Q's flags
+    zero.stage = 3;
+  } else if (!row.text(kColumn).starts_with("none")) {
+    const auto* found = std::ranges::find_if(kStages, [&](const StageWord& entry) { return says(entry.word); });
+    zero.stage = found == std::end(kStages) ? 0 : found->stage;
+  }
+  if (const auto group = number_behind(row, kColumn, "group"))
+    zero.group = *group;
+  else if (const auto over = number_behind(row, kColumn, "over"))  // MaxText: fsdp over 64, replicated 4
+    zero.group = *over;
+  else if (says("hsdp") || says("hybrid"))
+    zero.group = ranks_of_node;
+  zero.group = zero.stage == 0 || zero.group <= 0 || zero.group >= ranks || ranks % zero.group != 0 ? 0 : zero.group;
+  return zero;
+}
+
+std::optional<Schedule> schedule_of(const MeasuredRow& row) {
+  if (row.unknown("pp_schedule") || row.text("pp_schedule").starts_with("none")) return Schedule::OneFOneB;
+  if (row.mentions("measured_quantity", "stage_")) return Schedule::OneFOneB;
+  const std::pair<const char*, Schedule> known[] = {
+      {"zb-1p", Schedule::ZeroBubbleH1},   {"zb-h1", Schedule::ZeroBubbleH1},
+      {"zb-2p", Schedule::ZeroBubbleH2},   {"zb-h2", Schedule::ZeroBubbleH2},
+      {"zb-v", Schedule::ZeroBubbleV},     {"dualpipev", Schedule::DualPipeV},
+      {"dualpipe-v", Schedule::DualPipeV}, {"dualpipe", Schedule::DualPipe},
+      {"chimera", Schedule::Chimera},      {"gpipe", Schedule::GPipe},
+      {"afab", Schedule::GPipe},           {"1f1b", Schedule::OneFOneB},
+      {"interleav", Schedule::OneFOneB},   {"pipedream-flush", Schedule::OneFOneB}};
+  for (const auto& [word, schedule] : known)
+    if (row.mentions("pp_schedule", word)) return schedule;
+  return {};
+}
+
+}  // namespace foreshard
