@@ -118,7 +118,7 @@ std::vector<std::string> read_policies(const Arguments& arguments) {
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Cluster cluster = read_cluster(arguments);
   FitOptions options;
-  options.family = arguments.choice("--family", "llama", {"llama", "gpt"}) == "gpt" ? Family::Gpt : Family::Llama;
+  options.family = arguments.choice("--family", "llama", {"llama", "gpt"}) == "gpt" ? SizedFamily::Gpt : SizedFamily::Llama;
   options.gpus = static_cast<int>(arguments.integer("--gpus", gpu_count(cluster), 1, INT32_MAX));
   options.seq = arguments.integer("--seq", 2048, 1, 1'048'576);
   options.base.recompute = {.kind = RecomputeKind::Full};

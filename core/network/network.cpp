@@ -56,7 +56,7 @@ struct Network::Graph {
     return node_links + 2 * static_cast<int>(leaf_trunk.size()) + 2 * pod + (down ? 1 : 0);
   }
 
-  void walk(Route& route, const Place& at, const Stretch& path, bool backwards) const;
+  void walk(Route& route, const Place& at, const NodePath& path, bool backwards) const;
   void cross(Route& route, int link) const;
   void choose_nics(const Place& from, const Place& to, int& out, int& in) const;
   void through_fabric(Route& route, const Place& from, const Place& to) const;
@@ -148,7 +148,7 @@ NetworkLink Network::Graph::link(int id) const {
 // ---- routes
 // ---------------------------------------------------------------------------------------------------------------
 
-void Network::Graph::walk(Route& route, const Place& at, const Stretch& path, bool backwards) const {
+void Network::Graph::walk(Route& route, const Place& at, const NodePath& path, bool backwards) const {
   const int first = base(at);
   const auto codes = shape(at.group).codes(path);
   if (backwards)
@@ -231,7 +231,7 @@ Route Network::host_route(DeviceId gpu, Endpoint end, bool to_device) const {
   const Place at = graph_->place(gpu);
   const ShapeRoutes& shape = graph_->shape(at.group);
   if (end == Endpoint::Gpu) return {};
-  const Stretch& path = end == Endpoint::HostMemory ? shape.to_memory(at.local) : shape.to_nvme(at.local);
+  const NodePath& path = end == Endpoint::HostMemory ? shape.to_memory(at.local) : shape.to_nvme(at.local);
   Route route;
   if (!path.exists() || path.count == 0) return route;
   route.bandwidth = {std::numeric_limits<double>::infinity()};

@@ -111,8 +111,8 @@ std::int32_t ShapeRoutes::link_between(const NodeShape& shape, int from, int to)
   return best;
 }
 
-Stretch ShapeRoutes::stretch(const NodeShape& shape, const Tree& tree, int part) {
-  Stretch path;
+NodePath ShapeRoutes::stretch(const NodeShape& shape, const Tree& tree, int part) {
+  NodePath path;
   if (!tree.reaches(part)) return path;
   path.first = static_cast<std::int32_t>(codes_.size());
   path.count = 0;
@@ -130,17 +130,17 @@ Stretch ShapeRoutes::stretch(const NodeShape& shape, const Tree& tree, int part)
   return path;
 }
 
-Stretch ShapeRoutes::mirrored(const Stretch& path) {
-  Stretch back = path;
+NodePath ShapeRoutes::mirrored(const NodePath& path) {
+  NodePath back = path;
   if (!path.exists()) return back;
   back.first = static_cast<std::int32_t>(codes_.size());
   for (std::int32_t i = path.count - 1; i >= 0; --i) codes_.push_back(codes_[static_cast<std::size_t>(path.first + i)] ^ 1);
   return back;
 }
 
-static Stretch cheapest(const std::vector<Stretch>& paths) {
-  Stretch best;
-  for (const Stretch& path : paths)
+static NodePath cheapest(const std::vector<NodePath>& paths) {
+  NodePath best;
+  for (const NodePath& path : paths)
     if (path.exists() && (!best.exists() || path.cost < best.cost)) best = path;
   return best;
 }
@@ -169,7 +169,7 @@ ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     const Tree tree(graph, gpu);
     to_gpus(shape, cluster, tree);
-    const std::vector<Stretch> nic_paths = to_all(shape, tree, nic_parts);
+    const std::vector<NodePath> nic_paths = to_all(shape, tree, nic_parts);
     to_nic_.insert(to_nic_.end(), nic_paths.begin(), nic_paths.end());
     to_memory_.push_back(cheapest(to_all(shape, tree, memories)));
     to_nvme_.push_back(cheapest(to_all(shape, tree, drives)));
@@ -180,7 +180,7 @@ ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int
 
 void ShapeRoutes::to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree) {
   for (int other = tree.source; other < gpus_; ++other) {
-    const Stretch path = stretch(shape, tree, other);
+    const NodePath path = stretch(shape, tree, other);
     if (!path.exists())
       bad_shape(cluster, shape, "no path from gpu" + std::to_string(tree.source) + " to gpu" + std::to_string(other),
                 "links that join all GPUs");
@@ -193,8 +193,8 @@ void ShapeRoutes::to_gpus(const NodeShape& shape, const std::string& cluster, co
 }
 
 // A part that is too many links away counts as out of reach.
-std::vector<Stretch> ShapeRoutes::to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts) {
-  std::vector<Stretch> paths;
+std::vector<NodePath> ShapeRoutes::to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts) {
+  std::vector<NodePath> paths;
   for (const int part : parts) {
     paths.push_back(stretch(shape, tree, part));
     if (paths.back().count > RouteLinks::kMostInNode) paths.back().count = -1;
@@ -235,10 +235,10 @@ void ShapeRoutes::prefer_owners() {
   for (int owner = 0; owner < gpus_; ++owner) {
     const int nic = own_nic_[static_cast<std::size_t>(owner)];
     if (nic < 0) continue;
-    const Stretch last = to_nic(owner, nic);
+    const NodePath last = to_nic(owner, nic);
     for (int gpu = 0; gpu < gpus_; ++gpu) {
-      const Stretch first = to_gpu(gpu, owner);
-      Stretch& path = to_nic_[index(gpu, nic, nics_)];
+      const NodePath first = to_gpu(gpu, owner);
+      NodePath& path = to_nic_[index(gpu, nic, nics_)];
       if (gpu == owner || !path.exists() || first.cost + last.cost != path.cost) continue;
       if (first.count + last.count > RouteLinks::kMostInNode) continue;
       path = first;

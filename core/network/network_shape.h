@@ -15,7 +15,7 @@ namespace foreshard {
 std::int64_t route_cost(LinkKind kind, BytesPerSecond bandwidth, bool trunk);
 
 // A path inside a node. Its links are codes: 2 * index of the NodeLink, + 1 when it is crossed from `to` to `from`.
-struct Stretch {
+struct NodePath {
   std::int32_t first = 0;
   std::int32_t count = -1;  // -1: there is no path
   std::int64_t cost = 0;
@@ -34,11 +34,11 @@ class ShapeRoutes {
   int links() const { return 2 * local_links_ + 2 * nics_; }  // one-way links of one node, NIC ports included
   int nic_port(int nic, bool down) const { return 2 * (local_links_ + nic) + (down ? 1 : 0); }
 
-  const Stretch& to_gpu(int from, int to) const { return to_gpu_[index(from, to, gpus_)]; }
-  const Stretch& to_nic(int gpu, int nic) const { return to_nic_[index(gpu, nic, nics_)]; }
-  const Stretch& to_memory(int gpu) const { return to_memory_[static_cast<std::size_t>(gpu)]; }
-  const Stretch& to_nvme(int gpu) const { return to_nvme_[static_cast<std::size_t>(gpu)]; }
-  std::span<const std::int32_t> codes(const Stretch& path) const {
+  const NodePath& to_gpu(int from, int to) const { return to_gpu_[index(from, to, gpus_)]; }
+  const NodePath& to_nic(int gpu, int nic) const { return to_nic_[index(gpu, nic, nics_)]; }
+  const NodePath& to_memory(int gpu) const { return to_memory_[static_cast<std::size_t>(gpu)]; }
+  const NodePath& to_nvme(int gpu) const { return to_nvme_[static_cast<std::size_t>(gpu)]; }
+  std::span<const std::int32_t> codes(const NodePath& path) const {
     return {codes_.data() + path.first, static_cast<std::size_t>(path.count)};
   }
 
@@ -53,17 +53,17 @@ class ShapeRoutes {
   }
   struct Tree;
   std::int32_t link_between(const NodeShape& shape, int from, int to) const;
-  Stretch stretch(const NodeShape& shape, const Tree& tree, int part);
-  Stretch mirrored(const Stretch& path);
+  NodePath stretch(const NodeShape& shape, const Tree& tree, int part);
+  NodePath mirrored(const NodePath& path);
   void to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree);
-  std::vector<Stretch> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
+  std::vector<NodePath> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
   void choose_nics();
   void prefer_owners();
 
   int gpus_ = 0, nics_ = 0, local_links_ = 0, rails_ = 0;
   std::vector<std::vector<int>> links_of_;  // per part
   std::vector<std::int32_t> codes_;
-  std::vector<Stretch> to_gpu_, to_nic_, to_memory_, to_nvme_;
+  std::vector<NodePath> to_gpu_, to_nic_, to_memory_, to_nvme_;
   std::vector<int> own_nic_, nic_on_rail_, rail_of_nic_;
 };
 

@@ -58,7 +58,7 @@ class HostRanks : public CollectiveRanks {
   }
 
  private:
-  Stretch block(std::size_t i) {
+  MemoryRange block(std::size_t i) {
     std::vector<float>& memory = blocks_[i];
     return {
         reinterpret_cast<std::byte*>(memory.data()), {static_cast<std::int64_t>(memory.size() * sizeof(float))}, DType::F32};

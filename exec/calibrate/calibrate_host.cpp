@@ -124,7 +124,7 @@ std::vector<ProfileTransfer> measure_all_reduces() {
     std::vector<std::vector<float>> blocks(kRanks, std::vector<float>(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F));
     std::vector<std::unique_ptr<StreamTask>> tasks;
     for (int r = 0; r < kRanks; ++r) {
-      const Stretch block{reinterpret_cast<std::byte*>(blocks[static_cast<std::size_t>(r)].data()), {bytes}, DType::F32};
+      const MemoryRange block{reinterpret_cast<std::byte*>(blocks[static_cast<std::size_t>(r)].data()), {bytes}, DType::F32};
       tasks.push_back(ThreadCommunicator(meetings, RankId{r})
                           .collective({.what = {.bytes = {bytes}, .dtype = DType::F32, .combine = Combine::Mean},
                                        .members = {{0}, {1}},

@@ -16,7 +16,7 @@
 namespace foreshard {
 
 // Memory that a communication touches.
-struct Stretch {
+struct MemoryRange {
   std::byte* data = nullptr;
   Bytes bytes = {};
   DType dtype = DType::F32;
@@ -30,7 +30,7 @@ struct CollectiveCall {
   Collective what = {};
   std::vector<RankId> members = {};  // in group order
   std::int64_t sequence = 0;         // of the group's collectives in a run
-  Stretch from = {}, to = {};
+  MemoryRange from = {}, to = {};
   std::string where = {};  // names the instruction in errors
 };
 
@@ -40,7 +40,7 @@ struct ExchangeCall {
   RankId to = {}, from = {};  // invalid: does not send, does not receive
   std::string tag = {};
   std::int64_t sent = 0, received = 0;  // sequence numbers of this (peer, tag) in a run
-  Stretch send = {}, receive = {};
+  MemoryRange send = {}, receive = {};
   std::string where = {};
 };
 

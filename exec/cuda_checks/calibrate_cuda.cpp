@@ -133,7 +133,7 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
     for (int r = 0; r < kRanks; ++r) {
       backends.push_back(devices.device({r}, nullptr));
       communicators.push_back(devices.communicator({r}, *backends.back()));
-      const Stretch block{backends.back()->arena(Space::Device, {bytes}), {bytes}, DType::F32};
+      const MemoryRange block{backends.back()->arena(Space::Device, {bytes}), {bytes}, DType::F32};
       tasks.push_back(communicators.back()->collective(
           {.what = {.bytes = {bytes}, .dtype = DType::F32}, .members = {{0}, {1}}, .from = block, .to = block}));
     }

@@ -77,7 +77,7 @@ class NcclRanks : public CollectiveRanks {
     std::unique_ptr<Communicator> communicator = {};
     std::unique_ptr<DeviceBackend> backend = {};
     int gpu = 0;
-    Stretch from = {}, to = {};
+    MemoryRange from = {}, to = {};
     std::vector<std::unique_ptr<StreamTask>> tasks = {};
     std::vector<std::size_t> first = {};  // [call] its first task
     Stream* stream = nullptr;

@@ -112,7 +112,7 @@ class Selftest {
     Seat& seat = seats_[static_cast<std::size_t>(r)];
     runtime_.select(seat.gpu);  // some need memory of their own
     const Bytes bytes = size_of(tried.dtype) * elements(tried);
-    const Stretch from{seat.from, bytes, tried.dtype}, to{seat.to, bytes, tried.dtype};
+    const MemoryRange from{seat.from, bytes, tried.dtype}, to{seat.to, bytes, tried.dtype};
     if (tried.message)
       return seat.communicator->exchange(
           {.to = {(r + 1) % ranks_}, .from = {(r + ranks_ - 1) % ranks_}, .tag = "t", .send = from, .receive = to});

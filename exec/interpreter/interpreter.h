@@ -94,7 +94,7 @@ class Interpreter : public StepObserver {
   Bound bind(int index);
   Bound bind_compute(int index, const Action& action, const Instruction& instruction, const std::string& where,
                      bool on_host = false);
-  Stretch stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;
+  MemoryRange stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;
   std::unique_ptr<StreamTask> bind_collective(const RankStep& step, const Action& action, const Instruction& instruction,
                                               const std::string& where);
   std::unique_ptr<StreamTask> bind_exchange(const RankStep& step, const Action& action, const Instruction& instruction,

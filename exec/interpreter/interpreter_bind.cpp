@@ -139,7 +139,7 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   return bound;
 }
 
-Stretch Interpreter::stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const {
+MemoryRange Interpreter::stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const {
   const Operand operand = memory_.operand(use, value_of(use.slot, action), where);
   const Bytes bytes = size_of(operand.dtype) * operand.elements - offset;
   return {.data = operand.data + offset.value, .bytes = bytes, .dtype = operand.dtype};
@@ -169,7 +169,7 @@ std::unique_ptr<StreamTask> Interpreter::bind_exchange(const RankStep& step, con
   const auto& what = std::get<Exchange>(instruction.what);
   expect_operands(instruction, step.to.valid(), step.from.valid(), where);
   const auto part = [&](const Use& use) {
-    Stretch all = stretch(use, action, {}, where);
+    MemoryRange all = stretch(use, action, {}, where);
     if (all.bytes < what.bytes)
       throw Error("plan", where, "a block of " + std::to_string(all.bytes.value) + " bytes",
                   "at least " + std::to_string(what.bytes.value));
@@ -191,7 +191,7 @@ std::unique_ptr<StreamTask> Interpreter::bind_copy(const Action& action, const I
     const bool sliced = what.slice.valid() && stretch(use, action, {}, where).bytes > what.bytes;
     return stretch(use, action, sliced ? what.bytes * place_in_group(ranks_, what.slice, place_.rank) : Bytes{}, where);
   };
-  const Stretch from = part(instruction.reads[0]), to = part(instruction.writes[0]);
+  const MemoryRange from = part(instruction.reads[0]), to = part(instruction.writes[0]);
   if (from.bytes < what.bytes || to.bytes < what.bytes)
     throw Error("plan", where, "a copy of " + std::to_string(what.bytes.value) + " bytes",
                 "blocks of at least that size: " + std::to_string(std::min(from.bytes, to.bytes).value));

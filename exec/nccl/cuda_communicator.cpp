@@ -161,7 +161,7 @@ CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
 CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
                                            bool sending, int gpu) {
   Parcel*& known = parcel_of_[{from, to, call.tag, sequence}];
-  const Stretch& stretch = sending ? call.send : call.receive;
+  const MemoryRange& stretch = sending ? call.send : call.receive;
   if (!known) {
     known = &parcels_.emplace_back();
     known->bytes = stretch.bytes;

@@ -191,7 +191,7 @@ Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCo
     const Screen& screen = gpus_[index(gpu)];
     const ShapeCosts &kept = none.by_gpu[index(gpu)], &redone = full.by_gpu[index(gpu)];
     const double layers = all[index(kind)] - (kind == Middle && rank <= thin && all[Middle] > 1 ? 1 : 0);
-    const RankMemory memory = rank_memory(model_, point, kept, m, kind, rank, layers);
+    const RankBytes memory = rank_memory(model_, point, kept, m, kind, rank, layers);
     const double own = kept.activations.of(kind, layers),
                  other = point.virtual_stages > 1 ? kept.activations.of(Middle, layers) : own;
     const double room = screen.capacity_, scratch = kept.scratch.of(kind, layers);

@@ -11,7 +11,7 @@ using enum stage_kind::Kind;
 static constexpr double kLayersHere = 3;  // of offloaded activations
 static constexpr double kPlaces = 7;      // of a chunk: two outputs, two gradients to send, three that it receives
 
-RankMemory rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
+RankBytes rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
                        double rank, double layers) {
   const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
   const double grad = static_cast<double>(size_of(model.types.grad).value),
@@ -30,7 +30,7 @@ RankMemory rank_memory(const ScreenedModel& model, const Point& point, const Sha
   const double each = (params_here ? versions * param / (point.cuts().parameters ? shards : 1) : 0) + copied +
                       (grads_here ? grad / (point.cuts().gradients ? shards : 1) : 0) +
                       (offload.optimizer == Space::Device ? 1 : offload.optimizer_kept) * states / shards;
-  RankMemory memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
+  RankBytes memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
   // Away but for the places that layers take in turn, and what the last layer keeps.
@@ -65,7 +65,7 @@ double memory_of(const ScreenedModel& model, const Point& point, const ShapeCost
     const int at = point.pp == 1 ? Only : kind;
     const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
     const double layers = all[static_cast<std::size_t>(at)];
-    const RankMemory memory = rank_memory(model, point, shape, model.microbatches(point), at, rank, layers);
+    const RankBytes memory = rank_memory(model, point, shape, model.microbatches(point), at, rank, layers);
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
                               shape.scratch.of(at, layers));
   }

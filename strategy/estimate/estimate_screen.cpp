@@ -45,7 +45,7 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
     const auto at = static_cast<std::size_t>(kind);
     const bool is_thin = kind == Middle && rank <= thin;
     const double layers = all[at] - (is_thin ? 1 : 0), scratch = none.scratch.of(kind, layers);
-    const RankMemory memory = rank_memory(model_, point, none, m, kind, rank, layers);
+    const RankBytes memory = rank_memory(model_, point, none, m, kind, rank, layers);
     const double kept = memory.fixed + outside + activations_of(none, kind, layers, memory.flight, chunks);
     double count = 0, bytes = kept + scratch;
     if (bytes > capacity_) {

@@ -93,7 +93,7 @@ class Fitter {
 
 }  // namespace
 
-const char* name_of(Family family) { return family == Family::Gpt ? "gpt" : "llama"; }
+const char* name_of(SizedFamily family) { return family == SizedFamily::Gpt ? "gpt" : "llama"; }
 
 const char* name_of(Binds binds) {
   switch (binds) {
@@ -105,7 +105,7 @@ const char* name_of(Binds binds) {
   return "?";
 }
 
-Model family_member(Family family, int step, std::int64_t seq) {
+Model family_member(SizedFamily family, int step, std::int64_t seq) {
   constexpr std::int64_t kHead = 128;
   const std::int64_t hidden = 2 * kHead * (step / 2);
   const int heads = static_cast<int>(hidden / kHead);
@@ -117,7 +117,7 @@ Model family_member(Family family, int step, std::int64_t seq) {
                 .head_dim = kHead,
                 .vocab = 50257,
                 .max_positions = seq};
-  if (family == Family::Llama) {
+  if (family == SizedFamily::Llama) {
     t.ffn_hidden = round_up(hidden * 8 / 3, 256);
     t.vocab = 32000;
     t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;

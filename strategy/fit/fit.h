@@ -16,11 +16,11 @@
 
 namespace foreshard {
 
-enum class Family : std::uint8_t { Gpt, Llama };
-const char* name_of(Family family);  // gpt, llama
+enum class SizedFamily : std::uint8_t { Gpt, Llama };
+const char* name_of(SizedFamily family);  // gpt, llama
 
 // Number `step` of the family, 2 and up, each larger than the one before: `step` layers, a hidden size of 256 x (step / 2).
-Model family_member(Family family, int step, std::int64_t seq);
+Model family_member(SizedFamily family, int step, std::int64_t seq);
 inline constexpr int kLargestStep = 256;  // hidden 32768: some 3.3e12 parameters
 
 // One way to train: what lies where. ZeRO shards over all GPUs.
@@ -52,7 +52,7 @@ struct Fit {
 };
 
 struct FitOptions {
-  Family family = Family::Llama;
+  SizedFamily family = SizedFamily::Llama;
   int gpus = 1;
   std::int64_t seq = 2048;
   std::vector<std::string> policies = {};     // these instead of offload with nobody's name

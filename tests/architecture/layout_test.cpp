@@ -4,6 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
+#include <set>
 #include <sstream>
 
 namespace foreshard::layout {
@@ -110,7 +113,41 @@ TEST(Layout, OthersReadOnlyTheHeadersThatAFolderShows) {
   expect_none(check_readings(real_rules(), readings));
 }
 
+// Two definitions of one name in one namespace are one to the linker: constructors and destructors of either are taken for both.
+static Complaints twice_defined(const std::map<std::string, std::string>& headers) {
+  std::map<std::pair<std::string, std::string>, std::string> known;
+  Complaints complaints;
+  const std::regex opened("^namespace ([a-z_:]*) \\{"), defined("^(struct|class|enum class) (\\w+)[^;:(]*(: [^;]*)?\\{");
+  for (const auto& [path, text] : headers) {
+    std::string space, line;
+    std::smatch match;
+    for (std::istringstream lines(text); std::getline(lines, line);) {
+      if (std::regex_search(line, match, opened)) space = match[1];
+      if (!std::regex_search(line, match, defined)) continue;
+      const auto [first, is_new] = known.emplace(std::pair(space, match[2].str()), path);
+      if (!is_new && first->second != path)
+        complaints.push_back(path + ": " + match[2].str() + " is defined in " + first->second);
+    }
+  }
+  return complaints;
+}
+
+TEST(Layout, ATypeIsDefinedOnce) {
+  std::map<std::string, std::string> headers;
+  for (const std::string& path : sources_of(kRooms))
+    if (path.ends_with(".h") && !path.starts_with("exec/cuda/kernels")) headers[path] = slurp(kSource / path);
+  expect_none(twice_defined(headers));
+}
+
 // ---- each rule can fail ----
+
+TEST(LayoutRules, TypesDefinedTwice) {
+  const std::string one = "namespace foreshard {\nstruct Family {\n};\n}\n";
+  EXPECT_TRUE(twice_defined({{"a.h", one}, {"b.h", "namespace foreshard::gpu {\nstruct Family {\n};\n"}}).empty());
+  EXPECT_TRUE(twice_defined({{"a.h", one}, {"b.h", "namespace foreshard {\nstruct Family;\nclass Families {\n"}}).empty());
+  EXPECT_EQ(twice_defined({{"a.h", one}, {"b.h", "namespace foreshard {\nenum class Family : std::uint8_t { A };\n"}}),
+            Complaints{"b.h: Family is defined in a.h"});
+}
 
 static Rules small_rules() {
   return parse_rules(

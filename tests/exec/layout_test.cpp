@@ -17,7 +17,7 @@ namespace {
 using Numbers = std::vector<double>;
 using Shape2 = std::vector<std::int64_t>;
 
-Stretch stretch(Numbers& values) {
+MemoryRange stretch(Numbers& values) {
   return {reinterpret_cast<std::byte*>(values.data()), {static_cast<std::int64_t>(values.size() * 8)}, DType::F64};
 }
 

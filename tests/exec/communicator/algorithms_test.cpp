@@ -32,7 +32,7 @@ std::vector<std::vector<double>> drawn(int ranks, int elements) {
   return all;
 }
 
-Stretch stretch(std::vector<double>& values) {
+MemoryRange stretch(std::vector<double>& values) {
   return {reinterpret_cast<std::byte*>(values.data()), {static_cast<std::int64_t>(values.size() * 8)}, DType::F64};
 }
 

@@ -36,7 +36,7 @@ struct Ranks {
 };
 
 template <class T>
-Stretch stretch(std::vector<T>& values, DType dtype) {
+MemoryRange stretch(std::vector<T>& values, DType dtype) {
   return {reinterpret_cast<std::byte*>(values.data()), {static_cast<std::int64_t>(values.size() * sizeof(T))}, dtype};
 }
 
@@ -56,7 +56,7 @@ Numbers played(CollectiveKind kind, Numbers in, int out, bool in_place, Collecti
   const std::size_t full = std::max(in[0].size(), static_cast<std::size_t>(out));
   Numbers to(in.size(), std::vector<double>(static_cast<std::size_t>(out), start));
   for (std::size_t r = 0; r < in.size(); ++r) {
-    const Stretch from = stretch(in[r], DType::F64);
+    const MemoryRange from = stretch(in[r], DType::F64);
     how.kind = kind, how.group = {0}, how.bytes = {static_cast<std::int64_t>(full * 8)};
     ranks.tasks.push_back(ranks.communicators[r]->collective({.what = how,
                                                               .members = ranks.members,

@@ -83,7 +83,7 @@ Blocks drawn(const Case& at, int ranks, unsigned seed) {
 
 CollectiveCall call_of(const Case& at, int ranks, std::vector<std::byte>& in, std::vector<std::byte>& out) {
   CollectiveCall call{.what = at.what, .from = {in.data(), {at.in}, at.dtype}, .where = "test"};
-  call.to = at.out == 0 ? call.from : Stretch{out.data(), {at.out}, at.dtype};
+  call.to = at.out == 0 ? call.from : MemoryRange{out.data(), {at.out}, at.dtype};
   for (std::int32_t r = 0; r < ranks; ++r) call.members.push_back({r});
   return call;
 }
