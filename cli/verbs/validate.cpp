@@ -23,7 +23,8 @@
 namespace foreshard {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
-  if (arguments.flag("--markdown")) refuse_without(arguments, "no --markdown", {"--per-row"});
+  if (arguments.flag("--markdown") && arguments.flag("--learn"))
+    refuse_without(arguments, "no --markdown beside --learn", {"--per-row"});
   const std::vector<std::string> files = {"--residuals", "--svg", "--html"};
   expect_one_format(arguments, {"--json", "--markdown"});
   expect_separate_files(arguments, {}, files);
@@ -47,6 +48,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     console.out << (learned.empty() ? json : with_json_value(json, "learning", learning_json(learned), "validation"));
   } else if (arguments.flag("--markdown")) {
     console.out << (arguments.flag("--learn") ? learning_markdown(learned) : validation_markdown(validation));
+    if (arguments.flag("--per-row")) console.out << "\n" << validation_rows_markdown(validation);
   } else {
     if (arguments.flag("--per-row")) console.out << validation_rows_text(validation) << "\n";
     console.out << validation_text(validation);
@@ -70,7 +72,9 @@ Verb validate_verb() {
                    .help =
                        "also predict each row from the other runs of its source (calibrate --runs), once without its sweep and "
                        "once without its model; takes minutes"},
-                  {.name = "--markdown", .help = "print the tables of docs/validation.md; with --learn the table of learning"},
+                  {.name = "--markdown",
+                   .help = "print the tables of docs/validation.md; with --per-row those of docs/scoreboard.md, with --learn "
+                           "the table of learning"},
                   {.name = "--residuals", .value = "FILE", .help = "write the errors that prediction intervals are made from"},
                   {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
                   {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
