@@ -11,6 +11,7 @@
 #include "exec/cuda/gpu_memory.h"
 #include "exec/cuda_checks/kernel_cases.h"
 #include "exec/cuda_ops/gpu_kernel.h"
+#include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {
@@ -36,42 +37,21 @@ TEST(EightBits, AreMultipliedByTheLibraryWhereItCan) {
   EXPECT_GE(cases, 19);
 }
 
-namespace {
-
-struct Bend {
-  const char* name;
-  std::function<void(Multiply&)> bend;
-};
-class Bent : public FakeRuntime {
- public:
-  explicit Bent(const Bend& bend) : bend_(bend) {}
-  void multiply(const Multiply& product, std::byte* workspace, Bytes bytes, Stream* stream) override {
-    Multiply bent = product;
-    if (bent.a.dtype == DType::F8) bend_.bend(bent);
-    FakeRuntime::multiply(bent, workspace, bytes, stream);
-  }
-
- private:
-  const Bend& bend_;
-};
-
-}  // namespace
-
 TEST(EightBits, EveryValueThatIsWrongIsSeen) {
-  const Bend bends[] = {{"the scale and not its inverse", [](Multiply& w) { w.a.scale -= 4; }},
-                        {"the other format", [](Multiply& w) { w.b.format = Float8::E5M2; }},
-                        {"the format of values for gradients", [](Multiply& w) { w.a.format = Float8::E4M3; }},
-                        {"b as it lies", [](Multiply& w) { w.b.transposed = false; }},
-                        {"a transposed", [](Multiply& w) { w.a.transposed = true; }},
-                        {"rows of b too close", [](Multiply& w) { w.b.row -= 16; }},
-                        {"a one code further", [](Multiply& w) { ++w.a.data; }},
-                        {"the next row of b", [](Multiply& w) { w.b.data += w.b.row; }},
-                        {"no scale", [](Multiply& w) { w.b.scale = nullptr; }}};
-  for (const Bend& bend : bends) {
+  const Bend<Multiply> bends[] = {{"the scale and not its inverse", [](Multiply& w) { w.a.scale -= 4; }},
+                                  {"the other format", [](Multiply& w) { w.b.format = Float8::E5M2; }},
+                                  {"the format of values for gradients", [](Multiply& w) { w.a.format = Float8::E4M3; }},
+                                  {"b as it lies", [](Multiply& w) { w.b.transposed = false; }},
+                                  {"a transposed", [](Multiply& w) { w.a.transposed = true; }},
+                                  {"rows of b too close", [](Multiply& w) { w.b.row -= 16; }},
+                                  {"a one code further", [](Multiply& w) { ++w.a.data; }},
+                                  {"the next row of b", [](Multiply& w) { w.b.data += w.b.row; }},
+                                  {"no scale", [](Multiply& w) { w.b.scale = nullptr; }}};
+  for (const Bend<Multiply>& bend : bends) {
     int seen = 0;
     for (const KernelCase& tried : eighth_cases()) {
       if (tried.name.find("eighth_parts") == std::string::npos) continue;
-      Bent runtime(bend);
+      BentProducts runtime(bend, true);
       seen += run_case(tried, runtime).right(tried) ? 0 : 1;
     }
     EXPECT_GE(seen, 1) << bend.name;

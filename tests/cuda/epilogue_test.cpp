@@ -7,6 +7,7 @@
 #include "exec/cuda_checks/kernel_cases.h"
 #include "exec/cuda_device/cuda_device.h"
 #include "report/tables/compare.h"
+#include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {
@@ -27,25 +28,7 @@ TEST(Epilogues, EqualTheInstructionsOneByOne) {
 
 namespace {
 
-struct Bend {
-  const char* name;
-  std::function<void(Multiply&)> bend;
-};
-
-class Bent : public FakeRuntime {
- public:
-  explicit Bent(const Bend& bend) : bend_(bend) {}
-  void multiply(const Multiply& product, std::byte* workspace, Bytes bytes, Stream* stream) override {
-    Multiply bent = product;
-    bend_.bend(bent);
-    FakeRuntime::multiply(bent, workspace, bytes, stream);
-  }
-
- private:
-  const Bend& bend_;
-};
-
-std::vector<Bend> bends() {
+std::vector<Bend<Multiply>> bends() {
   return {{"bias left out", [](Multiply& w) { w.bias = nullptr; }},
           {"bias of the next column", [](Multiply& w) { w.bias += w.bias ? 2 : 0; }},
           {"rows of the saved input too far apart", [](Multiply& w) { w.aux_row += w.aux ? 8 : 0; }},
@@ -68,10 +51,10 @@ std::vector<Bend> bends() {
 }  // namespace
 
 TEST(Epilogues, EveryValueThatIsWrongIsSeen) {
-  for (const Bend& bend : bends()) {
+  for (const Bend<Multiply>& bend : bends()) {
     int seen = 0;
     for (const FusedCase& tried : fused_cases()) {
-      Bent runtime(bend);
+      BentProducts runtime(bend);
       const std::optional<Outcome> outcome = run_case(tried, runtime);
       seen += outcome && outcome->right(tried) ? 0 : 1;
     }
@@ -82,7 +65,7 @@ TEST(Epilogues, EveryValueThatIsWrongIsSeen) {
 // The gradient of a bias is the sum over the rows of dy, which is the first factor of the product.
 TEST(Epilogues, SumsOfTheOtherFactorAreSeen) {
   // Of c^T = b^T a the factor is the other one.
-  const Bend other{"", [](Multiply& w) {
+  const Bend<Multiply> other{"", [](Multiply& w) {
                      if (w.sums != Sums::OfFactor) return;
                      std::swap(w.a, w.b), std::swap(w.m, w.n);
                      w.a.transposed = !w.a.transposed, w.b.transposed = !w.b.transposed;
@@ -94,7 +77,7 @@ TEST(Epilogues, SumsOfTheOtherFactorAreSeen) {
     EXPECT_TRUE(run_case(tried, plain).right(tried)) << tried.name;
     EXPECT_GE(plain.products_with(Epilogue::None, Sums::OfFactor), 1) << tried.name;
     EXPECT_FALSE(plain.launches().contains(KernelId::column_sums)) << tried.name;
-    Bent wrong(other);
+    BentProducts wrong(other);
     EXPECT_FALSE(run_case(tried, wrong).right(tried)) << tried.name;
     ++cases;
   }

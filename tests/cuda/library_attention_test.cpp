@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/cuda_checks/kernel_cases.h"
+#include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {
@@ -53,32 +54,14 @@ TEST(LibraryAttention, WhatItDoesNotHaveIsDoneByOurKernels) {
 
 namespace {
 
-struct Bend {
-  const char* name;
-  std::function<void(AttentionCall&)> bend;
-};
-
-class Bent : public FakeRuntime {
- public:
-  explicit Bent(const Bend& bend) : FakeRuntime({.library_attention = true}), bend_(bend) {}
-  void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override {
-    AttentionCall bent = call;
-    bend_.bend(bent);
-    FakeRuntime::attention(bent, workspace, stream);
-  }
-
- private:
-  const Bend& bend_;
-};
-
 class Forgetful : public FakeRuntime {
  public:
   Forgetful() : FakeRuntime({.library_attention = true}) {}
   std::optional<Bytes> attention_workspace(const AttentionCall&) override { return Bytes{0}; }
 };
 
-std::vector<Bend> bends() {
-  std::vector<Bend> all = {
+std::vector<Bend<AttentionCall>> bends() {
+  std::vector<Bend<AttentionCall>> all = {
       {"scale", [](AttentionCall& call) { call.scale *= 1.1F; }},
       {"mask", [](AttentionCall& call) { call.causal = !call.causal; }},
       {"one key fewer", [](AttentionCall& call) { --call.keys; }},
@@ -112,10 +95,10 @@ TEST(LibraryAttention, EveryValueThatIsWrongIsSeen) {
   std::vector<KernelCase> cases;
   for (KernelCase& at : library_cases())
     if (at.what.shapes[0].dims[0] > 1) cases.push_back(std::move(at));  // several samples: steps that differ
-  for (const Bend& bend : bends()) {
+  for (const Bend<AttentionCall>& bend : bends()) {
     int seen = 0;
     for (const KernelCase& tried : cases) {
-      Bent runtime(bend);
+      BentAttention runtime(bend);
       seen += run_case(tried, runtime).right(tried) ? 0 : 1;
     }
     EXPECT_GE(seen, 1) << bend.name;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Pipeline {
   std::int64_t unit = 1'000'000;                   // nanoseconds
 };
 Plan plan_of(const Pipeline& pipeline);
+
+// 1F1B or GPipe of 1 to 5 stages that differ, 1 to 9 micro-batches, 1 to 3 replicas.
+Pipeline drawn_pipeline(std::mt19937& random);
 
 struct Slow {  // a rank whose compute takes `factor` times as long
   int rank = -1, factor = 1;

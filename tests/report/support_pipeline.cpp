@@ -126,6 +126,21 @@ struct Builder {
 
 }  // namespace
 
+Pipeline drawn_pipeline(std::mt19937& random) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  Pipeline pipeline{.schedule = pick(0, 1) != 0 ? Schedule::OneFOneB : Schedule::GPipe,
+                    .p = pick(1, 5),
+                    .m = pick(1, 9),
+                    .replicas = pick(1, 3),
+                    .latency = pick(0, 3),
+                    .reduce = pick(0, 4),
+                    .update = pick(0, 2)};
+  pipeline.forward.clear(), pipeline.backward.clear();
+  for (int stage = 0; stage < pipeline.p; ++stage)
+    pipeline.forward.push_back(pick(1, 6)), pipeline.backward.push_back(pick(1, 9));
+  return pipeline;
+}
+
 Plan plan_of(const Pipeline& pipeline) { return Builder{pipeline}.build(); }
 
 Result result_of(const Pipeline& pipeline, Fold fold, const Slow& slow) {

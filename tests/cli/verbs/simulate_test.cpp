@@ -10,6 +10,7 @@
 #include "core/result/result.h"
 #include "strategy/frameworks/online_allocation.h"
 #include "tests/cli/run_line.h"
+#include "tests/report/summaries.h"
 
 namespace foreshard {
 
@@ -29,32 +30,9 @@ static double sum_of(const JsonReader& object) {
   return sum;
 }
 
-static const std::vector<std::string> kKeys = {"strategy",
-                                               "feasible",
-                                               "infeasible_reason",
-                                               "iteration_time_s",
-                                               "tokens_per_s",
-                                               "tokens_per_s_per_gpu",
-                                               "model_flops_utilization",
-                                               "hardware_flops_utilization",
-                                               "flops",
-                                               "bubble_fraction",
-                                               "bubble_by_cause",
-                                               "bubble_per_stage",
-                                               "exposed_communication_fraction",
-                                               "stage_times",
-                                               "peak_memory_bytes",
-                                               "static_bytes",
-                                               "fits_margin_bytes",
-                                               "memory_by_category",
-                                               "link_utilization",
-                                               "cost_per_million_tokens",
-                                               "energy_per_million_tokens_j",
-                                               "simulation"};
-
 TEST(Simulate, JsonHasTheDocumentedKeys) {
   const JsonReader json = answer(kSmall + "--tp 2 --pp 2");
-  for (const std::string& key : kKeys) EXPECT_TRUE(json.has(key)) << key;
+  for (const std::string& key : summaries::promised_keys()) EXPECT_TRUE(json.has(key)) << key;
   for (const char* key : {"model", "hardware", "convention"}) EXPECT_TRUE(json.at("flops").has(key)) << key;
   for (const char* key : {"max", "per_stage", "allocated", "with_framework", "reserved"})
     EXPECT_TRUE(json.at("peak_memory_bytes").has(key)) << key;
@@ -159,7 +137,7 @@ TEST(Simulate, TooMuchMemoryIsAnAnswerWithNumbers) {
 TEST(Simulate, AStrategyWithoutAPlanIsAnAnswerWithTheSameKeys) {
   const JsonReader json =
       answer("simulate --model gpt3-175b --cluster dgx-a100-x64 --tp 8 --pp 64 --global-batch 64", ExitCode::Infeasible);
-  for (const std::string& key : kKeys) EXPECT_TRUE(json.has(key)) << key;
+  for (const std::string& key : summaries::promised_keys()) EXPECT_TRUE(json.has(key)) << key;
   for (const char* key : {"gpus", "parameters", "capacity_bytes", "framework_bytes", "fits_margin_bytes"})
     EXPECT_TRUE(json.at(key).is_null()) << key << ": without a plan nobody knows it";
   EXPECT_TRUE(json.at("flops").at("model").is_null());

@@ -9,23 +9,14 @@
 #include "core/plan/plan.h"
 #include "core/plan/plan_indices.h"
 #include "core/plan/ranks.h"
+#include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {
 namespace {
 
 std::string message(const std::string& text) {
-  try {
-    parse_plan(text, "p.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return error_of([&] { parse_plan(text, "p.json"); });
 }
 
 }  // namespace

@@ -3,16 +3,12 @@
 
 #include "core/base/error.h"
 #include "core/plan/plan.h"
+#include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {
 namespace {
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
 // A plan of version 1 with these axes and this order; nothing else of it differs from version 2.
 std::string old_file(const std::string& axes, const std::string& order) {
   std::string text = replaced(to_json(small_plan()), "\"version\": 2", "\"version\": 1");
@@ -20,12 +16,7 @@ std::string old_file(const std::string& axes, const std::string& order) {
   return replaced(text, R"([0, "role"])", order);
 }
 std::string message(const std::string& text) {
-  try {
-    parse_plan(text, "p.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { parse_plan(text, "p.json"); });
 }
 
 }  // namespace
@@ -76,12 +67,8 @@ TEST(PlanJsonVersion1, WhatHasNoKindIsRefused) {
 // What stood in "attributes" beside the settings of operators.
 TEST(PlanJsonVersion1, WordsSayWhatAnInstructionDoes) {
   const std::string old = old_file(R"({"name":"dp","size":2})", R"(["dp", "role"])");
-  const auto gradient = [](Plan plan) {
-    return std::get<Compute>(instruction_named(plan, "backward.0", "gradient").what);
-  };
-  const auto reduce = [](Plan plan) {
-    return std::get<Collective>(instruction_named(plan, "update", "all_reduce").what);
-  };
+  const auto gradient = [](Plan plan) { return std::get<Compute>(instruction_named(plan, "backward.0", "gradient").what); };
+  const auto reduce = [](Plan plan) { return std::get<Collective>(instruction_named(plan, "update", "all_reduce").what); };
   const Plan slices = parse_plan(
       replaced(old, R"("accumulate_weights":true)",
                R"("attributes":"loss_scale=8 dynamic_scale accumulate_weights slice=)" + small_plan().groups[0].name + "\""),

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/base/error.h"
+#include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {
@@ -42,17 +43,7 @@ Result small_result() {
 }
 
 std::string message(const std::string& text) {
-  try {
-    parse_result(text, "r.result");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
+  return error_of([&] { parse_result(text, "r.result"); });
 }
 
 }  // namespace

@@ -88,18 +88,8 @@ TEST(Binding, TheCriticalChainIsContiguousAndAsLongAsTheRun) {
   std::mt19937 random(7);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   for (int round = 0; round < 150; ++round) {
-    Pipeline pipeline{.schedule = pick(0, 1) != 0 ? Schedule::OneFOneB : Schedule::GPipe,
-                      .p = pick(1, 5),
-                      .m = pick(1, 9),
-                      .replicas = pick(1, 3),
-                      .latency = pick(0, 3),
-                      .reduce = pick(0, 4),
-                      .update = pick(0, 2),
-                      .norm = pick(0, 1) != 0};
-    pipeline.norm = pipeline.norm && pipeline.reduce > 0;
-    pipeline.forward.clear(), pipeline.backward.clear();
-    for (int stage = 0; stage < pipeline.p; ++stage)
-      pipeline.forward.push_back(pick(1, 6)), pipeline.backward.push_back(pick(1, 9));
+    Pipeline pipeline = drawn_pipeline(random);
+    pipeline.norm = pick(0, 1) != 0 && pipeline.reduce > 0;
     const Slow slow{pick(-1, pipeline.p * pipeline.replicas - 1), 3};
     const Result result = result_of(pipeline, slow.rank >= 0 ? Fold::None : Fold::Roles, slow);
     for (const Trace& trace : {result.trace, merged(result.trace)}) {

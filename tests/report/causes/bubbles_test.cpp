@@ -130,17 +130,8 @@ TEST(Bubbles, PiecesSumToTheIdleTimeExactly) {
   std::mt19937 random(11);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   for (int round = 0; round < 150; ++round) {
-    Pipeline pipeline{.schedule = pick(0, 1) != 0 ? Schedule::OneFOneB : Schedule::GPipe,
-                      .p = pick(1, 5),
-                      .m = pick(1, 9),
-                      .replicas = pick(1, 3),
-                      .latency = pick(0, 3),
-                      .reduce = pick(0, 4),
-                      .update = pick(0, 2),
-                      .unit = 997};
-    pipeline.forward.clear(), pipeline.backward.clear();
-    for (int stage = 0; stage < pipeline.p; ++stage)
-      pipeline.forward.push_back(pick(1, 6)), pipeline.backward.push_back(pick(1, 9));
+    Pipeline pipeline = drawn_pipeline(random);
+    pipeline.unit = 997;
     const Slow slow{pick(-1, pipeline.p * pipeline.replicas - 1), 3};
     const Result result = result_of(pipeline, slow.rank >= 0 ? Fold::None : Fold::Roles, slow);
     for (const Trace& trace : {result.trace, merged(result.trace)}) {
