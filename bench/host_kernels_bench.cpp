@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/graph/op_graph.h"
-#include "exec/host/host_blas.h"
-#include "exec/host/host_init.h"
+#include "exec/arithmetic/host_blas.h"
+#include "exec/arithmetic/host_init.h"
 
 namespace foreshard {
 namespace {

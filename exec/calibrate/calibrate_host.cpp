@@ -8,9 +8,9 @@
 #include <fstream>
 #include <thread>
 
+#include "exec/arithmetic/host_blas.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/communicator/thread_communicator.h"
-#include "exec/host/host_blas.h"
 #include "exec/host/host_device.h"
 #include "exec/host/host_ops.h"
 

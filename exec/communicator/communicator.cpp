@@ -1,7 +1,7 @@
 #include "exec/communicator/communicator.h"
 
 #include "core/base/error.h"
-#include "exec/host/host_reduce.h"
+#include "exec/arithmetic/host_reduce.h"
 
 namespace foreshard {
 

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/network/algorithms.h"
 #include "core/plan/plan_words.h"
-#include "exec/host/host_reduce.h"
+#include "exec/arithmetic/host_reduce.h"
 
 namespace foreshard {
 

@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_reduce.h"
 #include "exec/communicator/round_walk.h"
 #include "exec/communicator/tcp_meeting.h"
 #include "exec/communicator/tcp_rounds.h"
 #include "exec/host/host_device.h"
-#include "exec/host/host_reduce.h"
 
 namespace foreshard {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_reduce.h"
 #include "exec/base/steady_now.h"
 #include "exec/communicator/round_walk.h"
 #include "exec/host/host_device.h"
-#include "exec/host/host_reduce.h"
 
 namespace foreshard {
 

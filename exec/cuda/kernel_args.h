@@ -54,7 +54,7 @@ GPU_AND_HOST inline bool on_pack_border(const View& a) { return (reinterpret_cas
 // Packs of a row that a thread keeps in registers (kernels/held_row.h), and that it has of the columns of a norm's backward (kernels/norm.h).
 inline constexpr int kHeldPacks = 8, kColumnPacks = 2;
 
-// `state`: that of a dynamic loss scale, exec/host/loss_scale_state.h; without data the scale is constant.
+// `state`: that of a dynamic loss scale, exec/arithmetic/loss_scale_state.h; without data the scale is constant.
 // Each kernel's arguments have `each`, which calls f with every array.
 struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
   View x, weight, bias, y;

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "exec/arithmetic/host_convert.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

@@ -1,8 +1,8 @@
 // Loss scales that follow overflows; pictures.
 #include <array>
 
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/cuda_checks/case_list.h"
-#include "exec/host/loss_scale_state.h"
 
 namespace foreshard::gpu {
 

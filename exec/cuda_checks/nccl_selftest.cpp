@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/plan/plan_words.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 #include "exec/nccl/nccl_communicator.h"
 
 namespace foreshard::gpu {

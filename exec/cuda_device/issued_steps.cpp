@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/arithmetic/host_convert.h"
 #include "exec/cuda/gpu_task.h"
-#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

@@ -2,8 +2,8 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_convert.h"
 #include "exec/cuda_ops/gpu_kernel.h"
-#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/cuda/product_choice.h"
-#include "exec/host/loss_scale_state.h"
 
 namespace foreshard::gpu {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
-#include "exec/host/host_samples.h"
+#include "exec/arithmetic/host_samples.h"
 
 namespace foreshard {
 

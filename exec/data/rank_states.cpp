@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/op/operation.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 
 namespace foreshard {
 

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 
 namespace foreshard {
 

@@ -6,8 +6,8 @@
 
 #include "core/base/count_text.h"
 #include "core/base/error.h"
-#include "exec/host/host_convert.h"
-#include "exec/host/host_init.h"
+#include "exec/arithmetic/host_convert.h"
+#include "exec/arithmetic/host_init.h"
 #include "exec/rank/rank_place.h"
 
 namespace foreshard {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/plan/ranks.h"
-#include "exec/host/host_init.h"
+#include "exec/arithmetic/host_init.h"
 #include "exec/rank/rank_memory.h"
 
 namespace foreshard {

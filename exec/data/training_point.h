@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "exec/host/host_samples.h"
-#include "exec/host/loss_scale_state.h"
+#include "exec/arithmetic/host_samples.h"
+#include "exec/arithmetic/loss_scale_state.h"
 
 namespace foreshard {
 

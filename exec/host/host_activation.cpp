@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "exec/arithmetic/host_math.h"
 #include "exec/host/host_kernel.h"
-#include "exec/host/host_math.h"
 
 namespace foreshard::host {
 

@@ -1,7 +1,7 @@
 // Sums, casts, zeros.
 #include <algorithm>
 
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 #include "exec/host/host_kernel.h"
 
 namespace foreshard::host {

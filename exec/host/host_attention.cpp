@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
+#include "exec/arithmetic/host_math.h"
 #include "exec/host/host_heads.h"
-#include "exec/host/host_math.h"
 
 namespace foreshard::host {
 

@@ -1,7 +1,7 @@
 // Convolution as a matrix product per sample: columns [channels * kernel^2, output pixels] (Chellapilla et al. 2006).
 #include <algorithm>
 
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
 #include "exec/host/host_kernel.h"
 #include "exec/host/host_window.h"
 

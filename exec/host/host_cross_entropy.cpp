@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_math.h"
 #include "exec/host/host_kernel.h"
-#include "exec/host/host_math.h"
 
 namespace foreshard::host {
 

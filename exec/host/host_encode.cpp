@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "exec/host/host_codec.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_codec.h"
+#include "exec/arithmetic/host_convert.h"
 #include "exec/host/host_kernel.h"
 
 namespace foreshard::host {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
+#include "exec/arithmetic/host_math.h"
 #include "exec/host/host_dropout.h"
 #include "exec/host/host_heads.h"
-#include "exec/host/host_math.h"
 
 namespace foreshard::host {
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/float8.h"
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
 #include "exec/host/host_kernel.h"
 
 namespace foreshard::host {

@@ -6,10 +6,10 @@
 #include <variant>
 
 #include "core/base/error.h"
-#include "exec/host/host_blas.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_blas.h"
+#include "exec/arithmetic/host_convert.h"
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/host/host_kernel.h"
-#include "exec/host/loss_scale_state.h"
 
 namespace foreshard {
 

@@ -18,8 +18,8 @@
 #include <span>
 
 #include "core/plan/plan.h"
+#include "exec/arithmetic/host_samples.h"
 #include "exec/device/operand.h"
-#include "exec/host/host_samples.h"
 
 namespace foreshard {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/host/host_kernel.h"
-#include "exec/host/loss_scale_state.h"
 
 namespace foreshard::host {
 

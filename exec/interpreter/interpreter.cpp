@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 
 namespace foreshard {
 

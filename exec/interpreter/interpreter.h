@@ -6,13 +6,13 @@
 #include <functional>
 #include <span>
 
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/base/stop.h"
 #include "exec/communicator/communicator.h"
 #include "exec/device/device.h"
-#include "exec/host/loss_scale_state.h"
+#include "exec/interpreter/rank_steps.h"
 #include "exec/rank/rank_memory.h"
 #include "exec/rank/rank_place.h"
-#include "exec/interpreter/rank_steps.h"
 
 namespace foreshard {
 

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/plan/root_places.h"
-#include "exec/host/loss_scale_state.h"
+#include "exec/arithmetic/loss_scale_state.h"
 #include "exec/interpreter/interpreter.h"
 
 namespace foreshard {

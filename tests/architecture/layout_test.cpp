@@ -85,6 +85,15 @@ TEST(Layout, ClassesAreSmall) {
   expect_none(check_classes(texts));
 }
 
+// A unit is a header with its .cpp, or either of them.
+TEST(Layout, FoldersAreSmall) {
+  constexpr std::size_t kMostUnits = 25;
+  std::map<std::string, std::set<std::string>> units;
+  for (const std::string& path : sources_of(kRooms))
+    units[fs::path(path).parent_path().string()].insert(fs::path(path).stem().string());
+  for (const auto& [folder, names] : units) EXPECT_LE(names.size(), kMostUnits) << folder;
+}
+
 TEST(Layout, NoPlaceOfOneMachineInTheRepository) {
   // A path below /home, /root or /work in a script or a text would be true on one machine only.
   for (const char* name : {"README.md", "CONTRIBUTING.md", "quickstart.sh", "test.sh", "scripts/setup.sh", "CMakeLists.txt"}) {

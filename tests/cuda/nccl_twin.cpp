@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "exec/host/host_reduce.h"
+#include "exec/arithmetic/host_reduce.h"
 #include "tests/cuda/nccl_twin_state.h"
 
 namespace foreshard {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 #include "tests/cuda/fake_parts.h"
 
 namespace foreshard::gpu {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "exec/host/host_blas.h"
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_blas.h"
+#include "exec/arithmetic/host_convert.h"
 #include "tests/cuda/fake_parts.h"
 
 namespace foreshard::gpu {

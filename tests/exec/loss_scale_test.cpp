@@ -1,5 +1,5 @@
 // A dynamic loss scale: what overflows is skipped on all ranks alike, and what does not is trained as without a scale.
-#include "exec/host/loss_scale_state.h"
+#include "exec/arithmetic/loss_scale_state.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "exec/arithmetic/host_float16.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_float16.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

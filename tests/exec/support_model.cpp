@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "exec/arithmetic/host_init.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_init.h"
 #include "tests/exec/host_model.h"
 
 namespace foreshard {

@@ -1,5 +1,5 @@
 // Codes of numbers: core/op/codec.h. Words of codes are arrays of fp32 whose bits are read and written.
-// Plain reference: exec/host/host_codec.cpp, host_encode.cpp.
+// Plain reference: exec/arithmetic/host_codec.cpp, host_encode.cpp.
 #pragma once
 
 #include "exec/cuda/codec_args.h"

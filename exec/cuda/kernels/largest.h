@@ -1,5 +1,5 @@
 // The largest numbers of an array, the tokens of the largest scores, and the rows of kept tokens.
-// Plain reference: exec/host/host_codec.cpp, host_token_rows.cpp.
+// Plain reference: exec/arithmetic/host_codec.cpp, host_token_rows.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/codec.h"

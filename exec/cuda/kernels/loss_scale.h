@@ -1,4 +1,4 @@
-// A dynamic loss scale: exec/host/loss_scale_state.h.
+// A dynamic loss scale: exec/arithmetic/loss_scale_state.h.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"

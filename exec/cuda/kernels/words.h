@@ -120,7 +120,7 @@ GPU_FUNCTION std::uint16_t to_bf16(float x) {
 GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
   return to_bf16(low) | static_cast<std::uint32_t>(to_bf16(high)) << 16;
 }
-// As in exec/host/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
+// As in exec/arithmetic/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
 GPU_FUNCTION float from_f16(std::uint16_t x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000u) << 16, magnitude = x & 0x7FFFu;
   const float scaled = bits_to_float(magnitude << 13) * 0x1p112f;

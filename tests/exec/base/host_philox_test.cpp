@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_init.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_init.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "exec/host/host_float16.h"
+#include "exec/arithmetic/host_float16.h"
 
 namespace foreshard {
 namespace {

@@ -1,5 +1,5 @@
 // Codes of numbers: sizes, round trips, the error of segments against uniform levels, the Lloyd-Max floor and the high-rate value.
-#include "exec/host/host_codec.h"
+#include "exec/arithmetic/host_codec.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/float8.h"
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

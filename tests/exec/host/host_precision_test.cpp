@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "exec/host/host_float16.h"
+#include "exec/arithmetic/host_float16.h"
 #include "tests/exec/host_graph.h"
 
 namespace foreshard {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "exec/host/host_math.h"
+#include "exec/arithmetic/host_math.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

@@ -10,9 +10,9 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_float16.h"
 #include "exec/communicator/tcp_communicator.h"
 #include "exec/communicator/thread_communicator.h"
-#include "exec/host/host_float16.h"
 #include "exec/mesh/mesh_frame.h"
 #include "exec/mesh/mesh_words.h"
 #include "tests/exec/processes.h"

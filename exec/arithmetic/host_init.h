@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
-#include "exec/host/host_ops.h"
+#include "exec/device/operand.h"
 
 namespace foreshard {
 

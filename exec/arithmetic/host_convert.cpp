@@ -1,9 +1,9 @@
-#include "exec/host/host_convert.h"
+#include "exec/arithmetic/host_convert.h"
 
 #include <type_traits>
 
 #include "core/base/error.h"
-#include "exec/host/host_float16.h"
+#include "exec/arithmetic/host_float16.h"
 
 namespace foreshard::host {
 

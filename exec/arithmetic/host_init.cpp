@@ -1,12 +1,12 @@
-#include "exec/host/host_init.h"
+#include "exec/arithmetic/host_init.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "exec/arithmetic/host_float16.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_float16.h"
 
 namespace foreshard {
 

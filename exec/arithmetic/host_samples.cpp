@@ -1,4 +1,4 @@
-#include "exec/host/host_samples.h"
+#include "exec/arithmetic/host_samples.h"
 
 #include <cmath>
 

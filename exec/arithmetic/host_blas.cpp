@@ -3,7 +3,7 @@
 //   OPENBLAS_CORETYPE     0.3.21 goes by model numbers: newer AMD processors get AVX2 kernels (half the speed of AVX-512), newer
 //                         Intel ones even SSE3 kernels (a quarter)
 //   OPENBLAS_NUM_THREADS  ranks are threads already; one thread per call
-#include "exec/host/host_blas.h"
+#include "exec/arithmetic/host_blas.h"
 
 #include <dlfcn.h>
 

@@ -1,11 +1,11 @@
-#include "exec/host/loss_scale_state.h"
+#include "exec/arithmetic/loss_scale_state.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
-#include "exec/host/host_ops.h"
+#include "exec/device/operand.h"
 
 namespace foreshard {
 

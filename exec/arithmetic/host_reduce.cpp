@@ -1,9 +1,9 @@
-#include "exec/host/host_reduce.h"
+#include "exec/arithmetic/host_reduce.h"
 
 #include <algorithm>
 #include <array>
 
-#include "exec/host/host_float16.h"
+#include "exec/arithmetic/host_float16.h"
 
 namespace foreshard {
 

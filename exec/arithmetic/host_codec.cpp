@@ -1,4 +1,4 @@
-#include "exec/host/host_codec.h"
+#include "exec/arithmetic/host_codec.h"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "exec/host/host_ops.h"
+#include "exec/device/operand.h"
 
 namespace foreshard::host {
 
