@@ -53,7 +53,7 @@ configure_and_build() {
   shift
   mkdir -p build
   fetch_cudnn_headers
-  if ! cmake --preset release -DFORESHARD_PCH="${FORESHARD_PCH:-ON}" "$@" >build/configure.log 2>&1; then
+  if ! cmake --preset release -DFORESHARD_PCH="${FORESHARD_PCH:-OFF}" "$@" >build/configure.log 2>&1; then
     cat build/configure.log
     return 1
   fi
