@@ -40,6 +40,7 @@ struct OpArguments {
   std::int64_t step = 1;   // 1 for the first: bias correction
   int updates_of_run = 1;  // of each stage
   std::int64_t slice = 0;  // place of this rank in the group `Compute::slice`
+  int threads = 1;         // of the host's processor that share the update; results do not depend on it
   OptimizerSettings optimizer = {};
 };
 

@@ -2,6 +2,8 @@
 //   Adam   Kingma & Ba 2015, algorithm 1; AdamW   Loshchilov & Hutter 2019, algorithm 2, with eps outside the root as PyTorch
 #include <algorithm>
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include "exec/arithmetic/host_convert.h"
 #include "exec/arithmetic/loss_scale_state.h"
@@ -12,6 +14,18 @@ namespace foreshard::host {
 namespace {
 
 constexpr std::int64_t kPiece = 1024;
+constexpr std::int64_t kLeastPerThread = 64 * kPiece;  // some tens of microseconds, as long as a thread takes to start
+
+// body(begin, end) for parts of 0 .. elements, whole pieces, on as many threads as have enough to do; the calling one takes the first.
+template <class F>
+void in_parts(std::int64_t elements, int threads, const F& body) {
+  const std::int64_t parts = std::clamp<std::int64_t>(elements / kLeastPerThread, 1, std::max(1, threads));
+  const std::int64_t each = round_up((elements + parts - 1) / parts, kPiece);
+  std::vector<std::jthread> others;
+  for (std::int64_t begin = each; begin < elements; begin += each)
+    others.emplace_back([&body, begin, end = std::min(elements, begin + each)] { body(begin, end); });
+  body(0, std::min(elements, each));
+}
 
 // Operands of an update by their meaning; -1: the strategy has none.
 struct UpdateOperands {
@@ -139,22 +153,26 @@ std::int64_t slice_elements(const Form& form) {
 
 template <class T, class Step, class Operator>
 void run_update(const Operator& op, const UpdateOperands& at, std::int64_t elements, bool sliced, const Call<T>& call) {
-  alignas(64) T copies[5][kPiece];
   const auto write = [&](int index) { return index < 0 ? nullptr : &call.writes[static_cast<std::size_t>(index)]; };
   const Operand *gradient = &call.reads[0], *master = write(at.master), *value = write(at.value);
   const Step step(op, call.arguments);
-  for (std::int64_t i = 0; i < elements; i += kPiece) {
-    const std::int64_t count = std::min(kPiece, elements - i);
-    const auto piece = [&](const Operand* operand, bool read, int copy) {
-      const bool all = sliced && operand && operand->elements > elements;
-      return Piece<T>(operand, (all ? call.arguments.slice * elements : 0) + i, count, read, copies[copy]);
-    };
-    const Piece<T> g = piece(gradient, true, 0), m = piece(write(at.momentum), true, 1), v = piece(write(at.variance), true, 2);
-    const Piece<T> p = piece(value, !master, 3), exact = piece(master, true, 4);
-    step.run(count, g.data(), at.momentum < 0 ? nullptr : m.data(), v.data(), master ? exact.data() : p.data());
-    if (master) std::copy_n(exact.data(), count, p.data());
-    for (const Piece<T>* done : {&m, &v, &p, &exact}) done->put();
-  }
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) T copies[5][kPiece];
+    for (std::int64_t i = begin; i < end; i += kPiece) {
+      const std::int64_t count = std::min(kPiece, end - i);
+      const auto piece = [&](const Operand* operand, bool read, int copy) {
+        const bool all = sliced && operand && operand->elements > elements;
+        return Piece<T>(operand, (all ? call.arguments.slice * elements : 0) + i, count, read, copies[copy]);
+      };
+      const Piece<T> g = piece(gradient, true, 0), m = piece(write(at.momentum), true, 1),
+                     v = piece(write(at.variance), true, 2);
+      const Piece<T> p = piece(value, !master, 3), exact = piece(master, true, 4);
+      step.run(count, g.data(), at.momentum < 0 ? nullptr : m.data(), v.data(), master ? exact.data() : p.data());
+      if (master) std::copy_n(exact.data(), count, p.data());
+      for (const Piece<T>* done : {&m, &v, &p, &exact}) done->put();
+    }
+  };
+  in_parts(elements, call.arguments.threads, part);
 }
 
 template <class T, class Step, class Operator>

@@ -1,6 +1,7 @@
 // Makes the instructions of a rank ready: operands in the arenas, tasks of the device and the communicator, events.
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/plan/root_places.h"
@@ -119,6 +120,8 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
     arguments.step += std::max(0, action.does.front().version - 1);
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
+  if (on_host)  // of one machine; the ranks update at one time
+    arguments.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks_.count());
   if (const auto* sgd = std::get_if<ops::Sgd>(&what.op); sgd && sgd->momentum > 0) arguments.optimizer.momentum = sgd->momentum;
   Bound bound;
   try {

@@ -19,6 +19,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; executor.md section 13
+constexpr BytesPerSecond kHostCore{10e9};     // assumption: what one core of the host streams
 constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
 
 class PlanCosts {
@@ -155,9 +156,10 @@ class PlanCosts {
   }
   Cost cost(const HostCompute& what, const Instruction&) {
     const int node = network_.node(ranks_.device(rank_));
-    const BytesPerSecond share =
-        network_.node_shape(node).host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, ranks_on(node)));
-    return {.busy = to_nanoseconds(what.traffic / share)};
+    const NodeShape& host = network_.node_shape(node);
+    BytesPerSecond rate = host.host_memory_bandwidth * kHostAdamEfficiency;
+    if (host.cpu_cores > 0) rate = std::min(rate, kHostCore * static_cast<double>(host.cpu_cores));
+    return {.busy = to_nanoseconds(what.traffic / (rate * (1.0 / std::max(1, ranks_on(node)))))};
   }
   // They update at one time, more or less, and share the bandwidth of the host's memory.
   int ranks_on(int node) {

@@ -47,6 +47,30 @@ void run_in_place(const Compute& what, Array gradient, std::vector<Array*> state
   run_compute(what, reads, writes, a);
 }
 
+// However many threads share it: the same bits, of every element. 300,000 are four and a half times what one thread has to have.
+TEST(HostAdam, ThreadsDoNotChangeTheResult) {
+  constexpr std::int64_t kMany = 300'000;
+  for (const DType type : {DType::F64, DType::F32, DType::BF16}) {
+    std::vector<std::vector<double>> known;
+    for (const int threads : {1, 2, 3, 64}) {
+      Array g = random_array(kMany, 4, type), m = random_array(kMany, 5, type), v(kMany, type), p = random_array(kMany, 6, type);
+      const Array before = p;
+      run_compute(update(ops::Adam{}, kMany), std::vector{g.operand(), m.operand(), v.operand(), p.operand()},
+                  std::vector{m.operand(), v.operand(), p.operand()}, {.step = 2, .threads = threads});
+      std::vector<std::vector<double>> made = {m.values(), v.values(), p.values()};
+      if (known.empty()) {
+        known = std::move(made);
+        int untouched = 0;  // but where the gradient is nothing
+        for (std::int64_t i = 0; i < kMany; ++i) untouched += v.at(i) == 0;
+        EXPECT_LT(untouched, 10);
+        EXPECT_NE(p.values(), before.values());
+      } else {
+        EXPECT_EQ(made, known) << threads;
+      }
+    }
+  }
+}
+
 TEST(HostAdam, ThreeStepsOfEachForm) {
   for (const bool decoupled : {true, false})
     for (const bool master : {false, true}) {

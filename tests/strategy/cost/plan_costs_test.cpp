@@ -248,5 +248,22 @@ TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
   EXPECT_NEAR(half, 2 * whole, 1e-8);
 }
 
+// Bytes of the host's update over the share that a rank has of the slower of the two: 0.8 of the memory's 409.6 GB/s, 10 GB/s of each core.
+TEST(PlanCosts, CoresOfTheHostLimitItsUpdates) {
+  Cluster cluster = load_cluster("dgx-a100");
+  Strategy s{.dp = 8};
+  s.batch.global = 8, s.batch.seq = 512, s.offload.optimizer = Space::PinnedHost;
+  const auto seconds_per_byte = [&](int cores) {
+    cluster.nodes.front().shape.cpu_cores = cores;
+    const Lowered job = lowered(load_model("gpt2-124m"), cluster, s);
+    const Found update = find(job.plan, "update", "adam");
+    const auto& what = std::get<HostCompute>(update.run->what);
+    return to_seconds(update.cost.busy).value / static_cast<double>(what.traffic.value);
+  };
+  EXPECT_NEAR(seconds_per_byte(128) * 0.8 * 409.6e9, 8, 1e-3);
+  EXPECT_NEAR(seconds_per_byte(0) * 0.8 * 409.6e9, 8, 1e-3);  // not said: no limit
+  EXPECT_NEAR(seconds_per_byte(4) * 40e9, 8, 1e-3);
+}
+
 }  // namespace
 }  // namespace foreshard
