@@ -7,6 +7,7 @@
 #include "core/graph/op_graph.h"
 #include "exec/arithmetic/host_blas.h"
 #include "exec/arithmetic/host_init.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard {
 namespace {
