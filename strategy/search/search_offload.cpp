@@ -42,7 +42,8 @@ SearchOptions with_offload(const SearchOptions& options, const OffloadChoice& of
 }
 
 // With half the micro-batch, and half of that, where it does not fit: not below `least`.
-std::optional<Candidate> largest_that_fits(const OffloadSearch& search, Point point, std::int64_t least, SearchResult& result) {
+std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point point, std::int64_t least,
+                                           SearchResult& result) {
   const SearchOptions away = with_offload(search.options, ways().front());
   const int layers = std::get<Transformer>(search.model.shape).layers;
   for (; point.micro_batch >= least; point.micro_batch /= 2) {
@@ -62,7 +63,7 @@ std::optional<Candidate> largest_that_fits(const OffloadSearch& search, Point po
 
 }  // namespace
 
-std::optional<SearchResult> search_offloaded(const OffloadSearch& search) {
+std::optional<SearchResult> search_offloaded(const HostMemorySearch& search) {
   if (!may_offload(search.options)) return {};
   for (const OffloadChoice& way : ways()) {
     const SearchOptions away = with_offload(search.options, way);
@@ -73,9 +74,11 @@ std::optional<SearchResult> search_offloaded(const OffloadSearch& search) {
   return {};
 }
 
-void offload_too(const OffloadSearch& search, SearchResult& result) {
+void offload_too(const HostMemorySearch& search, SearchResult& result) {
   if (!may_offload(search.options) || search.options.objective != Objective::Time || result.interrupted) return;
-  if (!std::holds_alternative<Transformer>(search.model.shape) || result.ranked.empty() || !result.ranked.front().strategy.stages.empty()) return;
+  if (!std::holds_alternative<Transformer>(search.model.shape) || result.ranked.empty() ||
+      !result.ranked.front().strategy.stages.empty())
+    return;
   const Candidate& best = result.ranked.front();
   const auto fixed = [&](const char* path) {
     return std::ranges::find(search.options.fixed, path) != search.options.fixed.end();

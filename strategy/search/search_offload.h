@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-struct OffloadSearch {
+struct HostMemorySearch {
   const Model& model;
   const Cluster& cluster;
   const SearchOptions& options;
@@ -17,10 +17,10 @@ struct OffloadSearch {
 
 // Nothing fits on the devices: the ranking of the first way under which something does, of optimizer states in host memory, with them
 // parameters and gradients of layers, with them the inputs of layers. Empty: nothing does, or the user said what lies where.
-std::optional<SearchResult> search_offloaded(const OffloadSearch& search);
+std::optional<SearchResult> search_offloaded(const HostMemorySearch& search);
 
 // Something fits, but memory rules out what would be faster, or the best one redoes layers: these points, with optimizer states in host
 // memory, take their places in the ranking. A few plans, not a search.
-void offload_too(const OffloadSearch& search, SearchResult& result);
+void offload_too(const HostMemorySearch& search, SearchResult& result);
 
 }  // namespace foreshard
