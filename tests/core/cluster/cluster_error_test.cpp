@@ -128,7 +128,7 @@ const std::vector<Wrong> kWrongFiles = {
     {R"({"gpu": "h200", "gpus_per_node": 1, "pcie": {"bandwidth": "63 GB/s"}, "nvlink": {"kind": "mesh", "bandwidth": "1 GB/s"}})",
      R"(nvlink.kind: found "mesh", expected "switch": a mesh needs two GPUs)"},
     {R"({"shape": "dgx-h10"})",
-     R"(shape: found "dgx-h10", expected one of "dgx-a100", "dgx-a100-40gb", "dgx-b200", "dgx-h100", "dgx1-v100", "eth100-a100", "eth25-a100", "gb200-nvl72", "gh200", "hgx-h200", "pcie-a100-8", "workstation-rtx4090" (nearest: "dgx-h100"))"},
+     R"(shape: found "dgx-h10", expected one of "dgx-a100", "dgx-a100-40gb", "dgx-b200", "dgx-h100", "dgx-h800", "dgx1-v100", "eth100-a100", "eth25-a100", "gb200-nvl72", "gh200", "hgx-h200", "pcie-a100-8", "workstation-rtx4090" (nearest: "dgx-h100"))"},
     {R"({"shape": "dgx-h100", "gpus_per_node": 4})",
      R"(gpus_per_node: found an unknown key with value 4, expected "power_per_node")"},
     {R"({"nodes": []})", R"(nodes: found an array of 0, expected 1 to 1000 groups of nodes)"},

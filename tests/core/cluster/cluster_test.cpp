@@ -15,9 +15,9 @@ namespace foreshard {
 namespace {
 
 TEST(Clusters, EveryShippedClusterLoadsAndRoutesEveryPairOfTwoNodes) {
-  const std::vector<std::string> expected = {"dgx-a100",  "dgx-a100-40gb", "dgx-b200",    "dgx-h100",
-                                             "dgx1-v100", "eth100-a100",   "eth25-a100",  "gb200-nvl72",
-                                             "gh200",     "hgx-h200",      "pcie-a100-8", "workstation-rtx4090"};
+  const std::vector<std::string> expected = {"dgx-a100",  "dgx-a100-40gb", "dgx-b200",           "dgx-h100",    "dgx-h800",
+                                             "dgx1-v100", "eth100-a100",   "eth25-a100",         "gb200-nvl72", "gh200",
+                                             "hgx-h200",  "pcie-a100-8",   "workstation-rtx4090"};
   EXPECT_EQ(shipped("topologies"), expected);
   for (const std::string& name : expected) {
     const Cluster one = load_cluster(name);
@@ -142,13 +142,14 @@ TEST(Gpus, AnUnknownNameSaysWhatIsNear) {
   }
 }
 
-// Datasheets give both directions together: A100 600 GB/s, H100 and H200 900, B200 1800.
+// Datasheets give both directions together: A100 600 GB/s, H100 and H200 900, H800 400, B200 1800.
 TEST(Clusters, NvlinkIsHalfOfTheDatasheetsSum) {
   const auto port = [](const char* name) { return Network(load_cluster(name)).route({0}, {1}).bandwidth.value; };
   EXPECT_EQ(port("dgx-a100"), 600e9 / 2);
   EXPECT_EQ(port("dgx-a100-40gb"), 600e9 / 2);
   EXPECT_EQ(port("dgx-h100"), 900e9 / 2);
   EXPECT_EQ(port("hgx-h200"), 900e9 / 2);
+  EXPECT_EQ(port("dgx-h800"), 400e9 / 2);
   EXPECT_EQ(port("dgx-b200"), 1800e9 / 2);
   EXPECT_EQ(port("gb200-nvl72"), 1800e9 / 2);
 }
