@@ -85,7 +85,7 @@ class Program:
         files = [str(name) for source in sources for name in self.files[source]]
         run = subprocess.run([self.program, "validate", "--json", "--per-row", *files], capture_output=True, text=True, check=True,
                              env={**os.environ, "FORESHARD_DATA": str(self.folder)})
-        predictions = [p for p in json.loads(run.stdout)["predictions"] if p["measured"] != "OOM"]
+        predictions = [p for p in json.loads(run.stdout)["predictions"] if p["measured"] != "OOM" and not p["experts"]]  # no constant is fitted on models with experts
         return {(p["file"], p["line"]): p for p in predictions}
 
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "validation/measured_words.h"
 #include "validation/prediction_interval.h"
 #include "validation/rows_in_parallel.h"
 
@@ -71,7 +72,7 @@ std::vector<RunRow> runs_of(const std::vector<Asked>& asked) {
     const MeasuredRow& row = *asked[i].row;
     if (!question || !is_iteration(question->quantity) || ran_out_of_memory(row) || asked[i].prediction.chosen < 0) continue;
     rows.push_back({.asked = i,
-                    .machine = joined_cells(row, {"source", "gpu"}),
+                    .machine = joined_cells(row, {"source", "gpu"}) + (has_experts(row) ? "experts" : ""),
                     .device = question->cluster.nodes.front().shape.gpu,
                     .run = joined_cells(row, {"source", "row_id"}),
                     .sweep = joined_cells(row, {"source", "model_name", "layers", "hidden", "heads", "seq_len", "vocab", "gpu",

@@ -31,7 +31,7 @@ double in_unit_of(const Asked& asked, double value);
 // A row of a whole iteration, whose model could be asked and did answer.
 struct RunRow {
   std::size_t asked = 0;               // which row
-  std::string machine = {};            // source, GPU: whose runs teach about each other
+  std::string machine = {};            // source, GPU, dense or not: whose runs teach about each other
   std::string device = {};             // the GPU's name in cluster files
   std::string run = {};                // rows of one run: different quantities
   std::string sweep = {};              // of its run, whatever was measured

@@ -10,13 +10,15 @@
 #include "strategy/search/search_framework.h"
 #include "validation/catalogue_gpu.h"
 #include "validation/measured_cluster.h"
+#include "validation/measured_experts.h"
 #include "validation/measured_words.h"
 
 namespace foreshard {
 
 const char* name_of(SkipReason reason) {
   switch (reason) {
-    case SkipReason::Moe: return "moe";
+    case SkipReason::UnknownExperts: return "unknown_experts";
+    case SkipReason::MixtureAlone: return "mixture_alone";
     case SkipReason::Mla: return "mla";
     case SkipReason::Lora: return "lora";
     case SkipReason::Fp4: return "fp4";
@@ -110,7 +112,8 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   const auto layers = integer(row, "layers"), hidden = integer(row, "hidden"), heads = integer(row, "heads"),
              seq = integer(row, "seq_len");
   if (!layers || !hidden || !heads || !seq || *layers < 1 || *hidden < 1 || *heads < 1 || *seq < 1) return {};
-  const bool llama = row.mentions("activation", "swiglu"), squared = row.mentions("activation", "squared relu");
+  const bool geglu = row.mentions("activation", "geglu"), llama = geglu || row.mentions("activation", "swiglu"),
+             squared = row.mentions("activation", "squared relu");
   const bool bert = row.mentions("model_name", "bert");
   t.layers = static_cast<int>(*layers);
   t.hidden = *hidden;
@@ -127,7 +130,10 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   } else {
     return {};
   }
-  t.activation = llama ? ActivationKind::SwiGlu : squared ? ActivationKind::Relu : ActivationKind::Gelu;
+  t.activation = geglu     ? ActivationKind::GeGlu
+                 : llama   ? ActivationKind::SwiGlu
+                 : squared ? ActivationKind::Relu
+                           : ActivationKind::Gelu;
   t.norm = row.mentions("norm", "rmsnorm") ? NormKind::RmsNorm : NormKind::LayerNorm;
   // A source that prints the framework's flags leaves nothing else to the activation.
   const bool flagged = row.mentions("framework_flags", "--transformer-impl");
@@ -154,6 +160,18 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   return model;
 }
 
+std::variant<Model, SkipReason> any_model_of(const MeasuredRow& row, const FrameworkPreset& preset,
+                                             std::vector<std::string>& assumed) {
+  const bool experts = has_experts(row);
+  if (experts)
+    if (auto known = shipped_model(row)) return std::move(*known);
+  auto model = model_of(row, preset, assumed);
+  if (!model) return SkipReason::UnknownShape;
+  if (experts)
+    if (const auto missing = add_stated_experts(row, *model)) return *missing;
+  return std::move(*model);
+}
+
 Recompute recompute_of(const MeasuredRow& row) {
   const std::string& cell = row.text("recompute");
   if (cell.starts_with("full") || cell.find("recompute-block") != std::string::npos) return {.kind = RecomputeKind::Full};
@@ -175,14 +193,6 @@ Recompute recompute_of(const MeasuredRow& row) {
     recompute.modules.emplace_back("activation");
   add("recompute-ffn", "mlp");
   return recompute.modules.empty() ? Recompute{} : recompute;
-}
-
-// "--decoder-last-pipeline-num-layers 2" -> 2.
-std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
-  const std::string& flags = row.text("framework_flags");
-  const std::size_t at = flags.find("--" + flag + " ");
-  if (row.unknown("framework_flags") || at == std::string::npos) return {};
-  return std::atoi(flags.c_str() + at + flag.size() + 3);
 }
 
 // What the run's command line said. A note may name a flag of the preset by its words, as the name of a test does.
@@ -218,6 +228,23 @@ std::string split_of(int layers, int stages) {
   const int each = (layers + 2) / stages;
   return std::to_string(each - 1) + "," + std::to_string(each) + "x" + std::to_string(stages - 2) + "," +
          std::to_string(each - 1);
+}
+
+std::string layer_split_of(const MeasuredRow& row, int layers, int stages, bool experts) {
+  std::string split = flagged_split(row, layers, stages);
+  if (split.empty()) split = split_of(layers, stages);
+  return split.empty() && experts ? recipe_split(layers, stages) : split;
+}
+
+void set_zero(const MeasuredRow& row, const FrameworkPreset& preset, Strategy& s) {
+  s.zero.stage = preset.defaults.zero;
+  if (!row.unknown("zero_stage_or_fsdp")) {
+    const auto per_node = static_cast<int>(integer(row, "gpus_per_node").value_or(8));
+    const ZeroWords zero = zero_of(row, s.dp, per_node / (s.tp * s.cp));
+    s.zero.stage = zero.stage, s.zero.group = zero.group;
+  }
+  if (const int copies = optimizer_copies(row); s.zero.stage == 1 && copies > 1 && s.dp % copies == 0)
+    s.zero.group = s.dp / copies;
 }
 
 void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
@@ -320,8 +347,10 @@ void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways)
 
 std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   MeasuredCase question;
-  if (has_experts(row)) return SkipReason::Moe;
-  if (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")) return SkipReason::Mla;
+  const bool experts = has_experts(row);
+  if (experts && row.mentions("model_name", "one moe layer")) return SkipReason::MixtureAlone;
+  if (!experts && (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")))
+    return SkipReason::Mla;
   if (row.mentions("model_name", "lora") || row.mentions("zero_stage_or_fsdp", "lora")) return SkipReason::Lora;
   if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
   if (!precision_of(row)) return SkipReason::Precision;
@@ -336,13 +365,15 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
     if (question.framework == entry.with) question.stack = entry.preset;
   const FrameworkPreset& preset = framework_preset(question.framework);
   question.flags = flags_of(row, preset);
-  auto model = model_of(row, preset, question.assumed);
-  if (!model) return SkipReason::UnknownShape;
-  question.model = std::move(*model);
+  auto model = any_model_of(row, preset, question.assumed);
+  if (const auto* missing = std::get_if<SkipReason>(&model)) return *missing;
+  question.model = std::get<Model>(std::move(model));
   const auto& shape = std::get<Transformer>(question.model.shape);
   Strategy s;
   s.framework = question.framework;
   if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
+  if (experts)
+    if (auto missing = set_experts(row, s, question.assumed)) return *missing;
   if (!row.unknown("offload") && !row.text("offload").starts_with("none")) {
     const auto offload = offload_of(preset.offload, row.text("offload") + "; " + row.text("zero_stage_or_fsdp"));
     if (!offload || s.pp > 1) return SkipReason::Offload;
@@ -356,22 +387,14 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   question.barrier = row.mentions("notes", "instead of post-validation");
   s.batch.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
-  s.zero.stage = preset.defaults.zero;
-  if (!row.unknown("zero_stage_or_fsdp")) {
-    const auto per_node = static_cast<int>(integer(row, "gpus_per_node").value_or(8));
-    const ZeroWords zero = zero_of(row, s.dp, per_node / (s.tp * s.cp));
-    s.zero.stage = zero.stage, s.zero.group = zero.group;
-  }
-  if (const int copies = optimizer_copies(row); s.zero.stage == 1 && copies > 1 && s.dp % copies == 0)
-    s.zero.group = s.dp / copies;
+  set_zero(row, preset, s);
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
-  s.pipeline.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
-  if (s.pipeline.layer_split.empty()) s.pipeline.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  s.pipeline.layer_split = layer_split_of(row, shape.layers, s.pp * s.virtual_stages, experts);
   s.pipeline.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);
   set_convention(row, question);
   if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
-  s.recompute = recompute_of(row);
+  s.recompute = (experts ? recompute_of_modules(row) : std::nullopt).value_or(recompute_of(row));
   question.candidates = {with_preset(question.model, s)};
   if (row.unknown("recompute")) {
     question.assumed.emplace_back("recompute");

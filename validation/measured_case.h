@@ -17,9 +17,10 @@ namespace foreshard {
 
 // Why a row is not predicted. Closed: names and explanations in kSkipReasons order.
 enum class SkipReason : std::uint8_t {
-  Moe,
-  Mla,
-  Lora,  // frozen layers: without weight gradients and states
+  UnknownExperts,  // how many, how wide, how many of them a token chooses
+  MixtureAlone,    // a mixture without the attention around it
+  Mla,             // latent attention whose widths are not stated
+  Lora,            // frozen layers: without weight gradients and states
   Fp4,
   Precision,  // a word that we do not know
   UnknownShape,
@@ -31,7 +32,7 @@ enum class SkipReason : std::uint8_t {
   Quantity,   // a measured quantity of another kind
   Infeasible  // lower refuses: the reason is in the row's explanation
 };
-inline constexpr int kSkipReasons = 13;
+inline constexpr int kSkipReasons = 14;
 const char* name_of(SkipReason reason);
 
 enum class Quantity : std::uint8_t {

@@ -5,6 +5,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
+#include "validation/measured_words.h"
 
 namespace foreshard {
 
@@ -104,6 +105,15 @@ double host_memory(const MeasuredRow& row, const Generation& g, const Card& card
   return card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0)) * static_cast<double>(per_node);
 }
 
+// GPUs that a job has of each NVLink domain, where it is larger than one: NVIDIA's launchers ask for equal segments of at most 18 nodes with
+// four GPUs each (NVIDIA-NeMo/Megatron-Bridge scripts/performance/utils/executors.py).
+std::int64_t segment(std::int64_t gpus, const Card& card) {
+  const std::int64_t nodes = (gpus + card.per_node - 1) / card.per_node;
+  std::int64_t most = std::min(nodes, card.domain / card.per_node);
+  while (nodes % most != 0) --most;
+  return most * card.per_node;
+}
+
 // Else nothing goes that way, and the graph of the node is the simpler one.
 bool uses_host(const MeasuredRow& row) { return !row.unknown("offload") && !row.text("offload").starts_with("none"); }
 
@@ -120,6 +130,8 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   // The NVLink domain is what counts as a node: GB200 and GB300 nodes of four hang on one switch for 72 GPUs (GB200 NVL72 datasheet).
   if (card.domain > 0 && per_node == card.per_node) per_node = card.domain;
   if (row.mentions("intra_link", "nvl72")) per_node = 72;
+  // A dense run is bound by other links; where experts are shared it matters which ranks have NVLink between them.
+  if (card.domain > 0 && per_node == card.domain && gpus > card.domain && has_experts(row)) per_node = segment(gpus, card);
   per_node = std::clamp<std::int64_t>(per_node, 1, 72);
   gpus = std::max<std::int64_t>(gpus, 1);
   // "1" in rows of boxes with several cards is the GPU that a process has.

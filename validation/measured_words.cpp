@@ -54,9 +54,23 @@ constexpr StageWord kStages[] = {
 bool has_experts(const MeasuredRow& row) {
   if (row.number("ep").value_or(1) > 1) return true;
   for (const char* column : {"framework_flags", "model_name"})
-    for (const char* word : {"num-experts", "num_experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "-a22b"})
+    for (const char* word : {"num-experts", "num_experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "_a3b",
+                             "-a22b", "_a22b", "gpt-oss", "gpt oss", "deepseekv3", "deepseek-v3", "kimi"})
       if (row.mentions(column, word)) return true;
   return false;
+}
+
+std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& flag) {
+  const std::string& flags = row.text("framework_flags");
+  const std::size_t at = flags.find("--" + flag + " ");
+  if (row.unknown("framework_flags") || at == std::string::npos) return {};
+  const std::size_t begin = at + flag.size() + 3;
+  return flags.substr(begin, flags.find(' ', begin) - begin);
+}
+
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
+  const auto text = flag_text(row, flag);
+  return text ? std::optional(std::atoi(text->c_str())) : std::nullopt;
 }
 
 std::optional<DType> precision_of(const MeasuredRow& row) {

@@ -1,8 +1,9 @@
-// What the words of a row's columns mean: precision, ZeRO, schedule, experts. Only the columns named here are read; a remark in `notes` decides
+// What the words of a row's columns mean: flags, precision, ZeRO, schedule, experts. Only the columns named here are read; a remark in `notes` decides
 // nothing.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/strategy/strategy.h"
 #include "validation/measured.h"
@@ -11,6 +12,10 @@ namespace foreshard {
 
 // ep above 1, experts in framework_flags, or a name in model_name that only models with experts have.
 bool has_experts(const MeasuredRow& row);
+
+// What stands behind "--flag " in framework_flags, up to the next blank: "--decoder-last-pipeline-num-layers 2" -> "2", or 2.
+std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& flag);
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag);
 
 std::optional<DType> precision_of(const MeasuredRow& row);  // none: a word that we do not know
 

@@ -27,14 +27,12 @@ Spread spread_of(const std::vector<double>& residuals) {
           .high = std::exp(quantile(residuals, 1.0 - tail))};
 }
 
-}  // namespace
-
-std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
+// Appends the cells, then all of them together.
+void add_spreads(const std::vector<ValidatedRow>& scored, bool experts, std::vector<Spread>& all) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> cells;
   for (const ValidatedRow& row : scored)
-    if (!row.memory && !row.ran_out && row.predicted > 0)
+    if (!row.memory && !row.ran_out && row.predicted > 0 && row.experts == experts)
       cells[{row.architecture, row.framework}].push_back(log_ratio_of_times(row));
-  std::vector<Spread> all;
   std::vector<double> pooled;
   int rows = 0;
   for (const auto& [cell, residuals] : cells) {
@@ -42,10 +40,18 @@ std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
     for (int i = 1; i <= kSamples; ++i) pooled.push_back(quantile(residuals, i / (kSamples + 1.0)));
     if (residuals.size() < kLeastRows) continue;
     all.push_back(spread_of(residuals));
-    all.back().architecture = cell.first, all.back().framework = cell.second;
+    all.back().architecture = cell.first, all.back().framework = cell.second, all.back().experts = experts;
   }
-  if (pooled.empty()) return all;
-  all.push_back({.rows = rows, .low = std::exp(quantile(pooled, 0.05)), .high = std::exp(quantile(pooled, 0.95))});
+  if (pooled.empty()) return;
+  all.push_back(
+      {.experts = experts, .rows = rows, .low = std::exp(quantile(pooled, 0.05)), .high = std::exp(quantile(pooled, 0.95))});
+}
+
+}  // namespace
+
+std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
+  std::vector<Spread> all;
+  for (const bool experts : {false, true}) add_spreads(scored, experts, all);
   return all;
 }
 
@@ -55,6 +61,7 @@ std::string to_json(const std::vector<Spread>& spreads) {
   json.key("cells").begin_array();
   for (const Spread& spread : spreads) {
     json.begin_object().field("architecture", spread.architecture).field("framework", spread.framework);
+    if (spread.experts) json.field("experts", true);
     json.field("rows", spread.rows).field("low", spread.low).field("high", spread.high).end_object();
   }
   return json.end_array().end_object().text();
@@ -65,9 +72,10 @@ std::vector<Spread> parse_spreads(const std::string& text, const std::string& fi
   json.only({"source", "cells"});
   std::vector<Spread> all;
   for (const JsonReader& cell : json.at("cells").elements()) {
-    cell.only({"architecture", "framework", "rows", "low", "high"});
+    cell.only({"architecture", "framework", "experts", "rows", "low", "high"});
     all.push_back({.architecture = cell.at("architecture").as_string(),
                    .framework = cell.at("framework").as_string(),
+                   .experts = cell.has("experts") && cell.at("experts").as_bool(),
                    .rows = static_cast<int>(cell.at("rows").as_int(1, 1'000'000)),
                    .low = cell.at("low").as_double(0.001, 1000),
                    .high = cell.at("high").as_double(0.001, 1000)});
@@ -76,14 +84,15 @@ std::vector<Spread> parse_spreads(const std::string& text, const std::string& fi
 }
 
 PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
-                                       const std::string& framework, Seconds predicted) {
-  const auto at = [&](const std::string& gpu, const std::string& name) {
+                                       const std::string& framework, bool experts, Seconds predicted) {
+  const auto at = [&](const std::string& gpu, const std::string& name, bool mixture) {
     return std::find_if(spreads.begin(), spreads.end(),
-                        [&](const Spread& s) { return s.architecture == gpu && s.framework == name; });
+                        [&](const Spread& s) { return s.architecture == gpu && s.framework == name && s.experts == mixture; });
   };
-  auto found = at(architecture, framework);
+  auto found = at(architecture, framework, experts);
   const bool extrapolated = found == spreads.end();
-  if (extrapolated) found = at("", "");
+  if (extrapolated) found = at("", "", experts);
+  if (found == spreads.end()) found = at("", "", false);
   if (found == spreads.end()) return {.low = predicted, .high = predicted, .extrapolated = true};
   return {.low = predicted * found->low, .high = predicted * found->high, .rows = found->rows, .extrapolated = extrapolated};
 }

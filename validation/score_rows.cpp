@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "validation/measured_words.h"
+
 namespace foreshard {
 
 namespace {
@@ -13,7 +15,8 @@ bool is_narrow(const MeasuredRow& row) { return row.mentions("precision", "fp8")
 // The row says what the model needs: dense, and with shape, degrees and batch.
 bool is_complete(SkipReason reason) {
   switch (reason) {
-    case SkipReason::Moe:
+    case SkipReason::UnknownExperts:
+    case SkipReason::MixtureAlone:
     case SkipReason::Mla:
     case SkipReason::Lora:
     case SkipReason::Fp4:
@@ -38,7 +41,7 @@ SkippedRow skipped_row(const MeasuredRow& row, SkipReason reason, const std::str
           .explanation = explanation,
           .line = row.line,
           .narrow = is_narrow(row),
-          .complete = is_complete(reason)};
+          .complete = is_complete(reason) && !has_experts(row)};
 }
 
 class Scorer {
@@ -66,6 +69,7 @@ class Scorer {
                            .architecture = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).architecture,
                            .line = row.line,
                            .memory = is_memory(question.quantity),
+                           .experts = has_experts(row),
                            .larger_is_better = is_rate(question.quantity),
                            .ran_out = out,
                            .fits = prediction.fits,
@@ -86,7 +90,7 @@ class Scorer {
  private:
   // What published runs say, for tables with too few rows of their own.
   void give_interval(ValidatedRow& row) {
-    const PredictionInterval of_one = prediction_interval(published_, row.architecture, row.framework, {1});
+    const PredictionInterval of_one = prediction_interval(published_, row.architecture, row.framework, row.experts, {1});
     const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
     row.low = row.predicted * (row.larger_is_better ? 1 / high : low);
     row.high = row.predicted * (row.larger_is_better ? 1 / low : high);
@@ -109,7 +113,8 @@ ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>
 }
 
 std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored) {
-  const std::vector<RunRow> rows = runs_of(asked);
+  std::vector<RunRow> rows = runs_of(asked);  // of dense models: the tables say how much those teach about each other
+  std::erase_if(rows, [&](const RunRow& row) { return has_experts(*asked[row.asked].row); });
   const std::vector<LearnedPrediction> by_sweep = predict_left_out(predictor, asked, rows, &RunRow::sweep);
   const std::vector<LearnedPrediction> by_model = predict_left_out(predictor, asked, rows, &RunRow::model);
   std::map<std::size_t, const ValidatedRow*> plain;

@@ -15,10 +15,11 @@ std::vector<Spread> shipped_spreads() {
   return parse_spreads(read_file(path), path);
 }
 
-std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, Seconds predicted) {
+std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,
+                                              Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   if (gpu.architecture == "host") return {};
-  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, predicted);
+  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted);
 }
 
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,

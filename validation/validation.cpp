@@ -13,8 +13,9 @@ constexpr std::size_t kEnough = 8;  // residuals for an interval of their own
 constexpr double kApart = 0.01;     // pairs nearer than this are a tie
 constexpr std::size_t kLeastSweep = 3;
 
-using CellKey = std::tuple<bool, std::string, std::string, std::string>;
-CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework}; }
+using CellKey = std::tuple<bool, std::string, std::string, std::string, bool>;
+CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework, row.experts}; }
+bool same_kind(const ValidatedRow& a, const ValidatedRow& b) { return a.memory == b.memory && a.experts == b.experts; }
 
 bool has_error(const ValidatedRow& row) { return !row.ran_out; }
 
@@ -63,7 +64,7 @@ void set_intervals(std::vector<ValidatedRow>& rows) {
           if (j != i) residuals.push_back(log_ratio(rows[j]));
       } else {
         for (const ValidatedRow& other : rows)
-          if (has_error(other) && other.memory == rows[i].memory && other.source != rows[i].source)
+          if (has_error(other) && same_kind(other, rows[i]) && other.source != rows[i].source)
             residuals.push_back(log_ratio(other));
         if (residuals.size() < kEnough) continue;
         rows[i].extrapolated = true;
@@ -75,27 +76,32 @@ void set_intervals(std::vector<ValidatedRow>& rows) {
 
 void add_cells(Validation& v) {
   std::map<CellKey, std::vector<const ValidatedRow*>> cells;
-  std::vector<const ValidatedRow*> kinds[2];
   for (const ValidatedRow& row : v.scored)
-    if (has_error(row)) cells[key_of(row)].push_back(&row), kinds[row.memory ? 1 : 0].push_back(&row);
-  double medians[2] = {};
-  int count[2] = {};
+    if (has_error(row)) cells[key_of(row)].push_back(&row);
   for (const auto& [key, rows] : cells) {
-    const auto& [memory, source, gpu, framework] = key;
-    v.cells.push_back({source, gpu, framework, memory, score_of(rows)});
-    medians[memory ? 1 : 0] += v.cells.back().score.median;
-    ++count[memory ? 1 : 0];
+    const auto& [memory, source, gpu, framework, experts] = key;
+    v.cells.push_back({source, gpu, framework, memory, experts, score_of(rows)});
   }
-  static_cast<Score&>(v.time) = score_of(kinds[0]);
-  static_cast<Score&>(v.memory) = score_of(kinds[1]);
-  v.time.mean_of_cells = medians[0] / std::max(1, count[0]);
-  v.memory.mean_of_cells = medians[1] / std::max(1, count[1]);
+}
+
+Overall overall(const Validation& v, bool memory, bool experts) {
+  std::vector<const ValidatedRow*> rows;
+  for (const ValidatedRow& row : v.scored)
+    if (has_error(row) && row.memory == memory && row.experts == experts) rows.push_back(&row);
+  Overall sum;
+  static_cast<Score&>(sum) = score_of(rows);
+  double medians = 0;
+  int cells = 0;
+  for (const ValidationCell& cell : v.cells)
+    if (cell.memory == memory && cell.experts == experts) medians += cell.score.median, ++cells;
+  sum.mean_of_cells = medians / std::max(1, cells);
+  return sum;
 }
 
 void add_memory_quantities(Validation& v) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> sizes;
   for (const ValidatedRow& row : v.scored)
-    if (row.memory && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
+    if (row.memory && !row.experts && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
   for (const auto& [key, values] : sizes) {
     const std::vector<double>& errors = values;
     const auto within = [&errors](double limit) {
@@ -114,7 +120,7 @@ void add_memory_quantities(Validation& v) {
 
 void add_verdicts(Validation& v) {
   for (const ValidatedRow& row : v.scored) {
-    if (!row.checks_memory) continue;
+    if (!row.checks_memory || row.experts) continue;
     for (Verdicts* table : {&v.verdicts, &v.verdicts_by_source[row.source]})
       ++(row.ran_out ? (row.fits ? table->false_negative : table->true_positive)
                      : (row.fits ? table->true_negative : table->false_positive));
@@ -145,7 +151,7 @@ double spearman(const std::vector<const ValidatedRow*>& rows) {
 void add_order(Validation& v) {
   std::map<std::string, std::vector<const ValidatedRow*>> sweeps;
   for (const ValidatedRow& row : v.scored)
-    if (!row.memory && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
+    if (!row.memory && !row.experts && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
   int right = 0;
   for (const auto& [name, rows] : sweeps) {
     if (rows.size() < kLeastSweep) continue;
@@ -171,6 +177,8 @@ void add_order(Validation& v) {
 
 }  // namespace
 
+std::string framework_words(const ValidationCell& cell) { return cell.framework + (cell.experts ? ", experts" : ""); }
+
 double Verdicts::right() const {
   const int all = true_positive + false_positive + true_negative + false_negative;
   return all > 0 ? (true_positive + true_negative) / static_cast<double>(all) : 0;
@@ -188,7 +196,7 @@ double quantile(std::vector<double> values, double q) {
 double coverage_across_sources(const std::vector<ValidatedRow>& scored) {
   std::map<std::pair<bool, std::string>, std::vector<double>> by_source;
   for (const ValidatedRow& row : scored)
-    if (has_error(row)) by_source[{row.memory, row.source}].push_back(log_ratio(row));
+    if (has_error(row) && !row.experts) by_source[{row.memory, row.source}].push_back(log_ratio(row));
   int inside = 0, all = 0;
   for (const auto& [key, own] : by_source) {
     std::vector<double> others;
@@ -207,12 +215,14 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
   set_intervals(scored);
   for (const ValidatedRow& row : scored) ++v.sources[row.source].rows, ++v.sources[row.source].scored;
   for (const SkippedRow& row : skipped) ++v.sources[row.source].rows;
-  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow ? 0 : 1;
+  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow || row.experts ? 0 : 1;
   v.complete = v.complete_scored;
   for (const SkippedRow& row : skipped) v.complete += row.complete && !row.narrow ? 1 : 0;
   v.scored = std::move(scored);
   v.skipped = std::move(skipped);
   add_cells(v);
+  v.time = overall(v, false, false), v.memory = overall(v, true, false);
+  v.experts_time = overall(v, false, true), v.experts_memory = overall(v, true, true);
   add_memory_quantities(v);
   add_verdicts(v);
   add_order(v);

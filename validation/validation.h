@@ -15,7 +15,8 @@ struct ValidatedRow {
   std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
   std::string architecture = {};  // of the GPU
   int line = 0;
-  bool memory = false;  // else time or throughput
+  bool memory = false;   // else time or throughput
+  bool experts = false;  // of a model with experts: cells and sums of their own
   bool larger_is_better = false;
   bool ran_out = false;        // measured: out of memory; there is no value then
   bool fits = true;            // predicted
@@ -46,6 +47,7 @@ struct Score {
   bool operator==(const Score&) const = default;
 };
 // How many rows of a memory quantity are within 1, 3 and 8 % of what was measured.
+// Dense models only.
 struct MemoryQuantity {
   std::string source = {}, quantity = {};
   int n = 0, within_1 = 0, within_3 = 0, within_8 = 0;
@@ -53,9 +55,10 @@ struct MemoryQuantity {
 };
 struct ValidationCell {
   std::string source = {}, gpu = {}, framework = {};
-  bool memory = false;
+  bool memory = false, experts = false;
   Score score = {};
 };
+std::string framework_words(const ValidationCell& cell);  // "megatron", "megatron, experts"
 struct Overall : Score {
   double mean_of_cells = 0;  // mean over cells of the cells' medians
 };
@@ -74,7 +77,8 @@ struct Validation {
   int complete = 0, complete_scored = 0;  // dense rows in 16 or 32 bits with shape, degrees and batch
   std::vector<ValidationCell> cells = {};
   std::vector<MemoryQuantity> memory_quantities = {};
-  Overall time = {}, memory = {};
+  Overall time = {}, memory = {};                  // of dense models, as are verdicts, order and regret
+  Overall experts_time = {}, experts_memory = {};  // of models with experts
   Verdicts verdicts = {};
   std::map<std::string, Verdicts> verdicts_by_source = {};
   double order = 0;   // share of pairs inside sweeps, measured at least 1 % apart, in the right order
@@ -85,10 +89,10 @@ struct Validation {
 };
 
 // Fills intervals, cells and sums. A row's interval comes from the other rows of its cell, or of all cells of its kind when
-// there are fewer than eight.
+// there are fewer than eight. Dense models and those with experts are of different kinds.
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
 
-// The same with the interval of every row taken from other sources only.
+// Of dense models: the same with the interval of every row taken from other sources only.
 double coverage_across_sources(const std::vector<ValidatedRow>& scored);
 
 double quantile(std::vector<double> values, double q);  // linear between order statistics; 0 for none

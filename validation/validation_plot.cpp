@@ -68,16 +68,16 @@ class Drawing {
   }
 
   void strip(const ValidationCell& cell, double top) {
-    canvas_.begin_group(fmt::format("{}, {}, {}: {} rows, median error {:.1f} %", cell.source, cell.gpu, cell.framework,
+    canvas_.begin_group(fmt::format("{}, {}, {}: {} rows, median error {:.1f} %", cell.source, cell.gpu, framework_words(cell),
                                     cell.score.n, 100 * cell.score.median));
     canvas_.line(16, top, kWidth - kRight, top, kRule);
     canvas_.text(16, top + 13, cell.source, 11, kInk);
-    canvas_.text(16, top + 25, fmt::format("{} · {} · {} rows", cell.gpu, cell.framework, cell.score.n), 9.5, kFaint);
+    canvas_.text(16, top + 25, fmt::format("{} · {} · {} rows", cell.gpu, framework_words(cell), cell.score.n), 9.5, kFaint);
     std::vector<Box> marks;
     std::vector<double> places;
     for (const ValidatedRow& row : v_.scored) {
       if (row.ran_out || row.memory != cell.memory || row.source != cell.source || row.gpu != cell.gpu ||
-          row.framework != cell.framework)
+          row.framework != cell.framework || row.experts != cell.experts)
         continue;
       // Rows of one error would hide each other: they stand at heights that go round by the golden ratio.
       const double height = std::fmod(0.5 + 0.618034 * static_cast<double>(marks.size()), 1.0);

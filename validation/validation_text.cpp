@@ -30,8 +30,9 @@ TextTable cell_table(const Validation& v, bool memory) {
   for (const ValidationCell& cell : v.cells) {
     if (cell.memory != memory) continue;
     const Score& s = cell.score;
-    table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), per_cent(s.median), per_cent(s.mean),
-                          per_cent(s.p90), with_sign(s.signed_median), s.coverage90 ? per_cent(*s.coverage90) : "-"});
+    table.rows.push_back({cell.source, cell.gpu, framework_words(cell), std::to_string(s.n), per_cent(s.median),
+                          per_cent(s.mean), per_cent(s.p90), with_sign(s.signed_median),
+                          s.coverage90 ? per_cent(*s.coverage90) : "-"});
     if (memory) table.rows.back().push_back(fmt::format("{:+.2f}", s.signed_gib));
   }
   return table;
@@ -99,6 +100,8 @@ std::string sums(const Validation& v) {
   for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  {} skipped: {}\n", n, reason);
   if (v.time.n > 0) text += sum_line("time", v.time);
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
+  if (v.experts_time.n > 0) text += sum_line("models with experts, time", v.experts_time);
+  if (v.experts_memory.n > 0) text += sum_line("models with experts, memory", v.experts_memory);
   for (const auto& [source, verdicts] : v.verdicts_by_source)
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
@@ -128,7 +131,7 @@ void overall_fields(JsonWriter& json, const std::string& name, const Overall& o)
       .field("p90", o.p90);
   json.field("signed", o.signed_median);
   coverage_field(json, o);
-  if (name == "memory") json.field("signed_gib", o.signed_gib);
+  if (name.ends_with("memory")) json.field("signed_gib", o.signed_gib);
   json.end_object();
 }
 
@@ -140,6 +143,7 @@ void verdict_fields(JsonWriter& json, const Verdicts& t) {
 void row_fields(JsonWriter& json, const ValidatedRow& row) {
   json.begin_object().field("file", row.file).field("line", row.line).field("row_id", row.row_id).field("source", row.source);
   json.field("gpu", row.gpu).field("framework", row.framework).field("quantity", row.quantity);
+  json.field("experts", row.experts);
   json.key("measured");
   if (row.ran_out)
     json.value("OOM");
@@ -225,7 +229,7 @@ std::string validation_json(const Validation& v, bool per_row) {
   }
   json.end_array().key("cells").begin_array();
   for (const ValidationCell& cell : v.cells) {
-    json.begin_object().field("source", cell.source).field("gpu", cell.gpu).field("framework", cell.framework);
+    json.begin_object().field("source", cell.source).field("gpu", cell.gpu).field("framework", framework_words(cell));
     json.field("kind", cell.memory ? "memory" : "time");
     score_fields(json, cell.score);
     if (cell.memory) json.field("signed_gib", cell.score.signed_gib);
@@ -240,6 +244,8 @@ std::string validation_json(const Validation& v, bool per_row) {
   json.end_array().key("overall").begin_object();
   overall_fields(json, "time", v.time);
   overall_fields(json, "memory", v.memory);
+  overall_fields(json, "experts_time", v.experts_time);
+  overall_fields(json, "experts_memory", v.experts_memory);
   json.key("oom");
   verdict_fields(json, v.verdicts);
   json.key("oom_by_source").begin_object();

@@ -10,7 +10,8 @@ std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& st
     if (const auto* lowered = std::get_if<Lowered>(&answer))
       return learned_interval(job.measured(), *lowered, job.cluster, predicted);
   }
-  return interval_of(job.cluster, strategy, predicted);
+  const auto* transformer = std::get_if<Transformer>(&job.model.shape);
+  return interval_of(job.cluster, strategy, transformer && transformer->block.experts.count > 0, predicted);
 }
 
 }  // namespace foreshard

@@ -116,8 +116,8 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
 std::vector<std::string> headline(const Strategy& strategy) {
   std::vector<std::string> words;
   const Strategy defaults = with_preset(Model{}, Strategy{});
-  static const std::vector<std::string> first = {"tp",       "cp",          "pp",           "dp",  "virtual_stages",
-                                                 "schedule", "micro_batch", "global_batch", "seq", "precision"};
+  static const std::vector<std::string> first = {
+      "tp", "cp", "pp", "dp", "ep", "etp", "virtual_stages", "schedule", "micro_batch", "global_batch", "seq", "precision"};
   const auto add = [&](const StrategyOption& option, bool always) {
     const std::string value = option.get(strategy);
     if (!always && (value == option.get(defaults) || value == "auto")) return;
@@ -147,7 +147,8 @@ std::vector<std::string> headline(const Strategy& strategy) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();
     };
     if (option.path == "context" && strategy.cp == 1) continue;
-    if (!in(first) && !in(resolved)) add(option, false);
+    const bool assumed = option.path == "expert_load" && strategy.experts.ep > 1;  // nobody knows the data: the assumption is said
+    if (!in(first) && !in(resolved)) add(option, assumed);
   }
   return words;
 }

@@ -18,6 +18,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"context", "cp above 1"},
       {"precision", "formats that differ in speed or size on this GPU"},
       {"sequence_parallel", "tp above 1"},
+      {"expert_load", "ep above 1 and no --expert-capacity"},
       {"schedule", "pp above 1, and another order of actions"},
       {"schedule_order", "another order of actions than the schedule's own"},
       {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},

@@ -6,6 +6,7 @@
 
 #include "cli/job/interval.h"
 #include "cli/parts/framework_words.h"
+#include "cli/parts/search_words.h"
 #include "cli/program/help.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
@@ -14,78 +15,12 @@
 
 namespace foreshard {
 
-static std::string zero_text(const Point& point) {
-  return std::to_string(point.zero) + (point.zero > 0 && point.zero_group > 0 ? ":" + std::to_string(point.zero_group) : "") +
-         (point.zero > 0 && point.overlap_parameters ? "+" : "");
-}
-static std::string order_text(const Candidate& candidate) {
-  RankOrder order = candidate.strategy.placement;
-  std::erase(order, DenseKind::OuterData);
-  return to_text(order);
-}
-
-// A list of all layers has no place in a table.
-static std::string recompute_word(const Candidate& candidate) {
-  const Recompute& recompute = candidate.strategy.recompute;
-  return candidate.point.recompute == RecomputeKind::Each && !recompute.each.empty() ? "best" : to_text(recompute);
-}
-
 // Share of the estimated time: compute, tensor communication, pipeline, gradients.
 static std::array<double, 4> parts(const Estimate& e) {
   const double rest = e.time.value - e.compute.value - e.communication.value - e.tail.value;
   return {e.compute.value, e.communication.value, std::max(0.0, rest), e.tail.value};
 }
 static const char* const kParts[] = {"compute", "tensor communication", "waiting in the pipeline", "gradients and update"};
-
-// "8", or of stages with degrees of their own "1..8".
-static std::string degree_text(const Candidate& candidate, int of_all, int StageDegrees::*degree) {
-  const std::vector<StageDegrees>& stages = candidate.strategy.stages;
-  if (stages.empty()) return std::to_string(of_all);
-  const auto [least, most] = std::ranges::minmax_element(stages, {}, degree);
-  return std::to_string((*least).*degree) + ((*least).*degree < (*most).*degree ? ".." + std::to_string((*most).*degree) : "");
-}
-static std::string stages_text(const Candidate& candidate) {
-  return candidate.strategy.stages.empty() ? std::to_string(candidate.point.pp)
-                                           : std::to_string(std::ssize(candidate.strategy.stages));
-}
-
-// Of one stage there is only one order.
-static std::string schedule_word(const Candidate& candidate) {
-  return candidate.strategy.stages.empty() && candidate.point.pp == 1 ? "-" : schedule_entry(candidate.point.schedule).name;
-}
-
-// "states", "states, parameters, gradients"; empty: nothing is there.
-static std::string in_host_memory(const OffloadChoice& offload) {
-  std::string away;
-  for (const auto& [is, what] : {std::pair{offload.optimizer != Space::Device, "states"},
-                                 {offload.parameters != Space::Device, "parameters"},
-                                 {offload.gradients != Space::Device, "gradients"},
-                                 {offload.activations != OffloadedActivations::None, "activations"}})
-    if (is) away += (away.empty() ? "" : ", ") + std::string(what);
-  return away;
-}
-
-std::string short_name(const Candidate& candidate) {
-  const Point& p = candidate.point;
-  const bool staged = !candidate.strategy.stages.empty();
-  std::string name = staged ? "stages " + to_text(candidate.strategy.stages)
-                            : "tp " + std::to_string(p.tp) + (p.cp > 1 ? ", cp " + std::to_string(p.cp) : "") + ", pp " +
-                                  std::to_string(p.pp) + ", dp " + std::to_string(p.dp);
-  if (p.virtual_stages > 1) name += ", " + std::to_string(p.virtual_stages) + " virtual stages";
-  name += ", micro-batch " + std::to_string(p.micro_batch);
-  if (schedule_word(candidate) != "-") name += ", " + schedule_word(candidate);
-  if (p.sequence_parallel) name += ", sequence parallel";
-  if (p.zero > 0) name += ", zero " + std::to_string(p.zero) + (p.overlap_parameters ? "+" : "");
-  if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + std::to_string(p.zero_group);
-  if (!staged && !candidate.strategy.pipeline.layer_split.empty())
-    name += ", layers " + candidate.strategy.pipeline.layer_split;
-  if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
-  if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
-  if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
-  if (const std::string away = in_host_memory(candidate.strategy.offload); !away.empty()) name += ", in host memory " + away;
-  if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
-  return name;
-}
 
 static Candidate ruled_out(const RuledOut& other, const Job& job, const SearchOptions& options) {
   const auto* transformer = std::get_if<Transformer>(&job.model.shape);
@@ -257,6 +192,11 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
                           c.simulated ? seconds_text(*c.simulated) : "-", in_gib_text(c.estimate.peak),
                           in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
   }
+  if (std::ranges::any_of(candidates, [](const Candidate& c) { return c.point.ep * c.point.etp > 1; })) {
+    table.columns.insert(table.columns.begin() + 6, {"ep"});
+    for (std::size_t i = 0; i < table.rows.size(); ++i)
+      table.rows[i].insert(table.rows[i].begin() + 6, experts_text(candidates[i].point));
+  }
   if (std::ranges::none_of(candidates, [](const Candidate& c) { return !in_host_memory(c.strategy.offload).empty(); })) return table;
   table.columns.push_back({"in host memory", Align::Left});
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -294,13 +234,16 @@ static std::string sequence_text(const Job& job, const Strategy& strategy) {
 
 // What the headers and marks of the table mean; only of those that are there.
 static std::string legend_text(const std::vector<Candidate>& candidates, int rows) {
-  bool gathers = false, groups = false;
+  bool gathers = false, groups = false, experts = false;
   for (int i = 0; i < std::min(rows, static_cast<int>(candidates.size())); ++i) {
     const std::string zero = zero_text(candidates[static_cast<std::size_t>(i)].point);
     gathers |= zero.ends_with('+'), groups |= zero.find(':') != std::string::npos;
+    const Point& point = candidates[static_cast<std::size_t>(i)].point;
+    experts |= point.ep * point.etp > 1;
   }
-  return paragraph("v: virtual stages; mb: micro-batch; sp: sequence parallelism; peak, free: of the fullest GPU" +
-                   std::string(gathers ? "; zero +: parameter all-gather overlapped" : "") +
+  return paragraph(std::string(experts ? "ep: GPUs that share the experts of a layer, 8x2: each of them on 2; " : "") +
+                   "v: virtual stages; mb: micro-batch; sp: sequence parallelism; peak, free: of the fullest GPU" +
+                   (gathers ? "; zero +: parameter all-gather overlapped" : "") +
                    (groups ? "; zero 2:8: ZeRO-2 in groups of 8 GPUs" : ""));
 }
 
@@ -410,7 +353,7 @@ std::string candidate_json(const Job& job, const Candidate& candidate) {
 
 std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
-      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,overlap_"
+      "rank,tp,cp,pp,virtual_stages,dp,ep,etp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,overlap_"
       "gradients,"
       "overlap_parameters,overlap_p2p,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
@@ -424,6 +367,8 @@ std::string search_csv(const SearchResult& result, int rows) {
                                     stages_text(c),
                                     std::to_string(p.virtual_stages),
                                     degree_text(c, p.dp, &StageDegrees::dp),
+                                    std::to_string(p.ep),
+                                    std::to_string(p.etp),
                                     std::to_string(p.micro_batch),
                                     std::to_string(p.sequence_parallel),
                                     schedule_entry(p.schedule).name,

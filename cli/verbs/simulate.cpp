@@ -80,7 +80,8 @@ static SimulateOptions simulate_options(const Arguments& arguments) {
 static std::optional<PredictionInterval> interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
   if (prepared.profile && prepared.profile->learned)
     return learned_interval(&*prepared.profile, {.plan = plan, .strategy = prepared.strategy}, prepared.cluster, predicted);
-  return interval_of(prepared.cluster, prepared.strategy, predicted);
+  const bool experts = std::ranges::any_of(plan.tensors, [](const Tensor& tensor) { return tensor.grid == Grid::Expert; });
+  return interval_of(prepared.cluster, prepared.strategy, experts, predicted);
 }
 
 // Plan files and result files carry it in their origin.

@@ -110,7 +110,7 @@ class PartialSumCheck {
       if (!plan_.groups[collective->group.index()].roles.empty()) in.unknown |= scattered_;  // from another role
       if (const AxisSet again = summed_alike(instruction, *collective, in); again != 0)
         tell("gradient-over-reduced", "sums a gradient that the ranks have alike, over ", again);
-      meet(*collective, in);
+      meet(*collective, std::ranges::any_of(instruction.writes, [&](const Use& use) { return gradient(use); }), in);
       write_all(action, [&](std::size_t, Contents& piece) { keeps ? piece.add(in) : void(piece = in); });
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       if (in.missing != 0) tell_part("sends", in.missing);
@@ -176,12 +176,14 @@ class PartialSumCheck {
     return of_weight(compute, w) ? compute.accumulate_weights : compute.accumulate;
   }
 
-  void meet(const Collective& collective, Contents& in) const {
+  // What a reduce-scatter of gradients leaves are some of the elements, not of the tokens.
+  void meet(const Collective& collective, bool gradients, Contents& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
     if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over, in.columns &= ~over;
+    if (collective.kind == CollectiveKind::AllToAll) in.rows &= ~over;  // each rank has its share of the tokens of all
     if (collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll) in.collected |= over;
     if (!sums(collective)) return;
-    if (collective.kind == CollectiveKind::ReduceScatter) in.rows |= in.missing & over;
+    if (collective.kind == CollectiveKind::ReduceScatter && !gradients) in.rows |= in.missing & over;
     in.missing &= ~over;
   }
 

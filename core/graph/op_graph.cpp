@@ -11,20 +11,25 @@ namespace foreshard {
 
 namespace {
 
+// "decoder"; where the layers of a model differ in it, "local_decoder", "moe_decoder" and the like are kinds beside it.
+std::string kind_name(const Transformer& model, const LayerVariant& variant) {
+  const std::string usual = model.causal ? "decoder" : "encoder";
+  std::string words;
+  if (variant.local != attends_locally(model, 0)) words += variant.local ? "local_" : "full_";
+  if (variant.experts != has_experts(model, 0)) words += variant.experts ? "moe_" : "dense_";
+  return words + usual;
+}
+
 OpGraph transformer_graph(const Transformer& model, const Sharding& sharding) {
   const LocalTransformer local = local_transformer(model, sharding);
   OpGraph graph;
   graph.kinds = {embedding_layer(local)};
   graph.layers.push_back({.name = "embedding", .kind = 0});
-  std::map<bool, int> kind_of;  // by whether a layer attends locally
+  std::map<LayerVariant, int> kind_of;
   for (int i = 0; i < model.layers; ++i) {
-    const bool locally = attends_locally(model, i);
-    const auto [known, first] = kind_of.try_emplace(locally, static_cast<int>(graph.kinds.size()));
-    if (first) {
-      const std::string usual = model.causal ? "decoder" : "encoder";
-      graph.kinds.push_back(
-          transformer_layer(local, kind_of.size() == 1 ? usual : (locally ? "local_" : "full_") + usual, locally));
-    }
+    const LayerVariant variant = {.local = attends_locally(model, i), .experts = has_experts(model, i)};
+    const auto [known, first] = kind_of.try_emplace(variant, static_cast<int>(graph.kinds.size()));
+    if (first) graph.kinds.push_back(transformer_layer(local, kind_name(model, variant), variant));
     graph.layers.push_back({.name = "layers." + std::to_string(i), .kind = known->second, .counted = true});
   }
   graph.layers.push_back({.name = "head", .kind = static_cast<int>(graph.kinds.size())});

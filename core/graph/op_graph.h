@@ -20,6 +20,7 @@
 #include "core/base/dtype.h"
 #include "core/base/units.h"
 #include "core/model/model.h"
+#include "core/op/expert_load.h"
 #include "core/plan/plan.h"
 
 namespace foreshard {
@@ -36,6 +37,9 @@ struct Sharding {
   bool eight_bits = false;  // factors of the linear layers, but of the head: docs/decisions/eight-bits.md
   std::int64_t vocab_multiple = 1;
   double kept_tokens = 0;  // share of the tokens whose rows the tensor-parallel ranks sum; 0: all, without choosing
+  int ep = 1, etp = 1;     // ranks that share the experts of a layer, and ranks that share each expert
+  ExpertLoad expert_load = {};
+  double expert_capacity = 0;  // an expert takes so many times its balanced share of a rank's tokens at most; 0: all that choose it
   bool operator==(const Sharding&) const = default;
 };
 

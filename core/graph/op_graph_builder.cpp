@@ -34,19 +34,39 @@ int LayerBuilder::value(std::string name, Dims dims, std::optional<DType> dtype,
   const DType type = dtype.value_or(sharding_.compute);
   const Bytes size = product(dims) * size_of(type);
   layer_.values.push_back(
-      {.name = std::move(name), .dims = std::move(dims), .dtype = type, .bytes = size, .needs_grad = needs_grad});
+      {.name = prefix_ + name, .dims = std::move(dims), .dtype = type, .bytes = size, .needs_grad = needs_grad});
   return static_cast<int>(layer_.values.size()) - 1;
 }
 
+int LayerBuilder::shared(Parameter p) {
+  for (std::size_t i = 0; i < layer_.parameters.size(); ++i)
+    if (layer_.parameters[i].name == p.name) return static_cast<int>(i);
+  const std::string prefix = std::exchange(prefix_, "");
+  const int added = parameter(std::move(p));
+  prefix_ = prefix;
+  return added;
+}
+
 int LayerBuilder::parameter(Parameter p) {
+  p.name = prefix_ + p.name;
   p.local = p.shape;
   if (p.split_dim >= 0) {
     auto& cut = p.local.at(static_cast<std::size_t>(p.split_dim));
-    FS_ASSERT(cut % sharding_.tp == 0);
-    cut /= sharding_.tp;
+    FS_ASSERT(cut % ranks(p.split_over) == 0);
+    cut /= ranks(p.split_over);
   }
   layer_.parameters.push_back(std::move(p));
   return static_cast<int>(layer_.parameters.size()) - 1;
+}
+
+std::int64_t LayerBuilder::ranks(const Kinds& kinds) const {
+  std::int64_t count = 1;
+  for (const AxisKind& kind : kinds)
+    count *= kind == AxisKind{DenseKind::Tensor}          ? sharding_.tp
+             : kind == AxisKind{ExpertKind::Expert}       ? sharding_.ep
+             : kind == AxisKind{ExpertKind::ExpertTensor} ? sharding_.etp
+                                                          : 1;
+  return count;
 }
 
 int LayerBuilder::replicated(std::string name, Dims shape, std::string init) {
@@ -71,6 +91,7 @@ Operator& LayerBuilder::add(Operator op) {
     for (std::size_t i = 0; i < op.outputs.size(); ++i)
       if (kept.outputs >> i & 1U) op.saved.push_back(op.outputs[i]);
   }
+  op.name = prefix_ + op.name;
   layer_.operators.push_back(std::move(op));
   return layer_.operators.back();
 }
@@ -95,7 +116,8 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
   const auto blocks = static_cast<std::int64_t>(std::max<std::size_t>(1, what.block_rows.size()));
   const bool equal =
       std::adjacent_find(what.block_rows.begin(), what.block_rows.end(), std::not_equal_to<>()) == what.block_rows.end();
-  op.weights.push_back(parameter({.name = what.weight.empty() ? what.name + ".weight" : what.weight,
+  const auto add_parameter = [&](Parameter p) { return what.shared ? shared(std::move(p)) : parameter(std::move(p)); };
+  op.weights.push_back(add_parameter({.name = what.weight.empty() ? what.name + ".weight" : what.weight,
                                   .shape = {what.out, what.in},
                                   .split_dim = what.split,
                                   .blocks = blocks,
@@ -104,7 +126,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                   .tied = what.tied,
                                   .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   if (what.bias) {
-    op.weights.push_back(parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
+    op.weights.push_back(add_parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
                                     .shape = {what.out},
                                     .split_dim = what.split,
                                     .blocks = blocks,
@@ -211,6 +233,14 @@ int LayerBuilder::latent_heads(const ops::LatentHeads& what, int up, int shared)
   out.back() = what.heads * (what.plain + what.rotated + what.value);
   Operator op = {.name = "kv_heads", .op = what, .inputs = {up, shared}, .module = "qkv"};
   op.outputs = {value("kv", out, in.dtype)};
+  op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
+  return add(std::move(op)).outputs[0];
+}
+
+int LayerBuilder::sum(const std::string& name, int x, int y) {
+  const Value in = at(x);
+  Operator op = {.name = name, .op = ops::Add{}, .inputs = {x, y}, .module = "dropout"};
+  op.outputs = {value(name + "_out", in.dims, in.dtype)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];
 }

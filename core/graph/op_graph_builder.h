@@ -26,6 +26,7 @@ struct Linear {
   std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"
   bool tied = false;
   bool first_token = false;  // reads the first token of each sample only
+  bool shared = false;       // a layer may read the weight several times: it is the parameter of this name
 };
 
 // Heads of this rank and the two sequence lengths (they differ under context parallelism).
@@ -44,6 +45,9 @@ class LayerBuilder {
   int value(std::string name, Dims dims, std::optional<DType> dtype = {}, bool needs_grad = true);
   int replicated(std::string name, Dims shape, std::string init);  // a parameter outside the tensor-parallel regions
   int parameter(Parameter p);
+  int shared(Parameter p);  // the one of this name if the layer has it, without the prefix
+  // Names of parameters, values and operators that follow begin with it.
+  void begin_part(std::string prefix) { prefix_ = std::move(prefix); }
   // Saved values, FLOPs and traffic follow from the operator, its operands and its shapes.
   Operator& add(Operator op);
   const Value& at(int value) const { return layer_.values.at(static_cast<std::size_t>(value)); }
@@ -68,6 +72,7 @@ class LayerBuilder {
   int dropout(const std::string& name, const std::string& module, int x, std::optional<SequenceSplit> split = {});
   // The context, over the context-parallel ranks. Operands: qkv, or q and kv where keys go between ranks.
   int context_attention(const AttentionShape& shape, const std::vector<int>& qkv);
+  int sum(const std::string& name, int x, int y);
   int scale(const std::string& name, double factor, int x);  // x itself for 1
   int cap(const std::string& name, double cap, int x);       // x itself for 0
 
@@ -78,9 +83,12 @@ class LayerBuilder {
   void reduce_in_place(const std::string& name, int x, Combine combine);  // over tp; no gradient
   void keep_tokens(int probabilities);  // whose rows the row-parallel layers sum from then on (core/op/token_rows.h)
 
+  Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
+
   LayerGraph finish(int input, int output);
 
  private:
+  std::int64_t ranks(const Kinds& kinds) const;  // of these kinds, as far as parameters are cut over them
   int attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);  // flash or unfused
   ops::Attention attention_of(const AttentionShape& shape, const SequenceSplit& split);  // with the next site of a dropout
   int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);
@@ -89,12 +97,12 @@ class LayerBuilder {
   int head_attention(const AttentionShape& shape, int qkv);
   int deal_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);  // or collect them: join
   int kept_rows(const std::string& name, int x, bool takes);  // takes them out of all, or puts them back
-  Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
-  ops::Dropout dropout_at(const Dims& dims);  // the next site
+  ops::Dropout dropout_at(const Dims& dims);                  // the next site
 
   Sharding sharding_;
   SequenceSplit split_;
   LayerGraph layer_;
+  std::string prefix_ = {};
   int sites_ = 0;            // dropout places so far
   int kept_ = -1;            // the value that says which tokens are kept; -1: all
   std::int64_t tokens_ = 0;  // of a sample, where some are kept

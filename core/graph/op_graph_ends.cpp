@@ -7,14 +7,17 @@ namespace foreshard {
 
 namespace {
 
-int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
+// The rows of the tokens `ahead` positions later; 0: of the first layer, which owns the table.
+int token_lookup(LayerBuilder& layer, const LocalTransformer& t, std::int64_t ahead = 0) {
   const Transformer& m = t.model;
   const std::int64_t tokens = t.batch * t.seq, rows = t.vocab / t.sharding.tp;
-  Operator op = {.name = "token", .op = ops::TokenEmbedding{.vocab = m.vocab, .split = t.split}, .module = "embedding"};
+  Operator op = {
+      .name = "token", .op = ops::TokenEmbedding{.vocab = m.vocab, .split = t.split, .ahead = ahead}, .module = "embedding"};
   op.outputs = {layer.value("token_out", {t.batch, t.seq, m.hidden}),
                 layer.value("tokens", {t.batch, t.seq}, DType::I64, false)};
-  op.weights = {
-      layer.parameter({.name = "token.weight", .shape = {t.vocab, m.hidden}, .split_dim = 0, .init = "normal(0.02)"})};
+  Parameter table = {.name = "token.weight", .shape = {t.vocab, m.hidden}, .split_dim = 0, .init = "normal(0.02)"};
+  table.tied = ahead > 0;
+  op.weights = {layer.shared(std::move(table))};
   op.shapes = {{.dims = {tokens, m.hidden, rows}, .dtype = layer.at(op.outputs[0]).dtype}};
   return layer.add(std::move(op)).outputs[0];
 }
@@ -65,15 +68,17 @@ int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, in
 
 // Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
 // vocabulary.
-void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int logits) {
+void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int logits, const ops::CrossEntropy& of) {
   using Piece = ops::CrossEntropy::Piece;
   const Value in = layer.at(logits);
   const DType type = layer.statistics_type();
   const Dims tokens = {t.batch, t.seq};
   const Shape shape = {.dims = {t.batch * t.seq, in.dims.back()}, .dtype = in.dtype};
   const auto piece = [&](const char* name, Piece which, std::vector<int> inputs, std::vector<int> outputs) {
+    ops::CrossEntropy op = of;
+    op.piece = which;
     layer.add({.name = name,
-               .op = ops::CrossEntropy{.piece = which, .classes = t.model.vocab, .split = t.split},
+               .op = op,
                .inputs = std::move(inputs),
                .outputs = std::move(outputs),
                .shapes = {shape},
@@ -106,6 +111,52 @@ void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, con
   layer.add(std::move(op));
 }
 
+namespace {
+
+// The head: logits of all tokens, and their loss. `shared`: others read x, too.
+void next_tokens(LayerBuilder& layer, const LocalTransformer& t, int x, const ops::CrossEntropy& loss, bool shared) {
+  const Transformer& m = t.model;
+  x = layer.column_input("vocab", x, shared);
+  const std::int64_t columns = t.vocab / t.sharding.tp;
+  int logits = layer.linear({.name = "vocab",
+                             .module = "head",
+                             .in = m.hidden,
+                             .out = t.vocab,
+                             .split = 0,
+                             .bias = m.lm_head_bias,
+                             .weight = m.tied_embeddings ? "token.weight" : "",
+                             .tied = m.tied_embeddings,
+                             .shared = true},
+                            x, {t.batch, t.seq, columns});
+  logits = layer.cap("logit_cap", m.block.scales.logit_cap, layer.scale("logit_scale", m.block.scales.logits, logits));
+  if (layer.tensor_parallel()) {
+    parallel_cross_entropy(layer, t, logits, loss);
+  } else {
+    cross_entropy(layer, logits, "loss", loss);
+  }
+}
+
+// A module for multi-token prediction (DeepSeek-V3, arXiv:2412.19437, section 2.2): what the model or the module before made of a token and
+// the embedding of the token ahead, each behind a norm, one product of both, a layer, a norm, the shared head. The product of the two side
+// by side is the sum of two products. `x` becomes the output of its layer.
+void later_tokens(LayerBuilder& layer, const LocalTransformer& t, int module, int& x) {
+  constexpr double kWeight = 0.3;  // of all modules together: that of the first 10e12 tokens (section 4.2)
+  const Transformer& m = t.model;
+  layer.begin_part("mtp" + std::to_string(module) + ".");
+  const int embedded = layer.row_output("token", token_lookup(layer, t, module + 1));
+  const auto product = [&](const char* name, int of) {
+    return layer.linear({.name = name, .module = "mlp", .in = m.hidden, .out = m.hidden}, of, layer.at(of).dims);
+  };
+  const int hidden = product("hidden_projection", layer.norm("hidden_norm", m, x));
+  const int token = product("token_projection", layer.norm("token_norm", m, embedded));
+  const LayerVariant last = {.local = attends_locally(m, m.layers - 1), .experts = has_experts(m, m.layers - 1)};
+  x = transformer_block(layer, t, layer.sum("projections", hidden, token), last);
+  next_tokens(layer, t, layer.norm("norm", m, x),
+              {.classes = m.vocab, .split = t.split, .ahead = module + 1, .weight = kWeight / m.block.mtp_modules}, false);
+}
+
+}  // namespace
+
 LayerGraph embedding_layer(const LocalTransformer& t) {
   LayerBuilder layer("embedding", t.sharding, t.split);
   int x = layer.row_output("token", token_lookup(layer, t));
@@ -119,28 +170,13 @@ LayerGraph head_layer(const LocalTransformer& t) {
   const Transformer& m = t.model;
   LayerBuilder layer("head", t.sharding, t.split);
   const int input = layer.value("x", {t.batch, t.part, m.hidden});
-  int x = input;
+  int x = input, before = input;
   if (m.final_norm) x = layer.norm("norm", m, x);
   if (m.pooler) next_sentence(layer, t, x);
   const bool transformed = m.mlm_head;
   if (transformed) x = masked_language_transform(layer, t, x);
-  x = layer.column_input("vocab", x, m.pooler && !transformed);
-  const std::int64_t columns = t.vocab / t.sharding.tp;
-  int logits = layer.linear({.name = "vocab",
-                             .module = "head",
-                             .in = m.hidden,
-                             .out = t.vocab,
-                             .split = 0,
-                             .bias = m.lm_head_bias,
-                             .weight = m.tied_embeddings ? "token.weight" : "",
-                             .tied = m.tied_embeddings},
-                            x, {t.batch, t.seq, columns});
-  logits = layer.cap("logit_cap", m.block.scales.logit_cap, layer.scale("logit_scale", m.block.scales.logits, logits));
-  if (layer.tensor_parallel()) {
-    parallel_cross_entropy(layer, t, logits);
-  } else {
-    cross_entropy(layer, logits, "loss", {.classes = m.vocab, .split = t.split});
-  }
+  next_tokens(layer, t, x, {.classes = m.vocab, .split = t.split}, m.pooler && !transformed);
+  for (int module = 0; module < m.block.mtp_modules; ++module) later_tokens(layer, t, module, before);
   return layer.finish(input, -1);
 }
 

@@ -30,19 +30,11 @@ int chunks_of(const Transformer& m, const Sharding& s) {
   return s.cp > 1 && m.causal && s.context != ContextKind::AllToAll ? 2 : 1;
 }
 
-// What a model has that no operator computes; empty: nothing.
-std::string without_operator(const Transformer& m) {
-  const std::pair<bool, const char*> features[] = {{m.block.experts.count > 0, "mixtures of experts"},
-                                                   {m.block.mtp_modules > 0, "multi-token prediction"}};
-  for (const auto& [there, what] : features)
-    if (there) return what;
-  return "";
-}
-
 void check_cuts(const Transformer& m, const Sharding& s) {
-  if (const std::string what = without_operator(m); !what.empty())
-    throw Error("the model has " + what + ", for which there is no operator yet");
   check_attention(m, s);
+  check_experts(m, s);
+  if (m.block.mtp_modules > 0 && (m.post_norm || m.pooler || m.mlm_head || m.positions == PositionKind::Learned))
+    throw Error("multi-token prediction is for decoders with norms before their blocks and rotary positions");
   const bool branches = m.block.branch_norms || m.block.scales.residual != 1;
   if (branches && (m.projection_bias || m.mlp_bias))
     throw Error("norms and multipliers behind attention and MLP need products without biases before them");
@@ -102,12 +94,13 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
   return layer.residual("residual1", out, skip, m.projection_bias, "projection.bias");
 }
 
-int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
+// A dense MLP of `f` columns. `shared`: others read x, too.
+int mlp(LayerBuilder& layer, const LocalTransformer& t, const std::string& prefix, std::int64_t f, int x, bool shared) {
   const Transformer& m = t.model;
   const bool gated = is_gated(m.activation);
-  const std::int64_t f = m.ffn_hidden, local = f / t.sharding.tp;
-  const int input = layer.column_input("fc1", x, m.post_norm || !m.block.input_norms);
-  const Linear fc1 = {.name = "fc1",
+  const std::int64_t local = f / t.sharding.tp;
+  const int input = layer.column_input(prefix + "fc1", x, shared);
+  const Linear fc1 = {.name = prefix + "fc1",
                       .module = "mlp",
                       .in = m.hidden,
                       .out = gated ? 2 * f : f,
@@ -115,10 +108,25 @@ int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip) {
                       .bias = m.mlp_bias,
                       .block_rows = gated ? Dims{f, f} : Dims{}};
   int y = layer.linear(fc1, input, {t.batch, t.seq, gated ? 2 * local : local});
-  y = layer.activation("activation", m.activation, y, {t.batch, t.seq, local});
-  y = layer.linear({.name = "fc2", .module = "mlp", .in = f, .out = m.hidden, .split = 1, .init = residual_init(m)}, y,
+  y = layer.activation(prefix + "activation", m.activation, y, {t.batch, t.seq, local});
+  y = layer.linear({.name = prefix + "fc2", .module = "mlp", .in = f, .out = m.hidden, .split = 1, .init = residual_init(m)}, y,
                    {t.batch, t.seq, m.hidden});
-  y = branch_end(layer, m, "2", layer.row_output("fc2", y));
+  return layer.row_output(prefix + "fc2", y);
+}
+
+int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip, bool experts) {
+  const Transformer& m = t.model;
+  int y = -1;
+  if (experts) {
+    int shared = -1;
+    y = foreshard::experts(layer, t, mixture_of(t, residual_init(m)), x, [&] {
+      if (const std::int64_t width = m.block.experts.shared_width; width > 0) shared = mlp(layer, t, "shared_", width, x, true);
+    });
+    if (shared >= 0) y = layer.sum("experts_sum", shared, y);
+  } else {
+    y = mlp(layer, t, "", m.ffn_hidden, x, m.post_norm || !m.block.input_norms);
+  }
+  y = branch_end(layer, m, "2", y);
   return layer.residual("residual2", y, skip, m.mlp_bias, "fc2.bias");
 }
 
@@ -138,17 +146,22 @@ LocalTransformer local_transformer(const Transformer& model, const Sharding& sha
   return t;
 }
 
-LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, bool local) {
+int transformer_block(LayerBuilder& layer, const LocalTransformer& t, int x, const LayerVariant& variant) {
   const Transformer& m = t.model;
-  LayerBuilder layer(kind, t.sharding, t.split);
-  const int x = layer.value("x", {t.batch, t.part, m.hidden});
+  const auto attended_by = [&](int input) { return attention_block(layer, t, input, x, variant.local); };
   if (m.post_norm) {
-    const int attended = layer.norm("norm1", m, attention_block(layer, t, x, x, local));
-    return layer.finish(x, layer.norm("norm2", m, mlp_block(layer, t, attended, attended)));
+    const int attended = layer.norm("norm1", m, attended_by(x));
+    return layer.norm("norm2", m, mlp_block(layer, t, attended, attended, false));
   }
   const auto read = [&](const char* name, int value) { return m.block.input_norms ? layer.norm(name, m, value) : value; };
-  const int attended = attention_block(layer, t, read("norm1", x), x, local);
-  return layer.finish(x, mlp_block(layer, t, read("norm2", attended), attended));
+  const int attended = attended_by(read("norm1", x));
+  return mlp_block(layer, t, read("norm2", attended), attended, variant.experts);
+}
+
+LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, const LayerVariant& variant) {
+  LayerBuilder layer(kind, t.sharding, t.split);
+  const int x = layer.value("x", {t.batch, t.part, t.model.hidden});
+  return layer.finish(x, transformer_block(layer, t, x, variant));
 }
 
 }  // namespace foreshard

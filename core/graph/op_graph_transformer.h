@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/graph/op_graph_builder.h"
 
@@ -30,8 +31,36 @@ std::int64_t context_width(const Transformer& model);  // of all heads
 // Throws Error for attention that cannot be cut so.
 void check_attention(const Transformer& model, const Sharding& sharding);
 
+// The routed experts of a layer on one rank.
+struct Mixture {
+  std::int64_t hidden = 0, width = 0;    // of an expert
+  std::int64_t experts = 0, chosen = 0;  // of the layer, of a token
+  std::int64_t room = 0;                 // rows for each rank
+  std::int64_t capacity = 0;             // ... of one expert; 0: no limit
+  std::int64_t expected = 0;             // rows that this rank's experts work on
+  ActivationKind activation = ActivationKind::SwiGlu;
+  ops::Route route = {};
+  bool router_bias = false, biases = false, scaled_inputs = false;
+  std::string residual_init = {};
+};
+
+// Throws Error for experts that cannot be cut so.
+Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init);
+// What chosen experts make of the rows of x, and what becomes of them (core/op/experts.h). `meanwhile` adds what does not read them, while the
+// rows are on their way to the experts.
+int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const std::function<void()>& meanwhile);
+void check_experts(const Transformer& model, const Sharding& sharding);
+
 LayerGraph embedding_layer(const LocalTransformer& t);
-LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, bool local);  // pre-norm or post-norm
+
+// What tells layers of one model apart.
+struct LayerVariant {
+  bool local = false;    // attends locally
+  bool experts = false;  // a mixture of experts in place of the MLP
+  auto operator<=>(const LayerVariant&) const = default;
+};
+int transformer_block(LayerBuilder& layer, const LocalTransformer& t, int x, const LayerVariant& variant);
+LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, const LayerVariant& variant);
 LayerGraph head_layer(const LocalTransformer& t);
 
 }  // namespace foreshard

@@ -27,10 +27,10 @@ double attention_weights(const Transformer& m) {
 }
 
 double mlp_weights(const Transformer& m, int layer) {
-  const auto h = static_cast<double>(m.hidden);
-  if (!has_experts(m, layer)) return h * static_cast<double>(m.ffn_hidden) * (is_gated(m.activation) ? 3.0 : 2.0);
+  const auto h = static_cast<double>(m.hidden), products = is_gated(m.activation) ? 3.0 : 2.0;
+  if (!has_experts(m, layer)) return h * static_cast<double>(m.ffn_hidden) * products;
   const Experts& e = m.block.experts;
-  return h * static_cast<double>(e.count) + 3.0 * h * static_cast<double>(e.chosen * e.width + e.shared_width);
+  return h * static_cast<double>(e.count) + products * h * static_cast<double>(e.chosen * e.width + e.shared_width);
 }
 
 // Elements of a query head and of a value head together, of all heads: 2 a d, or a (dn + dr + dv).

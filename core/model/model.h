@@ -81,6 +81,8 @@ struct Model {
 // that is shorter than the layers repeats.
 bool attends_locally(const Transformer& t, int layer);
 bool has_experts(const Transformer& t, int layer);
+// The end of the model reads the table of tokens, too: as the head, or in modules for multi-token prediction.
+bool shares_embedding(const Transformer& t);
 // Windows, chunks, sinks, capped scores and latents are computed by one attention kernel, and by no separate operators.
 bool needs_fused_attention(const Transformer& t);
 

@@ -39,13 +39,13 @@ class Parts {
 
   Number expert() const {  // one
     const Experts& e = t_.block.experts;
-    const Number products = 3 * hidden_ * number(e.width);
-    return e.biases ? products + 2 * number(e.width) + hidden_ : products;
+    const Number products = mlp_products() * hidden_ * number(e.width);
+    return e.biases ? products + (mlp_products() - 1) * number(e.width) + hidden_ : products;
   }
   Number router_and_shared() const {
     const Experts& e = t_.block.experts;
     const Number router = number(e.count) * (e.router_bias ? hidden_ + 1 : hidden_);
-    return router + 3 * hidden_ * number(e.shared_width);
+    return router + mlp_products() * hidden_ * number(e.shared_width);
   }
 
   // Norms of the two inputs, the product of their concatenation, one layer of the last kind, the norm before the shared head.
@@ -56,6 +56,7 @@ class Parts {
   }
 
  private:
+  Number mlp_products() const { return is_gated(t_.activation) ? 3 : 2; }
   static Number number(std::int64_t n) { return static_cast<Number>(n); }
 
   Number latent_attention() const {
@@ -111,6 +112,8 @@ bool has_experts(const Transformer& t, int layer) {
   if (experts.count == 0) return false;
   return experts.layers.empty() || experts.layers[static_cast<std::size_t>(layer) % experts.layers.size()];
 }
+
+bool shares_embedding(const Transformer& t) { return t.tied_embeddings || t.block.mtp_modules > 0; }
 
 bool needs_fused_attention(const Transformer& t) {
   const AttentionSettings& a = t.attention;

@@ -41,7 +41,7 @@ struct AttentionSettings {
 // How the router scores: a softmax over all experts, a softmax over the chosen ones, or a sigmoid of each logit.
 enum class RouterScore : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
 
-// A mixture of experts in place of the dense MLP. Each expert is a gated MLP.
+// A mixture of experts in place of the dense MLP. Each expert is an MLP of the same kind.
 struct Experts {
   std::int64_t count = 0;         // [E] routed experts of a layer; 0: no mixture
   std::int64_t chosen = 0;        // [k] of them per token

@@ -11,12 +11,15 @@ namespace foreshard::ops {
 struct TokenEmbedding : Laws {
   std::int64_t vocab = 0;    // not padded
   SequenceSplit split = {};  // the tokens are those of this context-parallel rank
+  std::int64_t ahead = 0;    // ... of so many positions later
 
   static constexpr const char* kWord = "token_embedding";
+  static constexpr int kFirstSettings = 3;
   static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("vocab", self.vocab), visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
+    visit("ahead", self.ahead);
   }
   static Saved saved() { return {.outputs = kSecond}; }
   static Works works(const Sizes& sizes) {

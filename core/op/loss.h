@@ -19,14 +19,18 @@ struct CrossEntropy : Laws {
   Target target = Target::NextToken;
   std::int64_t classes = 0;  // columns beyond it are padding
   SequenceSplit split = {};  // the rows are those of this context-parallel rank
+  std::int64_t ahead = 0;    // the target is so many positions behind the next token
+  double weight = 1;         // of this loss in that of the model
 
   static constexpr const char* kWord = "cross_entropy";
+  static constexpr int kFirstSettings = 5;
   static constexpr bool depends_on_microbatch = true;
   static constexpr bool loss = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("piece", self.piece), visit("target", self.target), visit("classes", self.classes);
     visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
+    visit("ahead", self.ahead), visit("weight", self.weight);
   }
   Saved saved() const {
     if (piece == Piece::Whole) return {.outputs = kFirst | kSecond};

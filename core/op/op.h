@@ -54,7 +54,7 @@ struct Works {
 };
 
 // Operands that the backward reads, a bit each.
-inline constexpr unsigned kNone = 0, kFirst = 1, kSecond = 2, kAll = ~0U;
+inline constexpr unsigned kNone = 0, kFirst = 1, kSecond = 2, kThird = 4, kAll = ~0U;
 struct Saved {
   unsigned inputs = kNone, outputs = kNone;
 };

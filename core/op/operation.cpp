@@ -63,6 +63,11 @@ const std::vector<std::string>& words<ops::Activation::Function>() {
   return list;
 }
 template <>
+const std::vector<std::string>& words<ops::Route::Score>() {
+  static const std::vector<std::string> list = {"softmax", "softmax_of_chosen", "sigmoid"};
+  return list;
+}
+template <>
 const std::vector<std::string>& words<ops::Code>() {
   static const std::vector<std::string> list = {"largest", "signs", "eight_bits", "segments"};
   return list;

@@ -14,6 +14,7 @@
 #include "core/op/convolution.h"
 #include "core/op/dropout.h"
 #include "core/op/embedding.h"
+#include "core/op/experts.h"
 #include "core/op/latent_heads.h"
 #include "core/op/loss.h"
 #include "core/op/matmul.h"
@@ -30,7 +31,7 @@ using Operation =
                  ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
                  ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
                  ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows,
-                 ops::HeadNorm, ops::Scale, ops::LatentHeads>;
+                 ops::HeadNorm, ops::Scale, ops::LatentHeads, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul>;
 
 template <class... Operator>
 bool is(const Operation& operation) {

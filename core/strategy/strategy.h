@@ -9,6 +9,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/units.h"
+#include "core/op/expert_load.h"
 #include "core/plan/plan.h"
 
 namespace foreshard {
@@ -197,9 +198,18 @@ struct OffloadChoice {
   bool operator==(const OffloadChoice&) const = default;
 };
 
+// Of a mixture of experts (docs/experts.md).
+struct ExpertChoice {
+  int ep = 1, etp = 1;   // ranks of tp x cp x dp that share its experts, and ranks that share each expert
+  ExpertLoad load = {};  // of the most loaded rank
+  double capacity = 0;   // an expert takes so many times its balanced share of a rank's tokens; 0: all that choose it
+  bool operator==(const ExpertChoice&) const = default;
+};
+
 struct Strategy {
   // degrees; dp = 0: the rest of the GPUs
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
+  ExpertChoice experts = {};
   bool sequence_parallel = false;
   std::optional<ContextKind> context = {};  // empty: as the framework does; our own executor gathers
   PipelineChoice pipeline = {};

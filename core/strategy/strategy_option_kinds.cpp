@@ -55,6 +55,15 @@ StrategyOption layer_split(StrategyOption option) {
   return option;
 }
 
+StrategyOption expert_load(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.get = [](const Strategy& s) { return to_text(s.experts.load); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.experts.load = parse_expert_load(value, where);
+  };
+  return option;
+}
+
 StrategyOption stages(StrategyOption option) {
   option.type = OptionType::Text;
   option.get = [](const Strategy& s) { return to_text(s.stages); };

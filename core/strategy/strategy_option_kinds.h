@@ -36,6 +36,7 @@ double read_number(const std::string& value, double least, double below, bool pe
 
 StrategyOption flag(std::function<bool&(Strategy&)> at, StrategyOption option);
 StrategyOption layer_split(StrategyOption option);
+StrategyOption expert_load(StrategyOption option);
 StrategyOption stages(StrategyOption option);
 StrategyOption schedule(StrategyOption option);        // a name, or "file:F"
 StrategyOption schedule_order(StrategyOption option);  // "0F0 0B0; 1F0 1B0": the lists of the ranks

@@ -57,6 +57,32 @@ std::vector<StrategyOption> parallelism_options() {
             .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
             .constraint = "tp divides the sequence",
             .group = group}),
+      integer(part(&Strategy::experts, &ExpertChoice::ep), 1, kMostRanks,
+              {.path = "ep",
+               .flag = "--ep",
+               .unit = "GPUs",
+               .help = "expert-parallel GPUs that share the experts of a layer, out of tp x cp x dp",
+               .constraint = "divides the number of experts; ep x etp divides tp x cp x dp",
+               .group = group}),
+      integer(part(&Strategy::experts, &ExpertChoice::etp), 1, kMostRanks,
+              {.path = "etp",
+               .flag = "--etp",
+               .unit = "GPUs",
+               .help = "expert-tensor-parallel GPUs that share each expert",
+               .constraint = "divides the width of an expert",
+               .group = group}),
+      expert_load({.path = "expert_load",
+                   .flag = "--expert-load",
+                   .help = "how many rows the most loaded rank of an expert group has: balanced (as every other), equal (equal "
+                           "experts, by chance), gini:0.15, zipf:0.5, 1.3 (times the mean), worst (room for every token)",
+                   .constraint = "tokens for which a rank has no room are dropped when the plan runs",
+                   .group = group}),
+      number(part(&Strategy::experts, &ExpertChoice::capacity), 0, 1e6, false,
+             {.path = "expert_capacity",
+              .flag = "--expert-capacity",
+              .help = "an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are "
+                      "padded to as many; 0: it takes all that choose it",
+              .group = group}),
   };
 }
 

@@ -37,6 +37,7 @@ Kernel make_token_embedding(const host::Form& form) {
   const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
   const std::int64_t vocab = form.as<ops::TokenEmbedding>().vocab;
   const SequenceSplit split = form.as<ops::TokenEmbedding>().split;
+  if (form.as<ops::TokenEmbedding>().ahead != 0) form.refuse("tokens of later positions", "those of its own; the host has both");
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
@@ -250,6 +251,7 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
 Kernel make_cross_entropy(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const auto& op = form.as<ops::CrossEntropy>();
+  if (op.ahead != 0 || op.weight != 1) form.refuse("a loss of later tokens", "that of the next token; the host has both");
   const LossForm loss{.rows = dims[0],
                       .columns = dims[1],
                       .classes = op.classes,

@@ -92,6 +92,10 @@ struct Make {
   Kernel operator()(const ops::HeadNorm&) const { return not_here(); }
   Kernel operator()(const ops::Scale&) const { return not_here(); }
   Kernel operator()(const ops::LatentHeads&) const { return not_here(); }
+  Kernel operator()(const ops::Route&) const { return not_here(); }
+  Kernel operator()(const ops::Dispatch&) const { return not_here(); }
+  Kernel operator()(const ops::Combine&) const { return not_here(); }
+  Kernel operator()(const ops::GroupedMatMul&) const { return not_here(); }
 
   Kernel not_here() const {
     form.refuse("\"" + word(form.what.op) + "\"", "an operator that GPUs have a kernel for; the host has this one");

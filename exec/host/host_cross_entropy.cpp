@@ -18,7 +18,10 @@ struct LossSizes {
   std::int64_t rows = 0, columns = 0, classes = 0;
   bool label = false;  // one target per sample, not the next token of each position
   SequenceSplit split = {};
+  std::int64_t ahead = 0;
+  double weight = 1;  // of this loss
 
+  double weight_of_row(const OpArguments& arguments) const { return weight * loss_weight(arguments, rows, split.ranks); }
   std::int64_t size() const { return rows * columns; }
   std::int64_t first(const OpArguments& arguments, bool split) const { return split ? arguments.tp_rank * columns : 0; }
   // Columns of this rank that are classes; the others pad the vocabulary.
@@ -39,7 +42,7 @@ void read_targets(const OpArguments& arguments, const LossSizes& sizes, std::int
       continue;
     }
     for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
-      arguments.source->tokens(global, position + 1, sizes.classes, std::span(part, static_cast<std::size_t>(count)));
+      arguments.source->tokens(global, position + 1 + sizes.ahead, sizes.classes, std::span(part, static_cast<std::size_t>(count)));
       for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[i];
     });
   }
@@ -85,7 +88,7 @@ Kernel<T> whole_forward(const Form& form, LossSizes sizes) {
       for (std::int64_t c = 0; c < used; ++c) softmax[c] *= inverse;
       loss += static_cast<double>(std::log(sum) + (largest - x[targets[r]]));
     }
-    call.out[2][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows, sizes.split.ranks));
+    call.out[2][0] = static_cast<T>(loss * sizes.weight_of_row(call.arguments));
   }};
 }
 
@@ -96,7 +99,7 @@ Kernel<T> whole_backward(const Form& form, LossSizes sizes) {
   const bool add = form.what.accumulate;
   return {.run = [sizes, add](const Call<T>& call) {
     const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[1].data);
-    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows, sizes.split.ranks) * call.arguments.loss_scale);
+    const T weight = static_cast<T>(sizes.weight_of_row(call.arguments) * call.arguments.loss_scale);
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
       const T* softmax = call.in[0] + r * sizes.columns;
       T* dx = call.out[0] + r * sizes.columns;
@@ -141,7 +144,7 @@ Kernel<T> stage_exp_backward(const Form& form, LossSizes sizes) {
   const bool add = form.what.accumulate;
   return {.run = [sizes, add](const Call<T>& call) {
     const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[2].data);
-    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows, sizes.split.ranks) * call.arguments.loss_scale);
+    const T weight = static_cast<T>(sizes.weight_of_row(call.arguments) * call.arguments.loss_scale);
     const std::int64_t first = sizes.first(call.arguments, true), used = sizes.used(first);
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
       const T* e = call.in[0] + r * sizes.columns;
@@ -165,7 +168,7 @@ Kernel<T> stage_loss(const Form& form, LossSizes sizes) {
       const T* sums = call.in[0] + 2 * r;
       loss += static_cast<double>(std::log(sums[0]) + (call.in[1][r] - sums[1]));
     }
-    call.out[0][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows, sizes.split.ranks));
+    call.out[0][0] = static_cast<T>(loss * sizes.weight_of_row(call.arguments));
   }};
 }
 
@@ -179,7 +182,9 @@ Kernel<T> make_cross_entropy(const Form& form) {
                         .columns = dims[1],
                         .classes = op.classes,
                         .label = op.target != ops::CrossEntropy::Target::NextToken,
-                        .split = op.split};
+                        .split = op.split,
+                        .ahead = op.ahead,
+                        .weight = op.weight};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   using Piece = ops::CrossEntropy::Piece;

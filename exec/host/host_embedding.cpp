@@ -12,6 +12,7 @@ namespace {
 struct TokenSizes {
   std::int64_t tokens = 0, h = 0, rows = 0, vocab = 0;
   SequenceSplit split = {};
+  std::int64_t ahead = 0;
 };
 
 // out row [position, sample]: the token's index.
@@ -22,7 +23,7 @@ void read_tokens(const OpArguments& arguments, const TokenSizes& sizes, std::int
   const RowPositions held = sizes.split.rows_of(arguments.cp_rank, positions);
   for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
     for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
-      arguments.source->tokens(arguments.first_sample + sample, position, sizes.vocab,
+      arguments.source->tokens(arguments.first_sample + sample, position + sizes.ahead, sizes.vocab,
                                std::span(part).first(static_cast<std::size_t>(count)));
       for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
     });
@@ -47,7 +48,8 @@ Kernel<T> make_token_embedding(const Form& form) {
   expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
   const auto& op = form.as<ops::TokenEmbedding>();
-  const TokenSizes sizes{.tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = op.vocab, .split = op.split};
+  const TokenSizes sizes{
+      .tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = op.vocab, .split = op.split, .ahead = op.ahead};
   const std::int64_t size = sizes.tokens * sizes.h, table = sizes.rows * sizes.h;
   if (form.forward()) {
     form.expect({table}, {size, sizes.tokens});

@@ -54,6 +54,10 @@ struct Kernel {
   bool raw = false;          // reads and writes stored operands itself; `in` and `out` are not set
 };
 
+// Operands of int64.
+inline const std::int64_t* integers(const Operand& operand) { return reinterpret_cast<const std::int64_t*>(operand.data); }
+inline std::int64_t* integers_of(const Operand& operand) { return reinterpret_cast<std::int64_t*>(operand.data); }
+
 inline std::int64_t size_of_dims(const std::vector<std::int64_t>& dims) {
   std::int64_t size = 1;
   for (const std::int64_t dim : dims) size *= dim;

@@ -89,6 +89,14 @@ template <class T>
 Kernel<T> make_scale(const Form& form);
 template <class T>
 Kernel<T> make_latent_heads(const Form& form);
+template <class T>
+Kernel<T> make_route(const Form& form);
+template <class T>
+Kernel<T> make_dispatch(const Form& form);
+template <class T>
+Kernel<T> make_combine(const Form& form);
+template <class T>
+Kernel<T> make_grouped_matmul(const Form& form);
 
 }  // namespace host
 
@@ -141,6 +149,10 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::HeadNorm&) const { return host::make_head_norm<T>(form); }
   Kernel<T> operator()(const ops::Scale&) const { return host::make_scale<T>(form); }
   Kernel<T> operator()(const ops::LatentHeads&) const { return host::make_latent_heads<T>(form); }
+  Kernel<T> operator()(const ops::Route&) const { return host::make_route<T>(form); }
+  Kernel<T> operator()(const ops::Dispatch&) const { return host::make_dispatch<T>(form); }
+  Kernel<T> operator()(const ops::Combine&) const { return host::make_combine<T>(form); }
+  Kernel<T> operator()(const ops::GroupedMatMul&) const { return host::make_grouped_matmul<T>(form); }
 };
 
 struct Place {

@@ -105,6 +105,7 @@ static QVariant sort_key(const SearchRow& row, int column) {
     case SearchRows::Pp: return s.pp;
     case SearchRows::Virtual: return s.virtual_stages;
     case SearchRows::Dp: return s.dp;
+    case SearchRows::Ep: return s.experts.ep * s.experts.etp;
     case SearchRows::MicroBatch: return static_cast<qlonglong>(s.batch.micro);
     case SearchRows::Schedule: return s.pipeline.schedule ? name_of(*s.pipeline.schedule) : "";
     case SearchRows::Zero: return s.zero.stage * 2 + (s.communication.overlap.value_or(Overlap{}).parameters ? 1 : 0);
@@ -126,6 +127,9 @@ static QString shown(const SearchRow& row, int column) {
     case SearchRows::Zero:
       return QString::number(row.strategy.zero.stage) +
              (row.strategy.zero.stage > 0 && row.strategy.communication.overlap.value_or(Overlap{}).parameters ? "+" : "");
+    case SearchRows::Ep:
+      return QString::number(row.strategy.experts.ep) +
+             (row.strategy.experts.etp > 1 ? "x" + QString::number(row.strategy.experts.etp) : "");
     case SearchRows::Sequence: return row.strategy.sequence_parallel ? SearchRows::tr("yes") : SearchRows::tr("no");
     case SearchRows::Tp:
     case SearchRows::Cp:
@@ -163,6 +167,7 @@ QVariant SearchRows::headerData(int section, Qt::Orientation orientation, int ro
                                         QT_TR_NOOP("pipeline ranks"),
                                         QT_TR_NOOP("virtual stages"),
                                         QT_TR_NOOP("data parallel"),
+                                        QT_TR_NOOP("GPUs that share the experts of a layer, and each of them"),
                                         QT_TR_NOOP("micro-batch"),
                                         QT_TR_NOOP("schedule"),
                                         QT_TR_NOOP("ZeRO stage; +: parameters overlapped"),
@@ -185,6 +190,7 @@ QVariant SearchRows::headerData(int section, Qt::Orientation orientation, int ro
                                       "pp",
                                       "v",
                                       "dp",
+                                      "ep",
                                       "mb",
                                       QT_TR_NOOP("schedule"),
                                       "ZeRO",

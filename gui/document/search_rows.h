@@ -45,6 +45,7 @@ class SearchRows : public QAbstractTableModel {
     Pp,
     Virtual,
     Dp,
+    Ep,
     MicroBatch,
     Schedule,
     Zero,

@@ -1770,6 +1770,10 @@ worst: what the worst order of the same work would need</source>
         <translation>数据并行</translation>
     </message>
     <message>
+        <source>GPUs that share the experts of a layer, and each of them</source>
+        <translation>分担一层专家、以及分担每个专家的 GPU</translation>
+    </message>
+    <message>
         <source>micro-batch</source>
         <translation>微批</translation>
     </message>
@@ -3253,12 +3257,72 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 不能整除 %2 个 %3</translation>
     </message>
     <message>
-        <source>the model has %1, for which there is no operator yet</source>
-        <translation>模型有 %1，目前还没有对应的算子</translation>
+        <source>the model has no experts: --ep 1 and --etp 1</source>
+        <translation>模型没有专家：--ep 1 和 --etp 1</translation>
     </message>
     <message>
-        <source>mixtures of experts</source>
-        <translation>混合专家</translation>
+        <source>the model has no experts: --expert-capacity 0</source>
+        <translation>模型没有专家：--expert-capacity 0</translation>
+    </message>
+    <message>
+        <source>a mixture of experts needs products without biases beside it, and norms before it</source>
+        <translation>混合专家需要旁边的矩阵乘没有偏置，并在归一化之后</translation>
+    </message>
+    <message>
+        <source>ep %1 does not divide the %2 experts of a layer</source>
+        <translation>ep %1 不能整除一层的 %2 个专家</translation>
+    </message>
+    <message>
+        <source>etp %1 does not divide the %2 columns of an expert</source>
+        <translation>etp %1 不能整除一个专家的 %2 列</translation>
+    </message>
+    <message>
+        <source>tp %1 does not divide the %2 columns of the shared experts</source>
+        <translation>tp %1 不能整除共享专家的 %2 列</translation>
+    </message>
+    <message>
+        <source>tensor-parallel ranks would send the same tokens to the experts: --sequence-parallel</source>
+        <translation>张量并行的各 rank 会把相同的词元发给专家：--sequence-parallel</translation>
+    </message>
+    <message>
+        <source>biases of experts would be added by each of etp %1 ranks: --etp 1</source>
+        <translation>专家的偏置会被 etp 的 %1 个 rank 各加一次：--etp 1</translation>
+    </message>
+    <message>
+        <source>a softmax over one chosen expert is always 1, so the router would not learn</source>
+        <translation>只选一个专家时 softmax 恒为 1，路由器学不到东西</translation>
+    </message>
+    <message>
+        <source>multi-token prediction is for decoders with norms before their blocks and rotary positions</source>
+        <translation>多词元预测用于块前归一化、旋转位置的解码器</translation>
+    </message>
+    <message>
+        <source>%1 has no experts that ep %2 x etp %3 could share</source>
+        <translation>%1 没有可供 ep %2 x etp %3 分担的专家</translation>
+    </message>
+    <message>
+        <source>balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), or a number of at least 1</source>
+        <translation>balanced、equal、worst、gini:0.15（大于 0 且小于 1）、zipf:0.5（大于 0 且不超过 10），或不小于 1 的数</translation>
+    </message>
+    <message>
+        <source>%1 has no experts whose capacity could be limited</source>
+        <translation>%1 没有可以限制容量的专家</translation>
+    </message>
+    <message>
+        <source>ep %1 x etp %2 does not divide tp x cp x dp = %3</source>
+        <translation>ep %1 x etp %2 不能整除 tp x cp x dp = %3</translation>
+    </message>
+    <message>
+        <source>stages with degrees of their own do not share experts</source>
+        <translation>并行度各不相同的流水级不分担专家</translation>
+    </message>
+    <message>
+        <source>ZeRO groups below dp do not say which replicas of an expert they hold</source>
+        <translation>小于 dp 的 ZeRO 组没有说明持有专家的哪些副本</translation>
+    </message>
+    <message>
+        <source>the states of experts stay on the device</source>
+        <translation>专家的状态留在设备上</translation>
     </message>
     <message>
         <source>windows, chunks, sinks, capped scores and latent attention need one attention kernel: --attention flash</source>
@@ -3287,10 +3351,6 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>norms and multipliers behind attention and MLP need products without biases before them</source>
         <translation>注意力和 MLP 之后的归一化与乘数要求之前的矩阵乘没有偏置</translation>
-    </message>
-    <message>
-        <source>multi-token prediction</source>
-        <translation>多词元预测（MTP）</translation>
     </message>
     <message>
         <source>off, because the pooler reads the first token, which lies on one rank only</source>

@@ -28,6 +28,22 @@
         <translation>序列并行</translation>
     </message>
     <message>
+        <source>ep</source>
+        <translation>专家并行 ep</translation>
+    </message>
+    <message>
+        <source>etp</source>
+        <translation>专家张量并行 etp</translation>
+    </message>
+    <message>
+        <source>expert load</source>
+        <translation>专家负载</translation>
+    </message>
+    <message>
+        <source>expert capacity</source>
+        <translation>专家容量</translation>
+    </message>
+    <message>
         <source>virtual stages</source>
         <translation>虚拟阶段</translation>
     </message>
@@ -296,6 +312,34 @@
     <message>
         <source>tp divides the sequence</source>
         <translation>tp 整除序列长度</translation>
+    </message>
+    <message>
+        <source>expert-parallel GPUs that share the experts of a layer, out of tp x cp x dp</source>
+        <translation>在 tp × cp × dp 中分担一层专家的专家并行 GPU 数</translation>
+    </message>
+    <message>
+        <source>divides the number of experts; ep x etp divides tp x cp x dp</source>
+        <translation>整除专家数；ep × etp 整除 tp × cp × dp</translation>
+    </message>
+    <message>
+        <source>expert-tensor-parallel GPUs that share each expert</source>
+        <translation>分担每个专家的专家张量并行 GPU 数</translation>
+    </message>
+    <message>
+        <source>divides the width of an expert</source>
+        <translation>整除一个专家的宽度</translation>
+    </message>
+    <message>
+        <source>how many rows the most loaded rank of an expert group has: balanced (as every other), equal (equal experts, by chance), gini:0.15, zipf:0.5, 1.3 (times the mean), worst (room for every token)</source>
+        <translation>专家组中负载最高的 rank 有多少行：balanced（与其他相同）、equal（专家均等，随机波动）、gini:0.15、zipf:0.5、1.3（均值的倍数）、worst（容纳所有词元）</translation>
+    </message>
+    <message>
+        <source>tokens for which a rank has no room are dropped when the plan runs</source>
+        <translation>计划运行时，没有空位的词元会被丢弃</translation>
+    </message>
+    <message>
+        <source>an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are padded to as many; 0: it takes all that choose it</source>
+        <translation>一个专家最多接收一个 rank 的词元中其均衡份额的若干倍，其余丢弃，行数补齐到该值；0：接收所有选择它的词元</translation>
     </message>
     <message>
         <source>model chunks per pipeline rank</source>

@@ -18,6 +18,7 @@ static double read(const GridCosts::Ladder& ladder, double bytes) {
 Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   Strategy s = base;
   s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.virtual_stages = point.virtual_stages, s.dp = point.dp;
+  s.experts.ep = point.ep, s.experts.etp = point.etp;
   s.batch.micro = point.micro_batch;
   s.sequence_parallel = point.sequence_parallel;
   const bool tensor = s.communication.overlap.value_or(Overlap{}).tp;
@@ -85,10 +86,11 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   return mixed;
 }
 
-double GridCosts::collective_time(CollectiveKind kind, double bytes) const {
-  const std::size_t which = kind == CollectiveKind::AllReduce ? 0 : kind == CollectiveKind::ReduceScatter ? 1 : 2;
-  return read(collective[which], bytes);
+static std::size_t place_of(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce ? 0 : kind == CollectiveKind::ReduceScatter ? 1 : 2;
 }
+double GridCosts::collective_time(CollectiveKind kind, double bytes) const { return read(collective[place_of(kind)], bytes); }
+double GridCosts::experts_time(CollectiveKind kind, double bytes) const { return read(experts[place_of(kind)], bytes); }
 double GridCosts::replicas_time(double bytes) const { return read(replicas, bytes); }
 double GridCosts::tied_time(double bytes) const { return read(tied, bytes); }
 
@@ -96,6 +98,8 @@ double shards_of(const Point& point) {
   if (!point.cuts().optimizer) return 1;
   return static_cast<double>(point.zero_group > 0 ? point.zero_group : point.dp) * point.cp;
 }
+
+double expert_shards_of(const Point& point) { return point.cuts().optimizer ? point.expert_replicas() : 1; }
 
 SaturatedOverlap::SaturatedOverlap(const GridCosts& grid, double alone, double own, double over_groups) {
   const auto mixed = [&](double shards, double groups) { return shards + (groups - shards) * over_groups; };

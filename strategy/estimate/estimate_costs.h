@@ -16,6 +16,7 @@ namespace foreshard {
 // One of the points that a search looks at; everything else is in the search's base strategy.
 struct Point {
   int tp = 1, cp = 1, pp = 1, virtual_stages = 1, dp = 1;
+  int ep = 1, etp = 1;
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, overlap_gradients = true, overlap_parameters = false, overlap_p2p = true;
   std::int8_t zero = 0;
@@ -26,6 +27,7 @@ struct Point {
       0;  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest that fit
   Schedule schedule = Schedule::OneFOneB;
   StateCuts cuts() const { return cuts_of_zero(zero); }
+  int expert_replicas() const { return tp * cp * dp / (ep * etp); }
   bool operator==(const Point&) const = default;
 };
 // `layers`: of the model, for a layer split where the stages do not divide them; 0: the base's split.
@@ -54,13 +56,14 @@ struct PerStage {
   double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
 };
 
-struct ShapeCosts {                                          // of (tp, cp, stride, micro-batch, sequence parallel, recompute)
+struct ShapeCosts {                                          // of (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute)
   PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch
   PerStage forward_communication = {};                       // of the forward alone
   double head = 0;                                           // seconds of a layer's backward before its first weight gradient
   double rest = 0;                                           // seconds of a layer's forward after its weights were last read
   PerStage weights = {};                                     // of backward: kernels of weight gradients
-  PerStage parameters = {};                                  // elements on one rank
+  PerStage parameters = {};                                  // elements on one rank, without routed experts
+  PerStage experts = {};                                     // elements of routed experts on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state
   double thinner_redo_less = 0;                              // seconds of backward, of stages that have a layer less
@@ -71,12 +74,13 @@ struct ShapeCosts {                                          // of (tp, cp, stri
 // The first `redone` of `layers` layers as `full` has them, the others as `none` has them; by kind of stage.
 ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, const std::array<double, 4>& redone);
 
-struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
+struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   static constexpr int kSizes = 18;
   static constexpr double kLeast = 4096, kStep = 4;
   using Ladder = std::array<double, kSizes>;  // seconds for kLeast * kStep^i bytes
   std::array<Ladder, 3> collective = {};      // all-reduce over the data ranks, reduce-scatter and all-gather over the shards
   Ladder replicas = {};                       // all-reduce of equal shards of different ZeRO groups
+  std::array<Ladder, 3> experts = {};         // as `collective`, over the replicas of an expert
   Ladder tied = {};                           // all-reduce of first and last stage
   double hop = 0, hop_per_byte = 0;           // to the next stage
   double share = 0;                           // of the compute units that a large collective over the data ranks takes
@@ -94,6 +98,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   std::vector<int> gpu = {};  // [rank]
   bool torn = false;
   double collective_time(CollectiveKind kind, double bytes) const;
+  double experts_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
   double tied_time(double bytes) const;
 };
@@ -105,8 +110,9 @@ struct Screened {
   double needs = 0;
 };
 
-// Ranks that share what ZeRO cuts.
+// Ranks that share what ZeRO cuts: of dense parameters, of experts.
 double shards_of(const Point& point);
+double expert_shards_of(const Point& point);
 // A compute phase of `time` seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run throughout:
 // their kernels take compute units, and where both cross the same links they share them. `time`: its duration then; `carried`: the
 // isolated seconds of shard collectives that fit in it. `over_groups`: the share of these that is between ZeRO groups.

@@ -27,26 +27,33 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   const double copied = versions > 1 && !model.types.master ? param : 0;  // the update may not change what others read
   const OffloadChoice& offload = model.base.offload;
   const bool params_here = offload.parameters == Space::Device, grads_here = offload.gradients == Space::Device;
-  const double each = (params_here ? versions * param / (point.cuts().parameters ? shards : 1) : 0) + copied +
-                      (grads_here ? grad / (point.cuts().gradients ? shards : 1) : 0) +
-                      (offload.optimizer == Space::Device ? 1 : offload.optimizer_kept) * states / shards;
+  const auto each = [&](double ranks) {
+    return (params_here ? versions * param / (point.cuts().parameters ? ranks : 1) : 0) + copied +
+           (grads_here ? grad / (point.cuts().gradients ? ranks : 1) : 0) +
+           (offload.optimizer == Space::Device ? 1 : offload.optimizer_kept) * states / ranks;
+  };
   RankBytes memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
   // Away but for the places that layers take in turn, and what the last layer keeps.
   if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
-  double elements = shape.parameters.of(kind, layers);
-  if (v > 1) elements += (v - 1) * shape.parameters.of(Middle, layers);
-  if (schedule.routes > 1)  // of the mirrored rank, too
-    elements += shape.parameters.of(kind == First ? Last : kind == Last ? First : kind, layers);
-  memory.fixed = elements * each;
+  const auto elements = [&](const PerStage& of) {
+    double sum = of.of(kind, layers);
+    if (v > 1) sum += (v - 1) * of.of(Middle, layers);
+    if (schedule.routes > 1) sum += of.of(kind == First ? Last : kind == Last ? First : kind, layers);  // of the mirrored rank
+    return sum;
+  };
+  memory.fixed = elements(shape.parameters) * each(shards) + elements(shape.experts) * each(expert_shards_of(point));
   // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
   // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
-  if (point.cuts().gradients || !grads_here) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
+  const double experts = point.expert_replicas() > 1 ? shape.experts.layer : 0;  // what is on one rank alone stays
+  if (point.cuts().gradients || !grads_here)
+    memory.fixed += grad * (v * (layer + experts) * (point.overlap_gradients ? 2 : 1) + end);
   if (point.cuts().parameters || !params_here)
-    memory.fixed += param * (point.overlap_parameters || !params_here ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
+    memory.fixed +=
+        param * (point.overlap_parameters || !params_here ? 2 : 1) * (v * (layer + experts) + std::max(0.0, end - layer));
   memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
   return memory;
 }

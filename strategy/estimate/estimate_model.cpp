@@ -32,7 +32,7 @@ ScreenedModel::ScreenedModel(const Model& of, const Cluster& on, const Strategy&
   if (!base.device_memory.framework) base.device_memory.framework = measured_outside(profile, cluster);
   const auto& transformer = std::get<Transformer>(model.shape);
   layers = transformer.layers;
-  tied = transformer.tied_embeddings;
+  tied = shares_embedding(transformer);
   adam_per_element = (update_time(200'000'000) - update_time(100'000'000)) / 1e8;
   if (!base.pipeline.order.empty() && !chooses_order(base)) listed_in_flight = peak_in_flight(parse_order(base.pipeline.order));
   launch = gpu_of(cluster, cluster.nodes.front().shape.gpu).launch_overhead.value;

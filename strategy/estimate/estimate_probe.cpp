@@ -1,6 +1,7 @@
 #include "strategy/estimate/estimate_probe.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/result/memory_timeline.h"
 #include "strategy/cost/framework_memory.h"
@@ -19,8 +20,8 @@ namespace {
 // What one probe says about the stages of its roles.
 struct Probe {
   std::vector<StageDurations> stages = {};
-  std::vector<double> parameters = {}, activations = {}, scratch = {};  // [role]
-  double head = 0, rest = 0;                                            // ShapeCosts, of a layer in the middle
+  std::vector<double> parameters = {}, experts = {}, activations = {}, scratch = {};  // [role]
+  double head = 0, rest = 0;                                                          // ShapeCosts, of a layer in the middle
 };
 
 bool touches(const Role& role, const std::vector<Use>& uses, Category category, Bytes least) {
@@ -62,16 +63,19 @@ void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& p
 Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param, bool partial) {
   Probe probe{.stages = stage_durations(plan, cluster)};
   for (const Role& role : plan.roles) {
-    double elements = 0, resident = 0, each = 0, all = 0;
+    double elements = 0, experts = 0, resident = 0, each = 0, all = 0;
     for (const Buffer& buffer : role.buffers) {
       const auto bytes = static_cast<double>(buffer.bytes.value);
-      if (buffer.resident && buffer.category == Category::Parameters) elements += bytes / static_cast<double>(param.value);
+      const bool of_experts = !buffer.holds.empty() && plan.tensors[buffer.holds.front().tensor.index()].grid == Grid::Expert;
+      if (buffer.resident && buffer.category == Category::Parameters)
+        (of_experts ? experts : elements) += bytes / static_cast<double>(param.value);
       if (buffer.resident) resident += bytes;
       if (buffer.resident || buffer.category != Category::Activations) continue;
       each += bytes;
       all += bytes * static_cast<double>(buffer.offsets.size());
     }
     probe.parameters.push_back(elements);
+    probe.experts.push_back(experts);
     probe.activations.push_back(each);
     probe.scratch.push_back(std::max(0.0, static_cast<double>(arena_bytes(role, Space::Device).value) - resident - all));
   }
@@ -111,7 +115,9 @@ int roles_between(const Point& point) {
 std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& point) {
   Point at = point;
   int between = stride_of(point);
-  at.virtual_stages = at.dp = 1;
+  at.virtual_stages = 1;
+  // The fewest replicas among which the experts of a layer are shared.
+  at.dp = at.ep * at.etp / std::gcd(at.ep * at.etp, at.tp * at.cp);
   at.zero = 0;
   at.overlap_gradients = at.overlap_p2p = true;
   at.schedule = Schedule::OneFOneB;
@@ -121,19 +127,22 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     at.pp = point.pp / between;
   } else {
     at.order = 0;
-    at.pp = std::clamp(gpu_count(of.cluster) / (point.tp * point.cp * between), 1, 3);
+    at.pp = std::clamp(gpu_count(of.cluster) / (point.tp * point.cp * at.dp * between), 1, 3);
   }
   std::array<Probe, 2> probes;
   double hop_bytes = 0;
   for (int layers = 1; layers <= 2; ++layers) {
     Model model = of.model;
-    std::get<Transformer>(model.shape).layers = layers * at.pp;
+    auto& transformer = std::get<Transformer>(model.shape);
+    transformer.layers = layers * at.pp;
+    transformer.block.experts.layers
+        .clear();  // the layers of a probe are alike; the few that are dense are refined as they are
     Strategy s = strategy_at(of.base, at);
     s.pipeline.layer_split.clear();
     s.zero.group = 0;
     // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
-    s.batch.global = point.micro_batch * 4;
+    s.batch.global = point.micro_batch * 4 * at.dp;
     auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
@@ -157,6 +166,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
   costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
   if (of.tied && roles > 1) costs.parameters.one[Only] -= of.tied_elements(point.tp);  // the ends of a probe have a copy each
+  costs.experts = per_stage(roles, [&](int n, std::size_t role) { return probe(n).experts[role]; });
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
   if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
@@ -239,6 +249,43 @@ static double outside_arena(const Strategy& base, const Point& point) {
   return static_cast<double>(framework_memory(s).value);
 }
 
+// Sums over the replicas of an expert: with the default order of ranks, those that stand behind all that share the experts of a layer.
+static void measure_experts(const ScreenedModel& of, const Point& point, GridCosts& grid) {
+  const int replicas = point.expert_replicas();
+  if (std::get<Transformer>(of.model.shape).block.experts.count == 0 || replicas == 1) return;
+  Plan plan;
+  plan.axes = {{.name = "replicas", .size = replicas}, {.name = "sharing", .size = point.ep * point.etp}};
+  plan.groups = {{"replicas", {}, {AxisId{0}}}};
+  plan.placement.order = {AxisId{1}, AxisId{0}, AxisId{}};
+  Segment segment;
+  for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter, CollectiveKind::AllGather}) {
+    double bytes = GridCosts::kLeast;
+    for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
+      segment.instructions.push_back({.what = Collective{.kind = kind,
+                                                         .algorithm = of.base.communication.algorithm.value_or(Algorithm::Ring),
+                                                         .group = {0},
+                                                         .bytes = {static_cast<std::int64_t>(bytes)},
+                                                         .dtype = of.types.grad},
+                                      .stream = {0}});
+  }
+  plan.segments = {segment};
+  plan.roles.push_back({.name = "experts",
+                        .device_kind = of.cluster.nodes.front().shape.gpu,
+                        .axes = {AxisId{0}, AxisId{1}},
+                        .streams = {{"communication", StreamKind::Communication}},
+                        .actions = {{.segment = {0}}}});
+  settle_algorithms(plan, of.cluster, of.base.communication);
+  cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
+  IsolatedTimes alone(plan, of.cluster);
+  const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
+  std::size_t next = 0;
+  for (auto& ladder : grid.experts)
+    for (double& seconds : ladder) {
+      seconds = alone.duration({0}, plan.segments.front().instructions[next], cost[next]);
+      ++next;
+    }
+}
+
 // A plan of the ranks alone, with one segment of collectives of all sizes.
 GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
   Plan plan;
@@ -281,6 +328,7 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
   GridCosts grid{.framework = outside_arena(of.base, point)};
+  measure_experts(of, point, grid);
   std::size_t next = 0;
   for (auto& ladder : grid.collective)
     for (double& seconds : ladder) seconds = time(0, next++);

@@ -38,30 +38,38 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const double units = layered ? layers : replicas > 1 ? std::max(1.0, std::ceil(elements / bucket)) : 1;
   const double unit = layered ? layer : units > 1 ? bucket : elements;
   ChunkTail tail;
-  tail.update = model_.adam_per_element * elements / shards + units * model_.launch;
+  const double experts = shape_.experts.of(kind, layers);
+  tail.update = model_.adam_per_element * (elements / shards + experts / expert_shards_of(point_)) + units * model_.launch;
   tail.one_update = tail.update / units;
-  if (replicas <= 1) return tail;
+  if (replicas <= 1 && (experts == 0 || point_.expert_replicas() == 1)) return tail;
   const auto how = !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
   const bool groups = point_.cuts().optimizer && point_.zero_group > 0 && point_.zero_group < point_.dp;
   const auto over_groups = [&](double of) { return groups ? grid_.replicas_time(of * grad / shards) : 0; };
   const bool coded = gradient_coding(model_.base).has_value();  // in bytes that this screen does not know: it counts none
   const auto summed = [&](double of) { return coded ? 0.0 : grid_.collective_time(how, of * grad) + over_groups(of); };
   const auto gathered = [&](double of) { return grid_.collective_time(CollectiveKind::AllGather, of * param); };
+  // Experts have units of their own, as many to a layer as the rest or in buckets of the same size.
+  const double expert_units = layered ? layers : std::max(1.0, std::ceil(experts / bucket));
+  const auto of_experts = [&](CollectiveKind kind, double size) {
+    return experts > 0 ? expert_units * grid_.experts_time(kind, experts / expert_units * size) : 0;
+  };
   // The last bucket is what is left; with ZeRO 2 and 3 the embedding or the head is a unit of its own.
   const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;
-  const double equal = layered ? units : units - 1, end_sum = end > 0 ? summed(end) : 0, unit_sum = summed(unit);
+  const double equal = layered ? units : units - 1, end_sum = end > 0 ? summed(end) : 0,
+               unit_sum = summed(unit) + (layered ? of_experts(how, grad) / units : 0);
   tail.one_sum = layered ? unit_sum : end_sum;
-  tail.sum = equal * unit_sum + end_sum;
+  tail.sum = equal * unit_sum + end_sum + (layered ? 0 : of_experts(how, grad));
   tail.over_groups = equal * over_groups(unit) + over_groups(end);
   if (point_.cuts().optimizer && !point_.cuts().parameters) {
     tail.one_gather = gathered(unit);
-    tail.gather = equal * tail.one_gather + (end > 0 ? gathered(end) : 0);
+    tail.gather = equal * tail.one_gather + (end > 0 ? gathered(end) : 0) + of_experts(CollectiveKind::AllGather, param);
   }
   const double own = shape_.communication.of(kind, layers) - shape_.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
     const double communication =
-        units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
+        units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0) +
+        (point_.cuts().parameters ? of_experts(CollectiveKind::AllGather, param) : 0);
     if (groups && point_.cuts().parameters && !point_.overlap_parameters) {
       tail.slowed = more;  // the next gather goes behind them
     } else if (groups) {

@@ -20,17 +20,19 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     const double layers = layers_[i], layer = shape_.parameters.layer;
     const double own_forward = shape_.forward_communication.of(kind, layers);
     const double own_backward = shape_.communication.of(kind, layers) - own_forward;
+    const auto grad = static_cast<double>(size_of(model_.types.grad).value),
+               param = static_cast<double>(size_of(model_.types.param).value);
     const auto scattered = [&](double elements) {
-      return grid_.collective_time(CollectiveKind::ReduceScatter,
-                                   elements * static_cast<double>(size_of(model_.types.grad).value));
+      return grid_.collective_time(CollectiveKind::ReduceScatter, elements * grad);
     };
     const auto gathered = [&](double elements) {
-      return !point_.cuts().parameters
-                 ? 0
-                 : grid_.collective_time(CollectiveKind::AllGather,
-                                         elements * static_cast<double>(size_of(model_.types.param).value));
+      return !point_.cuts().parameters ? 0 : grid_.collective_time(CollectiveKind::AllGather, elements * param);
     };
-    const double scatter = scattered(layer), gather = gathered(layer);
+    const double experts = shape_.experts.layer;
+    const double scatter = scattered(layer) + grid_.experts_time(CollectiveKind::ReduceScatter, experts * grad);
+    const double gather =
+        gathered(layer) +
+        (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
     // What the ends have beside their layers. A tied head on the rank of the embedding gathers that, and adds to its gradient.
     const double embedding = kind == First || kind == Only ? shape_.parameters.one[First] - layer : 0;
     const double head = kind == Last || kind == Only ? shape_.parameters.one[Last] - layer : 0;
@@ -45,8 +47,8 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     }
     // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
     const double behind =
-        point_.cuts().parameters ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
-    const double first = point_.cuts().parameters && ahead <= 0 ? behind + gathered(layer) + gathered(embedding) : 0;
+        point_.cuts().parameters ? (scatter + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
+    const double first = point_.cuts().parameters && ahead <= 0 ? behind + gather + gathered(embedding) : 0;
     const bool in_forward = !schedule_entry(point_.schedule).forwards_first;  // there backwards come one after the other
     const double said = ahead > 0 ? early : in_forward ? gather : 0;
     const double gathers = prefetches ? layers * gather - said + head_gather : 0;
@@ -116,9 +118,12 @@ double PointTimes::link_time() const {
     const double own = layers_[static_cast<std::size_t>(kind)], elements = shape_.parameters.of(kind, own);
     add(Flow::Tensor, end, count * m * shape_.communication.of(kind, own) / grid_.tensor_probed);
     if (alone) return;
-    const double sum = grid_.collective_time(
-        !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter, elements * grad);
-    const double gather = !point_.cuts().optimizer ? 0 : grid_.collective_time(CollectiveKind::AllGather, elements * param);
+    const CollectiveKind how = !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+    double sum = grid_.collective_time(how, elements * grad);
+    double gather = !point_.cuts().optimizer ? 0 : grid_.collective_time(CollectiveKind::AllGather, elements * param);
+    const double experts = shape_.experts.of(kind, own);
+    sum += grid_.experts_time(how, experts * grad);
+    if (point_.cuts().optimizer) gather += grid_.experts_time(CollectiveKind::AllGather, experts * param);
     add(!point_.cuts().optimizer ? Flow::Sums : Flow::Shards, end,
         count * (sum * (point_.cuts().gradients ? m : 1) + gather * (point_.cuts().parameters ? 2 * m : 1)));
     if (groups) add(Flow::Replicas, end, count * grid_.replicas_time(elements * grad / shards));

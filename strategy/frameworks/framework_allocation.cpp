@@ -21,6 +21,7 @@ double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
 
 struct StageBytes {
   double parameters = 0;             // elements
+  double experts = 0;                // ... of routed experts, which other ranks share than the rest
   double products = 0;               // ... of those that the layers' products read, 8-bit ones in 8-bit training
   std::vector<double> tensors = {};  // elements of each parameter
   double largest_layer = 0;          // elements
@@ -53,6 +54,9 @@ class Allocation {
       const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       states += stage.products * (share.product - share.parameter);
+      const double cut = (strategy_.zero.stage >= 3 ? share.parameter : 0) + (strategy_.zero.stage >= 2 ? share.gradient : 0) +
+                         share.state * share.states;
+      if (strategy_.zero.stage > 0) states += stage.experts * cut * (sharing_ranks() / expert_replicas() - 1);
       out.statics += stage.parameters * share.left;
       states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
       transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
@@ -83,6 +87,10 @@ class Allocation {
   int sharing_ranks() const {
     if (strategy_.zero.stage == 0) return 1;
     return (strategy_.zero.group > 0 ? strategy_.zero.group : strategy_.dp) * strategy_.cp;
+  }
+  double expert_replicas() const {
+    const ExpertChoice& experts = strategy_.experts;
+    return static_cast<double>(strategy_.tp * strategy_.cp * strategy_.dp) / (experts.ep * experts.etp);
   }
   Shares shares() const {
     const double ranks = sharing_ranks();
@@ -161,6 +169,7 @@ class Allocation {
         if (!(parameter.tied && embeds)) {
           out.tensors.push_back(parameter_elements(parameter));
           parameters += out.tensors.back();
+          if (parameter.grid == Grid::Expert) out.experts += out.tensors.back();
         }
       if (layer.counted) out.products += product_elements(kind);
       out.parameters += parameters;

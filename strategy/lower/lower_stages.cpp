@@ -99,7 +99,7 @@ class StagesLowering {
 
   void add_tied_group() {
     const auto* transformer = std::get_if<Transformer>(&whole_.model.shape);
-    if (!transformer || !transformer->tied_embeddings || stages() == 1) return;
+    if (!transformer || !shares_embedding(*transformer) || stages() == 1) return;
     std::vector<RoleId> roles = roles_of(0);
     for (const RoleId role : roles_of(stages() - 1)) roles.push_back(role);
     whole_.add_group({"tied embeddings", {}, {}, LayoutGroup::Roles::Tied}, std::move(roles));

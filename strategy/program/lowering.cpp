@@ -7,7 +7,9 @@ namespace foreshard {
 
 // Along such an axis ranks see other tokens.
 static bool is_of_data(const Kinds& kinds) {
-  return std::ranges::any_of(kinds, [](const AxisKind& kind) { return kind == AxisKind{DenseKind::Data}; });
+  return std::ranges::any_of(kinds, [](const AxisKind& kind) {
+    return kind == AxisKind{DenseKind::Data} || kind == AxisKind{ExpertKind::ExpertData};
+  });
 }
 
 std::vector<AxisId> Lowering::over(const Kinds& kinds) const {

@@ -72,7 +72,7 @@ std::variant<Layout, Infeasible> rank_layout(const Strategy& s) {
   std::vector<DenseDegree> dense;
   for (const std::optional<DenseKind>& kind : s.placement)
     if (kind) dense.push_back({*kind, sizes[static_cast<std::size_t>(*kind)]});
-  auto refined = refined_axes(dense, {});
+  auto refined = refined_axes(dense, {.tensor = s.experts.etp, .experts = s.experts.ep});
   if (auto* refused = std::get_if<Infeasible>(&refined)) return *refused;
   Layout layout{.axes = std::get<std::vector<Axis>>(std::move(refined))};
   std::ranges::reverse(layout.axes);

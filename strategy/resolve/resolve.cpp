@@ -230,6 +230,35 @@ Refusal resolve_parts(Strategy& s) {
   return {};
 }
 
+// Experts have ranks of their own among those of a stage (core/plan/axis.h).
+Refusal resolve_experts(const Model& model, const Strategy& s) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (!transformer || transformer->block.experts.count == 0) {
+    if (s.experts.capacity > 0)
+      return Infeasible{.reason = model.name + " has no experts whose capacity could be limited",
+                        .would_help = {"--expert-capacity 0"}};
+    if (s.experts.ep == 1 && s.experts.etp == 1) return {};
+    return Infeasible{.reason = model.name + " has no experts that ep " + std::to_string(s.experts.ep) + " x etp " +
+                                std::to_string(s.experts.etp) + " could share",
+                      .would_help = {"--ep 1 --etp 1"}};
+  }
+  const std::int64_t ranks = std::int64_t{1} * s.tp * s.cp * s.dp;
+  if (ranks % (std::int64_t{1} * s.experts.ep * s.experts.etp) != 0)
+    return Infeasible{.reason = "ep " + std::to_string(s.experts.ep) + " x etp " + std::to_string(s.experts.etp) +
+                                " does not divide tp x cp x dp = " + std::to_string(ranks),
+                      .would_help = {"degrees whose product divides " + std::to_string(ranks)}};
+  if (!s.stages.empty())
+    return Infeasible{.reason = "stages with degrees of their own do not share experts", .would_help = {"--dp, --tp and --pp"}};
+  if (s.zero.stage > 0 && s.zero.group != s.dp)
+    return Infeasible{.reason = "ZeRO groups below dp do not say which replicas of an expert they hold",
+                      .would_help = {"--zero-group " + std::to_string(s.dp)}};
+  const bool away =
+      s.offload.optimizer != Space::Device || s.offload.parameters != Space::Device || s.offload.gradients != Space::Device;
+  if (away)
+    return Infeasible{.reason = "the states of experts stay on the device", .would_help = {"--offload-optimizer device"}};
+  return {};
+}
+
 Refusal resolve_placement(Strategy& s) {
   if (s.placement.empty()) s.placement = default_rank_order();
   if (!is_complete(s.placement))
@@ -256,6 +285,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_schedule(model, s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_offload(cluster, s)) return *refused;
+  if (auto refused = resolve_experts(model, s)) return *refused;
   if (auto refused = resolve_parts(s)) return *refused;
   if (auto refused = refuse_compression(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
@@ -281,7 +311,11 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .param = types.param,
           .eight_bits = s.precision == DType::F8,
           .vocab_multiple = s.vocab_multiple,
-          .kept_tokens = reads_probabilities(s) ? s.communication.activations.kept : 0};
+          .kept_tokens = reads_probabilities(s) ? s.communication.activations.kept : 0,
+          .ep = s.experts.ep,
+          .etp = s.experts.etp,
+          .expert_load = s.experts.load,
+          .expert_capacity = s.experts.capacity};
 }
 
 bool names_layers(const Recompute& recompute) {

@@ -42,7 +42,7 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
     return Infeasible{
         .reason = "schedule " + name + " updates each stage by itself, the norm of all gradients is that of all stages",
         .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
-  if (transformer && transformer->tied_embeddings && s.pp > 1)
+  if (transformer && shares_embedding(*transformer) && s.pp > 1)
     return Infeasible{.reason = "schedule " + name + " updates each stage by itself, the tied embedding is of two",
                       .would_help = {"--schedule 1f1b"}};
   const OffloadChoice& offload = s.offload;

@@ -68,7 +68,7 @@ Refusal refuse_model(const Model& model, const Strategy& s) {
     return Infeasible{.reason = model.name + " is a layer list: its stages cannot have tp " + std::to_string(widest_tp(s)),
                       .would_help = {"tp 1 in every stage"}};
   const int first = s.stages.front().tp, last = s.stages.back().tp;
-  if (transformer && transformer->tied_embeddings && first != last)
+  if (transformer && shares_embedding(*transformer) && first != last)
     return Infeasible{.reason = "the first stage has tp " + std::to_string(first) + ", the last one tp " +
                                 std::to_string(last) + ": the embedding that they share is cut in as many parts on both",
                       .would_help = {"the same tp on the first and the last stage"}};

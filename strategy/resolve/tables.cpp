@@ -20,7 +20,8 @@ static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& 
 namespace {
 
 using enum DenseKind;
-const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, kTensor = {Tensor};
+const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, kTensor = {Tensor},
+            kExpertReplicas = {ExpertKind::ExpertData};
 
 // Streams of every role, in this order. Replicas have one communicator, and what is said on a communicator is said in turn
 // (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
@@ -44,9 +45,14 @@ struct Choice {
   bool ends_apart;      // the first and the last stage are on different ranks
   bool keeps_versions;  // of the weights: what is updated is then the master copy
   bool updates_once;    // each stage, which one rank has
+  bool experts;         // some layers are mixtures of experts
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
+  // Ranks of data hold other experts, so the norm is a sum over them, too.
+  bool measures_over_data() const { return cut.optimizer || experts; }
+  Kinds norm_kinds() const { return measures_over_data() ? Kinds{Data, Context, Tensor} : kTensor; }
+  int expert_replicas() const { return strategy.dp * strategy.cp * strategy.tp / (strategy.experts.ep * strategy.experts.etp); }
   bool staged() const { return !strategy.stages.empty(); }
   bool ties_stages() const { return ties && ends_apart; }
 };
@@ -60,11 +66,12 @@ Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& sch
   const int inner = cuts.optimizer ? s.zero.group : s.dp;
   return {.strategy = s,
           .types = state_types(s),
-          .ties = transformer && transformer->tied_embeddings,
+          .ties = transformer && shares_embedding(*transformer),
           .cut = inner * s.cp > 1 ? cuts : StateCuts{},
           .ends_apart = !schedule.ends_hold_both(),
           .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; }),
-          .updates_once = schedule.routes == 1 && !schedule.asynchronous()};
+          .updates_once = schedule.routes == 1 && !schedule.asynchronous(),
+          .experts = transformer && transformer->block.experts.count > 0};
 }
 
 // What the next forward needs first is summed first, and the next forward does not wait for the rest: where each unit can be updated by itself.
@@ -130,6 +137,7 @@ std::optional<Coding> coding_of(const Choice& choice) {
 StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
   StateRow all = row_for_all(choice);
+  if (choice.measures_over_data() && !choice.cut.optimizer) all.gradients.measured_alike = kShards;
   if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
@@ -139,10 +147,25 @@ StatePolicy state_policy(const Choice& choice) {
     policy.push_back(tied);
   }
   const std::optional<Coding> coding = coding_of(choice);
+  if (choice.experts) {
+    StateRow experts = all;
+    experts.tensors = Tensors::Experts, experts.gradients.slots = 0;
+    const bool shared_alone = choice.expert_replicas() == 1;  // nothing to cut: each rank has experts that no other has
+    for (Kinds* kinds : {&experts.optimizer.cut_by, &experts.gradients.cut_by, &experts.parameters.cut_by})
+      if (!kinds->empty()) *kinds = shared_alone ? Kinds{} : kExpertReplicas;
+    if (shared_alone) experts.parameters.gathered_next_run = false;
+    experts.gradients.sums.resize(1);
+    GradientSum& sum = experts.gradients.sums.front();
+    sum.over = kExpertReplicas;
+    sum.name = experts.optimizer.cut_by.empty() ? "all-reduce experts" : "reduce-scatter experts";
+    experts.gradients.measured_alike = experts.optimizer.cut_by.empty() ? kExpertReplicas : Kinds{};
+    policy.push_back(experts);
+  }
   if (choice.strategy.tp > 1 && (choice.partial() || choice.measures() || coding)) {
     StateRow whole = all;
     whole.tensors = Tensors::Whole, whole.bucket = {}, whole.gradients.slots = 0;
     auto& sums = whole.gradients.sums;
+    whole.gradients.measured_alike = all.gradients.measured_alike.empty() ? kTensor : Kinds{Data, Context, Tensor};
     if (choice.partial()) sums.insert(sums.begin(), {"sum over tp", kTensor, sums.front().when});
     policy.push_back(whole);
   }
@@ -226,9 +249,14 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   groups.push_back({"tensor", kTensor, choice.tensors()});
   if (s.sequence_parallel) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
   groups.push_back({"context", {Context}, choice.tensors()});
+  if (choice.experts) {
+    groups.push_back({"expert data", kExpertReplicas, {kReplicated}});
+    groups.push_back({"experts", {ExpertKind::Expert}, choice.tensors()});
+    groups.push_back({"parts of experts", {ExpertKind::ExpertTensor}, choice.tensors()});
+    groups.push_back({"loads of experts", {Context, Tensor}, choice.tensors()});
+  }
   if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
-  if (choice.measures())
-    groups.push_back({"norm", choice.cut.optimizer ? Kinds{Data, Context, Tensor} : kTensor, {kCompute}, All});
+  if (choice.measures()) groups.push_back({"norm", choice.norm_kinds(), {kCompute}, All});
   return groups;
 }
 
@@ -238,6 +266,7 @@ bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors) {
   switch (tensors) {
     case Tensors::All: return true;
     case Tensors::Tied: return parameter.tied || is_embedding;
+    case Tensors::Experts: return parameter.grid == Grid::Expert;
     case Tensors::Whole: return parameter.split_dim < 0;
     case Tensors::Vectors: return parameter.shape.size() == 1;
   }

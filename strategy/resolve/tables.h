@@ -25,11 +25,12 @@ namespace foreshard {
 // ---- StatePolicy: parameters, gradients and optimizer states ---------------------------------------------------------------------
 enum class Tensors : std::uint8_t {
   All,
-  Tied,   // the token embedding and its copy at the head, where they are summed apart from the rest
+  Tied,     // the token embedding and its copy at the head, where they are summed apart from the rest
+  Experts,  // of the routed experts: their replicas are those of the expert grid
   Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
   Vectors
 };
-inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "not cut over tensor",
+inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "experts", "not cut over tensor",
                                                 "of one dimension"};           // as in the enum
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors);  // is_embedding: the first one of a tied pair
 enum class Processor : std::uint8_t { Device, Host };
@@ -72,6 +73,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     DType dtype = DType::BF16;
     Space home = Space::Device;  // else the backward writes them to such places, and they are copied out
     bool kept = true;            // else they live in such places until the update, which runs with the backward
+    Kinds measured_alike = {};   // ranks that add the same squares to the norm, so each adds its share
   } gradients = {};
   struct Optimizer {
     Kinds cut_by = {};

@@ -89,7 +89,7 @@ void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enou
 // Where roles stand between the ranks of a group, the probe is another one.
 SearchCosts::ShapeKey SearchCosts::key(const Point& p) {
   const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
-  return {p.tp, p.cp, stride, p.micro_batch, p.sequence_parallel, p.recompute};
+  return {p.tp, p.cp, p.ep, p.etp, stride, p.micro_batch, p.sequence_parallel, p.recompute};
 }
 
 const ShapeCosts* SearchCosts::shape(const Point& point) const {

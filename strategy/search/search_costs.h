@@ -49,7 +49,7 @@ class SearchCosts {
     std::once_flag once = {};
     std::array<std::optional<ShapeCosts>, kWays> costs = {};
   };
-  using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
+  using ShapeKey = std::tuple<int, int, int, int, int, std::int64_t, bool, RecomputeKind>;
   struct Job {
     std::size_t grid = 0;
     std::optional<std::size_t> shape = {};  // empty: the grid itself

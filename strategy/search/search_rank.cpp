@@ -16,7 +16,7 @@ const std::vector<std::string>& searched_options() {
   static const std::vector<std::string> paths = {
       "tp",        "cp",        "pp",      "dp",       "virtual_stages",    "micro_batch",
       "zero",      "recompute", "overlap", "schedule", "sequence_parallel", "placement",
-      "zero_group", "offload_optimizer"};
+      "zero_group", "offload_optimizer", "ep", "etp"};
   return paths;
 }
 
@@ -39,7 +39,7 @@ int Candidate::gpus() const {
 }
 
 bool same_family(const Point& a, const Point& b) {
-  const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.virtual_stages, p.micro_batch, p.schedule); };
+  const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.virtual_stages, p.micro_batch, p.schedule); };
   return key(a) == key(b);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostVirtualStages = 64;
 constexpr std::int64_t kLeastTokensPerContextRank = 4096;  // below it a split of the sequence has nothing to win
+constexpr std::int64_t kLeastExpertColumns = 1024;         // below it the products of a part of an expert lose too much
 
 std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<std::int64_t> all) {
   return fixed ? std::vector<std::int64_t>{value} : std::move(all);
@@ -36,6 +37,26 @@ bool tries_best(const SearchOptions& options) {
   const Recompute& recompute = options.base.recompute;
   if (is_fixed(options, "recompute")) return recompute.kind == RecomputeKind::Each && recompute.each.empty();
   return options.best && options.base.framework == "foreshard" && options.objective != Objective::Memory;
+}
+
+// How the experts of a layer lie on the ranks of a stage: whole, or each cut over the ranks of a tensor group.
+void add_expert_grids(const Model& model, const SearchOptions& options, Point grid, SearchSpace& space) {
+  grid.ep = options.base.experts.ep, grid.etp = options.base.experts.etp;
+  if (!space.experts) return space.grids.push_back(grid);
+  const Experts& experts = std::get<Transformer>(model.shape).block.experts;
+  const std::int64_t ranks = std::int64_t{1} * grid.tp * grid.cp * grid.dp;
+  std::vector<std::int64_t> cuts = {1};
+  if (grid.tp > 1 && experts.width % grid.tp == 0 && experts.width / grid.tp >= kLeastExpertColumns && !experts.biases)
+    cuts.push_back(grid.tp);
+  for (const std::int64_t etp : only_or(is_fixed(options, "etp"), grid.etp, cuts))
+    for (const std::int64_t ep : only_or(is_fixed(options, "ep"), grid.ep, divisors(experts.count))) {
+      const std::int64_t together = etp * ep, inner = std::int64_t{1} * grid.tp * grid.cp;
+      const bool nests = ranks % together == 0 && (together % inner == 0 || inner % together == 0);
+      if (!nests && !(is_fixed(options, "ep") && is_fixed(options, "etp"))) continue;
+      Point point = grid;
+      point.ep = static_cast<int>(ep), point.etp = static_cast<int>(etp);
+      space.grids.push_back(point);
+    }
 }
 
 // Degrees whose product is the number of GPUs, or, when GPUs cost, divides it.
@@ -63,8 +84,10 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
         const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
         for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
           if (dp > rest / pp || space.batch % dp != 0) continue;
-          space.grids.push_back(
-              {.tp = static_cast<int>(tp), .cp = static_cast<int>(cp), .pp = static_cast<int>(pp), .dp = static_cast<int>(dp)});
+          add_expert_grids(
+              model, options,
+              {.tp = static_cast<int>(tp), .cp = static_cast<int>(cp), .pp = static_cast<int>(pp), .dp = static_cast<int>(dp)},
+              space);
         }
       }
     }
@@ -83,6 +106,7 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   SearchSpace space{.batch = base.batch.global, .layers = transformer ? transformer->layers : 0};
   space.uneven = transformer && (base.pipeline.layer_split.empty() || base.pipeline.layer_split == "auto") &&
                  base.framework != "deepspeed";
+  space.experts = transformer && transformer->block.experts.count > 0;
   add_grids(model, cluster, options, space);
   space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
   const bool fill = transformer && base.recompute.layers < 0;  // auto: as few layers as make room
@@ -137,7 +161,7 @@ std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid) {
 std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& grid, const Cluster& cluster) {
   std::vector<std::int8_t> all = {0};
   const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
-  if (!space.orders) return all;
+  if (!space.orders || space.experts) return all;
   const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
   if (cluster.nodes.size() > 1 && pipeline) return all;  // roles that stand between others would mix their GPUs
   if (replicas && pipeline && model < node) all.push_back(1);
@@ -171,6 +195,7 @@ std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
     if (group == 0 || grid.dp % group == 0) all.push_back(group);
   if (!space.zero_groups.empty()) return all;
   all = {0};
+  if (space.experts) return all;  // groups below dp do not say which replicas of an expert they hold
   for (const std::int64_t group : divisors(grid.dp))
     if (group > 1 && group < grid.dp) all.push_back(static_cast<int>(group));
   return all;

@@ -9,7 +9,8 @@
 namespace foreshard {
 
 struct SearchSpace {
-  std::vector<Point> grids = {};  // tp, cp, pp, dp set
+  std::vector<Point> grids = {};  // tp, cp, pp, dp, ep, etp set
+  bool experts = false;           // the model has some
   std::int64_t batch = 0;
   int layers = 0;  // 0: not known, every number of stages is tried
   std::vector<RecomputeKind> recomputes = {};

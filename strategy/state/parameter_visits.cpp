@@ -62,15 +62,18 @@ void ParameterVisits::add_sizes() {
 }
 
 bool ParameterVisits::brings(int layer) const {
-  return !state_.units_of_layer[at(layer)].empty() && last_row().brings_parameters();
+  return std::ranges::any_of(state_.units_of_layer[at(layer)], [&](int unit) { return brings_unit(unit); });
 }
+
+bool ParameterVisits::brings_unit(int unit) const { return row_of(state_.units[at(unit)]).brings_parameters(); }
 
 // All that a layer reads comes together.
 std::vector<ParameterUnit> ParameterVisits::layers() const {
   std::vector<ParameterUnit> layers;
   for (const std::vector<int>& units_of : state_.units_of_layer) {
     ParameterUnit& all = layers.emplace_back();
-    for (const int unit : units_of) all.elements += state_.units[at(unit)].elements;
+    for (const int unit : units_of)
+      if (brings_unit(unit)) all.elements += state_.units[at(unit)].elements;
   }
   return layers;
 }
@@ -124,6 +127,7 @@ void ParameterVisits::bring_layer(SegmentBuilder& out, int index, int layer, boo
   const Block block = place_of(index);
   Bytes offset = from_[at(layer)];
   for (const int unit_index : state_.units_of_layer[at(layer)]) {
+    if (!brings_unit(unit_index)) continue;
     const StateUnit& unit = state_.units[at(unit_index)];
     const StateRow::Parameters& row = row_of(unit).parameters;
     const bool away = row.home != Space::Device;

@@ -30,11 +30,12 @@ class ParameterVisits {
   // What was to be brought beside the visits that have ended: before other things that go on the same streams, and at the end of a pass.
   void bring_ahead(SegmentBuilder& out, bool waits_for_update);
 
-  bool brings(int layer) const;  // its parameters are not read where they lie between steps
+  bool brings(int layer) const;      // some of its parameters are not read where they lie between steps
+  bool brings_unit(int unit) const;  // ... those of this unit
   Block read_block() const;      // where the operators of this visit read them ...
   Bytes read_from(int layer) const {
     return from_[static_cast<std::size_t>(layer)];
-  }  // ... from here, those of all its units in order
+  }  // ... from here, those of all its units that are brought, in order
 
  private:
   struct Size {  // places of one size
@@ -44,7 +45,7 @@ class ParameterVisits {
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
-  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
+  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows that are cut are cut alike
   std::vector<ParameterUnit> layers() const;
   void lay_units();
   void add_sizes();

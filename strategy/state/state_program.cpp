@@ -109,12 +109,12 @@ Use StateProgram::weight(int layer, int parameter) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const Bytes each = size_of(row_of(unit).parameters.dtype);
   Use use{.buffer = unit.value, .slot = weights_, .from = each * place.element, .length = each * place.elements};
-  if (!visits_->brings(layer)) return use;
+  if (!visits_->brings_unit(place.unit)) return use;
   const Block block = visits_->read_block();
   use.buffer = block.buffer, use.slot = block.slot, use.from += visits_->read_from(layer);
   for (const int before : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
     if (before == place.unit) break;
-    use.from += each * state_.units[static_cast<std::size_t>(before)].elements;
+    if (visits_->brings_unit(before)) use.from += each * state_.units[static_cast<std::size_t>(before)].elements;
   }
   return use;
 }

@@ -77,14 +77,14 @@ GroupId StateProgram::slice(const StateUnit& unit) const {
   return frame_.lowering.group(row_of(unit).optimizer.cut_by, frame_.lowering.communication(Purpose::ParameterGather).stream);
 }
 
-// Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once, and padding does not count: behind
+// Adds the squares of the unit's gradients to the norm; what several ranks measure alike counts once, and padding does not count: behind
 // a whole gradient in a ring lies what was there before.
 Instruction StateProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const std::int64_t elements = own_elements(unit);
   const bool cut = !row.gradients.cut_by.empty(), padded = cut && unit.used < unit.elements;
-  const int copies = row.tensors == Tensors::Whole ? frame_.lowering.ranks({DenseKind::Tensor}) : 1;
+  const int copies = frame_.lowering.ranks(row.gradients.measured_alike);
   Instruction run{.name = "gradient norm",
                   .what = Compute{.op = ops::GradNorm{.divide = copies, .used = padded ? unit.used : 0},
                                   .phase = Phase::Update,
@@ -239,7 +239,8 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
 Segment StateProgram::gather_all() {
   SegmentBuilder out("gather." + std::to_string(frame_.chunk), {});
   for (int index = units() - 1; index >= 0; --index) {
-    if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
+    const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+    if (unit.borrowed || !row_of(unit).parameters.gathered_next_run) continue;
     Instruction run = gather_unit(index);
     run.waits.push_back({updated_, {index}});
     out.emit(std::move(run));

@@ -34,7 +34,7 @@ std::vector<std::vector<int>> chains(const HybridJob& job) {
 
 bool ties(const Model& model) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  return transformer && transformer->tied_embeddings;
+  return transformer && shares_embedding(*transformer);
 }
 
 std::vector<int> sayable_replicas(const Strategy& strategy, const HybridJob& job) {

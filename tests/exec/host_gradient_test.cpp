@@ -83,12 +83,13 @@ TEST(HostGradients, EveryOperatorAgainstFiniteDifferences) {
   }
   EXPECT_GT(checked, 100);
   // Every operator that the host runs and that has a gradient; updates, clipping, cast and zero have none. Those of context parallelism:
-  // host_context_parallel_test.
+  // host_context_parallel_test; of experts: host_experts_gradient_test.
   std::set<std::string> all;
   for (std::size_t i = 0; i < operation_words().size(); ++i)
     if (const Operation op = operation_of(i);
-        !is_of_update(op) && !is<ops::Cast, ops::Encode, ops::Decode, ops::MergeAttention, ops::HeadParts, ops::TokenScores,
-                                 ops::KeepTokens, ops::TakeRows, ops::PutRows>(op))
+        !is_of_update(op) &&
+        !is<ops::Cast, ops::Encode, ops::Decode, ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens,
+            ops::TakeRows, ops::PutRows, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul>(op))
       all.insert(word(op));
   EXPECT_EQ(seen, all);
 }

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "exec/base/philox.h"
-#include "tests/exec/modern_models.h"
+#include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -101,6 +101,23 @@ TEST(Oracle, ModelsOfToday) {
   for (const ModernModel& which : modern_models()) {
     SCOPED_TRACE(which.name);
     compare_with_torch(which.name, modern_model(which), {.batch = {.micro = 2}});
+  }
+}
+
+TEST(Oracle, MixturesOfExperts) {
+  for (const ModernModel& which : mixtures()) {
+    SCOPED_TRACE(which.name);
+    compare_with_torch(which.name, modern_model(which), {.batch = {.micro = 2}});
+  }
+}
+TEST(Oracle, MixturesOfExpertsOnFourRanks) {
+  for (const ModernModel& which : mixtures()) {
+    SCOPED_TRACE(which.name);
+    Strategy split{.dp = 4, .experts = {.ep = 4}, .batch = {.micro = 2}, .zero = {.stage = 1}};
+    split.experts.load = {.kind = ExpertLoad::Kind::Worst};
+    compare_with_torch(which.name, modern_model(which), split);
+    split.dp = 2, split.tp = 2, split.experts.ep = 2, split.sequence_parallel = true;
+    compare_with_torch(which.name, modern_model(which), split);
   }
 }
 

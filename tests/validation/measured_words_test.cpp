@@ -61,11 +61,21 @@ TEST(MeasuredWords, SchedulesAndPrecisions) {
   EXPECT_EQ(precision("int8"), std::nullopt);
 }
 
+TEST(MeasuredWords, FlagsEndAtTheNextBlank) {
+  const MeasuredRow row = row_with("framework_flags", "--num-experts 8 --moe-layer-freq ([0]*3+[1]*11) --moe-grouped-gemm");
+  EXPECT_EQ(flag_number(row, "num-experts"), 8);
+  EXPECT_EQ(flag_text(row, "moe-layer-freq"), "([0]*3+[1]*11)");
+  EXPECT_EQ(flag_number(row, "experts"), std::nullopt);
+  EXPECT_EQ(flag_text(row, "moe-grouped-gemm"), std::nullopt);  // nothing behind it
+}
+
 TEST(MeasuredWords, NotesDecideNothing) {
   EXPECT_FALSE(has_experts(row_with("notes", "tokenizer of Mixtral-8x7B")));
   EXPECT_FALSE(has_experts(row_with("recompute", "moe layers in the other table")));
   EXPECT_TRUE(has_experts(row_with("model_name", "Mixtral-8x7B")));
   EXPECT_TRUE(has_experts(row_with("framework_flags", "--num-experts 8")));
+  EXPECT_TRUE(has_experts(row_with("model_name", "Qwen3_30B_a3B")));
+  EXPECT_TRUE(has_experts(row_with("model_name", "GPT OSS 120B")));
   EXPECT_TRUE(has_experts(row_with("ep", "4")));
   EXPECT_FALSE(has_experts(row_with("ep", "1")));
 }

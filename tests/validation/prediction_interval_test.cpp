@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -26,12 +27,12 @@ TEST(PredictionInterval, IsTheSpreadOfTheCell) {
   ASSERT_EQ(all.size(), 2U);
   EXPECT_NEAR(all[0].low, std::exp(0.0475 * std::log(1.01)), 1e-12);
   EXPECT_NEAR(all[0].high, std::exp(std::log(1.18) + (1 - 0.0475) * std::log(1.19 / 1.18)), 1e-12);
-  const PredictionInterval known = prediction_interval(all, "ampere", "megatron", {10});
+  const PredictionInterval known = prediction_interval(all, "ampere", "megatron", false, {10});
   EXPECT_NEAR(known.low.value, 10 * all[0].low, 1e-12);
   EXPECT_NEAR(known.high.value, 10 * all[0].high, 1e-12);
   EXPECT_EQ(known.rows, 20);
   EXPECT_FALSE(known.extrapolated);
-  EXPECT_TRUE(prediction_interval(all, "hopper", "megatron", {10}).extrapolated);
+  EXPECT_TRUE(prediction_interval(all, "hopper", "megatron", false, {10}).extrapolated);
 }
 
 // A throughput half of the predicted one is a time of twice the predicted one.
@@ -50,6 +51,23 @@ TEST(PredictionInterval, FewRowsMakeNoCell) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].architecture, "");
   EXPECT_EQ(all[0].rows, 7);
+}
+
+// Dense runs took what was predicted, those with experts twice as long; each kind has its own cell and its own entry of all cells.
+TEST(PredictionInterval, ModelsWithExpertsHaveTheirOwn) {
+  std::vector<ValidatedRow> rows(9, row(10, 10)), mixtures(9, row(20, 10));
+  const std::vector<Spread> dense = spreads(rows);
+  for (ValidatedRow& mixture : mixtures) mixture.experts = true;
+  rows.insert(rows.end(), mixtures.begin(), mixtures.end());
+  const std::vector<Spread> all = spreads(rows);
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_TRUE(std::equal(dense.begin(), dense.end(), all.begin()));
+  EXPECT_NEAR(prediction_interval(all, "ampere", "megatron", true, {10}).high.value, 20, 1e-9);
+  EXPECT_NEAR(prediction_interval(all, "ampere", "megatron", false, {10}).high.value, 10, 1e-9);
+  EXPECT_NEAR(prediction_interval(all, "hopper", "megatron", true, {10}).high.value, 20, 1e-9);
+  EXPECT_NEAR(prediction_interval(dense, "ampere", "megatron", true, {10}).high.value, 10, 1e-9);  // no run tells more
+  EXPECT_TRUE(prediction_interval(dense, "ampere", "megatron", true, {10}).extrapolated);
+  EXPECT_EQ(parse_spreads(to_json(all), "r.json"), all);
 }
 
 TEST(PredictionInterval, ReadsWhatItWrites) {

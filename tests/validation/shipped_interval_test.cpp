@@ -10,8 +10,8 @@ namespace {
 
 TEST(ShippedInterval, HoldsAroundThePredictionAndGrowsWithIt) {
   const Cluster cluster = load_cluster("dgx-h100");
-  const auto one = interval_of(cluster, {.framework = "megatron"}, {1}),
-             two = interval_of(cluster, {.framework = "megatron"}, {2});
+  const auto one = interval_of(cluster, {.framework = "megatron"}, false, {1}),
+             two = interval_of(cluster, {.framework = "megatron"}, false, {2});
   ASSERT_TRUE(one && two);
   EXPECT_LT(one->low.value, one->high.value);
   EXPECT_NEAR(two->low.value, 2 * one->low.value, 1e-12);
@@ -22,13 +22,13 @@ TEST(ShippedInterval, HoldsAroundThePredictionAndGrowsWithIt) {
 TEST(ShippedInterval, NothingWhereNothingIsKnown) {
   Cluster host = load_cluster("dgx-h100");
   for (Gpu& gpu : host.gpus) gpu.architecture = "host";
-  EXPECT_FALSE(interval_of(host, {}, {1}));
+  EXPECT_FALSE(interval_of(host, {}, false, {1}));
   EXPECT_FALSE(learned_interval(nullptr, {}, host, {1}));
 }
 
 TEST(ShippedInterval, AnUnknownFrameworkGetsTheIntervalOfAllCells) {
-  const auto known = interval_of(load_cluster("dgx-h100"), {.framework = "megatron"}, {1});
-  const auto unknown = interval_of(load_cluster("dgx-h100"), {.framework = "no-such"}, {1});
+  const auto known = interval_of(load_cluster("dgx-h100"), {.framework = "megatron"}, false, {1});
+  const auto unknown = interval_of(load_cluster("dgx-h100"), {.framework = "no-such"}, false, {1});
   ASSERT_TRUE(known && unknown);
   EXPECT_TRUE(unknown->extrapolated);
 }

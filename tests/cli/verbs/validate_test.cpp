@@ -91,7 +91,7 @@ TEST(Measured, RowsOutOfReachSayWhy) {
     return skipped ? std::string(name_of(*skipped)) : std::string("predicted");
   };
   EXPECT_EQ(reason("notes", ""), "predicted");
-  EXPECT_EQ(reason("ep", "8"), "moe");
+  EXPECT_EQ(reason("ep", "8"), "unknown_experts");
   EXPECT_EQ(reason("framework_flags", "--multi-latent-attention"), "mla");
   EXPECT_EQ(reason("precision", "nvfp4"), "fp4");
   EXPECT_EQ(reason("precision", "int4"), "precision");

@@ -33,9 +33,10 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   }
   // One name per field of Strategy and of its groups: a new field does not compile here until it is added, and then needs its
   // entry.
-  [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, policy,
-                                zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
+  [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, experts, sequence_parallel, context, pipeline, stages, batch,
+                                policy, zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
+  [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity] = experts;
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
@@ -46,7 +47,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 54u);
+  EXPECT_EQ(paths.size(), 58u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -66,6 +67,10 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"cp", "2"},
                                                                    {"context", "ring"},
                                                                    {"sequence_parallel", "true"},
+                                                                   {"ep", "8"},
+                                                                   {"etp", "2"},
+                                                                   {"expert_load", "gini:0.15"},
+                                                                   {"expert_capacity", "1.25"},
                                                                    {"virtual_stages", "2"},
                                                                    {"schedule", "gpipe"},
                                                                    {"schedule_order", "0F0 0B0; 1F0 1B0"},

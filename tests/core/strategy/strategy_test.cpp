@@ -347,6 +347,8 @@ static Strategy random_strategy(std::mt19937_64& random) {
                                           "rotor:3GiB",
                                           "best",
                                           "each:3xfull,none,norm+mlp"}[pick(13)];
+    if (option.path == "expert_load")
+      value = std::array<std::string, 6>{"balanced", "equal", "gini:0.25", "zipf:1.5", "2.5", "worst"}[pick(6)];
     if (option.path == "stages" && pick(2))
       value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
     if (option.path == "bucket" && pick(2)) value = "auto";

@@ -79,13 +79,16 @@ class Decoder:
             w.add(at + "sinks", (HEADS,), 0.02)
         w.linear(at + "projection", HIDDEN, HEADS * DIM, DEEP, bias=self.biases)
 
+    def mlp_weights(self, w, at, layer):
+        w.linear(at + "fc1", 2 * FFN, HIDDEN, bias=self.biases)
+        w.linear(at + "fc2", HIDDEN, FFN, DEEP, bias=self.biases)
+
     def weights(self, w):
         w.add("embedding.token.weight", (VOCAB, HIDDEN), 0.02)
         for i in range(LAYERS):
             at = f"layers.{i}."
             self.attention_weights(w, at)
-            w.linear(at + "fc1", 2 * FFN, HIDDEN, bias=self.biases)
-            w.linear(at + "fc2", HIDDEN, FFN, DEEP, bias=self.biases)
+            self.mlp_weights(w, at, i)
             for name in ("norm1", "norm2") if self.input_norms else ():
                 self.norm_weight(w, at + name, HIDDEN)
             for name in ("branch_norm1", "branch_norm2") if self.branch_norms else ():
@@ -122,14 +125,17 @@ class Decoder:
         k, v = (y.repeat_interleave(HEADS // self.kv, dim=1) for y in (k, v))
         return softmax_attention(q, k, v, self.scale, self.mask(local), self.cap, w.get(at + "sinks"))
 
-    def feed_forward(self, w, at, x):
-        gate, up = linear(w, at + "fc1", x).chunk(2, dim=-1)
+    def gated(self, gate, up):
         if self.mlp == "geglu":
-            return linear(w, at + "fc2", gelu(gate) * up)
+            return gelu(gate) * up
         if self.mlp == "clamped":
             gate, up = gate.clamp(max=7), up.clamp(-7, 7)
-            return linear(w, at + "fc2", (up + 1) * gate * torch.sigmoid(1.702 * gate))
-        return linear(w, at + "fc2", F.silu(gate) * up)
+            return (up + 1) * gate * torch.sigmoid(1.702 * gate)
+        return F.silu(gate) * up
+
+    def feed_forward(self, w, at, x):
+        gate, up = linear(w, at + "fc1", x).chunk(2, dim=-1)
+        return linear(w, at + "fc2", self.gated(gate, up))
 
     def branch(self, w, at, number, x, f):
         y = f(self.norm(w, at + "norm" + number, x) if self.input_norms else x)

@@ -270,6 +270,7 @@ def line(part, name, tensor):
 
 def main(wanted):
     from decoders import DECODERS
+    from mixtures import MIXTURES
 
     print("# Written by torch_oracle.py: gradients of step 2 and values after it; norm, then products with random vectors.")
     models = {
@@ -278,7 +279,7 @@ def main(wanted):
         "bert": (bert_weights, bert_loss),
         "cnn": (cnn_weights, cnn_loss),
     }
-    models.update((d.name, (d.weights, d.loss)) for d in DECODERS)
+    models.update((d.name, (d.weights, d.loss)) for d in DECODERS + MIXTURES)
     for model in wanted or models:
         make, loss_of = models[model]
         w = Weights()

@@ -1,0 +1,321 @@
+// A mixture of experts: the rows that go to experts and come back, and a product for each expert (core/op/experts.h).
+#include <algorithm>
+
+#include "exec/arithmetic/host_blas.h"
+#include "exec/host/host_kernel.h"
+
+namespace foreshard::host {
+
+namespace {
+
+template <class T>
+constexpr std::int64_t elements_for(std::int64_t count) {  // of T, that have room for so many 64-bit integers
+  return count * static_cast<std::int64_t>((sizeof(std::int64_t) + sizeof(T) - 1) / sizeof(T));
+}
+
+// ---- rows to the experts and back -----------------------------------------------------------------------------------------------
+
+struct Rows {
+  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, ranks = 0, room = 0;
+  bool dealt = false;
+
+  // Its place among all, those of one rank one after the other.
+  std::int64_t place(std::int64_t expert) const { return dealt ? expert % ranks * (experts / ranks) + expert / ranks : expert; }
+  std::int64_t choices() const { return tokens * chosen; }
+  std::int64_t size() const { return ranks * room * hidden; }
+};
+
+Rows rows_of(const Form& form) {
+  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
+  const Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (rows.ranks < 1 || rows.experts % rows.ranks != 0)
+    form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
+  return rows;
+}
+
+// Counts, by place, what each expert gets, at most `capacity`, and of the experts of a rank together at most its room: the last ones go short.
+void count_rows(const Rows& rows, std::int64_t capacity, const std::int64_t* chosen, std::int64_t* counts) {
+  std::fill_n(counts, rows.experts, 0);
+  for (std::int64_t i = 0; i < rows.choices(); ++i) ++counts[rows.place(chosen[i])];
+  const std::int64_t each = rows.experts / rows.ranks;
+  for (std::int64_t e = 0, left = 0; e < rows.experts; ++e) {
+    if (e % each == 0) left = rows.room;
+    if (capacity > 0) counts[e] = std::min(counts[e], capacity);
+    counts[e] = std::min(counts[e], left), left -= counts[e];
+  }
+}
+
+template <class T>
+void add_scaled(const T* x, T factor, std::int64_t count, T* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
+}
+
+template <class T>
+T dot_of(const T* x, const T* y, std::int64_t count) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+template <class T>
+Kernel<T> dispatch_forward(const Form& form, Rows rows) {
+  const auto op = form.as<ops::Dispatch>();
+  rows.dealt = op.dealt;
+  std::vector<std::int64_t> reads = {rows.tokens * rows.hidden};
+  if (op.scaled) reads.push_back(rows.choices());
+  reads.push_back(rows.choices());
+  form.expect(reads, {rows.size(), rows.choices(), rows.experts});
+  const std::size_t experts = reads.size() - 1;
+  const auto run = [=](const Call<T>& call) {
+    const std::int64_t* chosen = integers(call.reads[experts]);
+    std::int64_t *places = integers_of(call.writes[1]), *counts = integers_of(call.writes[2]);
+    auto* next = reinterpret_cast<std::int64_t*>(call.scratch);  // the row of the next token of each expert
+    auto* end = next + rows.experts;
+    count_rows(rows, op.capacity, chosen, counts);
+    const std::int64_t each = rows.experts / rows.ranks;
+    for (std::int64_t e = 0; e < rows.experts; ++e) {
+      next[e] = e % each == 0 ? e / each * rows.room : end[e - 1];
+      end[e] = next[e] + counts[e];
+    }
+    std::fill_n(call.out[0], rows.size(), T(0));
+    for (std::int64_t i = 0; i < rows.choices(); ++i) {
+      const std::int64_t e = rows.place(chosen[i]);
+      places[i] = next[e] < end[e] ? next[e]++ : -1;
+      if (places[i] < 0) continue;
+      const T factor = op.scaled ? call.in[1][i] : T(1);
+      add_scaled(call.in[0] + i / rows.chosen * rows.hidden, factor, rows.hidden, call.out[0] + places[i] * rows.hidden);
+    }
+  };
+  return {.run = run, .scratch = elements_for<T>(2 * rows.experts)};
+}
+
+// reads: gradient of the rows, [x, weights,] places
+template <class T>
+Kernel<T> dispatch_backward(const Form& form, const Rows& rows) {
+  const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
+  const std::int64_t all = rows.tokens * rows.hidden;
+  if (scaled)
+    form.expect({rows.size(), all, rows.choices(), rows.choices()}, {all, rows.choices()});
+  else
+    form.expect({rows.size(), rows.choices()}, {all});
+  return {.run = [=](const Call<T>& call) {
+    const std::int64_t* places = integers(call.reads[scaled ? 3 : 1]);
+    if (!add) std::fill_n(call.out[0], all, T(0));
+    for (std::int64_t i = 0; i < rows.choices(); ++i) {
+      if (scaled) call.out[1][i] = T(0);
+      if (places[i] < 0) continue;
+      const T* dy = call.in[0] + places[i] * rows.hidden;
+      const std::int64_t token = i / rows.chosen * rows.hidden;
+      add_scaled(dy, scaled ? call.in[2][i] : T(1), rows.hidden, call.out[0] + token);
+      if (scaled) call.out[1][i] = dot_of(dy, call.in[1] + token, rows.hidden);
+    }
+  }};
+}
+
+template <class T>
+Kernel<T> combine_forward(const Form& form, const Rows& rows) {
+  const bool plain = form.as<ops::Combine>().plain;
+  std::vector<std::int64_t> reads = {rows.size(), rows.choices()};
+  if (!plain) reads.push_back(rows.choices());
+  form.expect(reads, {rows.tokens * rows.hidden});
+  return {.run = [=](const Call<T>& call) {
+    const std::int64_t* places = integers(call.reads[1]);
+    std::fill_n(call.out[0], rows.tokens * rows.hidden, T(0));
+    for (std::int64_t i = 0; i < rows.choices(); ++i)
+      if (places[i] >= 0)
+        add_scaled(call.in[0] + places[i] * rows.hidden, plain ? T(1) : call.in[2][i], rows.hidden,
+                   call.out[0] + i / rows.chosen * rows.hidden);
+  }};
+}
+
+// reads: gradient of y, [rows,] places [, weights]
+template <class T>
+Kernel<T> combine_backward(const Form& form, const Rows& rows) {
+  const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
+  const std::int64_t all = rows.tokens * rows.hidden;
+  if (plain)
+    form.expect({all, rows.choices()}, {rows.size()});
+  else
+    form.expect({all, rows.size(), rows.choices(), rows.choices()}, {rows.size(), rows.choices()});
+  return {.run = [=](const Call<T>& call) {
+    const std::int64_t* places = integers(call.reads[plain ? 1 : 2]);
+    if (!add) std::fill_n(call.out[0], rows.size(), T(0));
+    for (std::int64_t i = 0; i < rows.choices(); ++i) {
+      if (!plain) call.out[1][i] = T(0);
+      if (places[i] < 0) continue;
+      const T* dy = call.in[0] + i / rows.chosen * rows.hidden;
+      const std::int64_t row = places[i] * rows.hidden;
+      add_scaled(dy, plain ? T(1) : call.in[3][i], rows.hidden, call.out[0] + row);
+      if (!plain) call.out[1][i] = dot_of(dy, call.in[1] + row, rows.hidden);
+    }
+  }};
+}
+
+// ---- a product for each expert --------------------------------------------------------------------------------------------------
+
+struct Grouped {
+  std::int64_t experts = 0, n = 0, k = 0, parts = 1, sources = 0, room = 0;
+  bool transposed = false;
+
+  std::int64_t rows() const { return sources * room; }
+  std::int64_t columns() const { return n / parts; }
+  std::int64_t weight() const { return experts * columns() * k; }
+};
+
+Grouped grouped_of(const Form& form) {
+  const auto op = form.as<ops::GroupedMatMul>();
+  const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
+  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
+  if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
+    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
+  return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};
+}
+
+// Calls body(expert, first row, rows) for each expert of each source that has rows, then rest(first row, rows) for what is left of a source.
+template <class Body, class Rest>
+void for_each_expert(const Grouped& g, const std::int64_t* counts, Body&& body, Rest&& rest) {
+  for (std::int64_t s = 0; s < g.sources; ++s) {
+    std::int64_t row = s * g.room;
+    for (std::int64_t e = 0; e < g.experts; ++e) {
+      const std::int64_t count = counts[s * g.experts + e];
+      if (count > 0) body(e, row, count);
+      row += count;
+    }
+    if (row < (s + 1) * g.room) rest(row, (s + 1) * g.room - row);
+  }
+}
+
+template <class T>
+Kernel<T> grouped_forward(const Form& form, const Grouped& g) {
+  const bool bias = form.reads.size() > static_cast<std::size_t>(2 + g.parts);
+  std::vector<std::int64_t> reads = {g.rows() * g.k, g.sources * g.experts};
+  reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.weight());
+  if (bias) reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
+  form.expect(reads, {g.rows() * g.n});
+  return {.run = [g, bias](const Call<T>& call) {
+    const std::int64_t columns = g.columns();
+    for_each_expert(
+        g, integers(call.reads[1]),
+        [&](std::int64_t e, std::int64_t row, std::int64_t count) {
+          for (std::int64_t part = 0; part < g.parts; ++part) {
+            T* y = call.out[0] + row * g.n + part * columns;
+            if (bias)
+              for (std::int64_t r = 0; r < count; ++r)
+                std::copy_n(call.in[static_cast<std::size_t>(2 + g.parts + part)] + e * columns, columns, y + r * g.n);
+            multiply({.m = count,
+                      .n = columns,
+                      .k = g.k,
+                      .a = call.in[0] + row * g.k,
+                      .lda = g.k,
+                      .b = call.in[static_cast<std::size_t>(2 + part)] + e * columns * g.k,
+                      .ldb = g.transposed ? columns : g.k,
+                      .transpose_b = !g.transposed,
+                      .c = y,
+                      .ldc = g.n,
+                      .beta = T(bias ? 1 : 0)});
+          }
+        },
+        [&](std::int64_t row, std::int64_t count) { std::fill_n(call.out[0] + row * g.n, count * g.n, T(0)); });
+  }};
+}
+
+// reads: gradient of y, x, counts, weights, biases
+template <class T>
+Kernel<T> grouped_input_grad(const Form& form, const Grouped& g) {
+  std::vector<std::int64_t> reads = {g.rows() * g.n, g.rows() * g.k, g.sources * g.experts};
+  reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.weight());
+  if (form.reads.size() > reads.size()) reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
+  form.expect(reads, {g.rows() * g.k});
+  const bool add = form.what.accumulate;
+  return {.run = [g, add](const Call<T>& call) {
+    const std::int64_t columns = g.columns();
+    for_each_expert(
+        g, integers(call.reads[2]),
+        [&](std::int64_t e, std::int64_t row, std::int64_t count) {
+          for (std::int64_t part = 0; part < g.parts; ++part)
+            multiply({.m = count,
+                      .n = g.k,
+                      .k = columns,
+                      .a = call.in[0] + row * g.n + part * columns,
+                      .lda = g.n,
+                      .b = call.in[static_cast<std::size_t>(3 + part)] + e * columns * g.k,
+                      .ldb = g.transposed ? columns : g.k,
+                      .transpose_b = g.transposed,
+                      .c = call.out[0] + row * g.k,
+                      .ldc = g.k,
+                      .beta = T(add || part > 0 ? 1 : 0)});
+        },
+        [&](std::int64_t row, std::int64_t count) {
+          if (!add) std::fill_n(call.out[0] + row * g.k, count * g.k, T(0));
+        });
+  }};
+}
+
+// reads: gradient of y, x, counts
+template <class T>
+Kernel<T> grouped_weight_grad(const Form& form, const Grouped& g) {
+  const auto parts = static_cast<std::size_t>(g.parts);
+  const bool bias = form.writes.size() > parts, add = form.what.accumulate;
+  std::vector<std::int64_t> writes(parts, g.weight());
+  if (bias) writes.insert(writes.end(), parts, g.experts * g.columns());
+  form.expect({g.rows() * g.n, g.rows() * g.k, g.sources * g.experts}, writes);
+  return {.run = [=](const Call<T>& call) {
+    const std::int64_t columns = g.columns();
+    for (std::size_t w = 0; w < call.out.size() && !add; ++w)
+      std::fill_n(call.out[w], w < parts ? g.weight() : g.experts * columns, T(0));
+    for_each_expert(
+        g, integers(call.reads[2]),
+        [&](std::int64_t e, std::int64_t row, std::int64_t count) {
+          for (std::size_t part = 0; part < parts; ++part) {
+            const T *dy = call.in[0] + row * g.n + static_cast<std::int64_t>(part) * columns, *x = call.in[1] + row * g.k;
+            T* dw = call.out[part] + e * columns * g.k;
+            multiply({.m = g.transposed ? g.k : columns,
+                      .n = g.transposed ? columns : g.k,
+                      .k = count,
+                      .a = g.transposed ? x : dy,
+                      .lda = g.transposed ? g.k : g.n,
+                      .transpose_a = true,
+                      .b = g.transposed ? dy : x,
+                      .ldb = g.transposed ? g.n : g.k,
+                      .c = dw,
+                      .ldc = g.transposed ? columns : g.k,
+                      .beta = T(1)});
+            if (!bias) continue;
+            T* sums = call.out[parts + part] + e * columns;
+            for (std::int64_t r = 0; r < count; ++r) add_scaled(dy + r * g.n, T(1), columns, sums);
+          }
+        },
+        [](std::int64_t, std::int64_t) {});
+  }};
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> make_dispatch(const Form& form) {
+  return form.forward() ? dispatch_forward<T>(form, rows_of(form)) : dispatch_backward<T>(form, rows_of(form));
+}
+template <class T>
+Kernel<T> make_combine(const Form& form) {
+  return form.forward() ? combine_forward<T>(form, rows_of(form)) : combine_backward<T>(form, rows_of(form));
+}
+
+template <class T>
+Kernel<T> make_grouped_matmul(const Form& form) {
+  const Grouped g = grouped_of(form);
+  if (form.forward()) return grouped_forward<T>(form, g);
+  if (form.what.phase == Phase::InputGrad) return grouped_input_grad<T>(form, g);
+  if (form.what.phase == Phase::WeightGrad) return grouped_weight_grad<T>(form, g);
+  form.refuse("this phase", "forward, recompute, input gradient or weight gradient");
+}
+
+template Kernel<float> make_dispatch(const Form&);
+template Kernel<double> make_dispatch(const Form&);
+template Kernel<float> make_combine(const Form&);
+template Kernel<double> make_combine(const Form&);
+template Kernel<float> make_grouped_matmul(const Form&);
+template Kernel<double> make_grouped_matmul(const Form&);
+
+}  // namespace foreshard::host

@@ -1,0 +1,133 @@
+// Mixtures of experts: split in every way they train as on one device, in double precision; what has no room is dropped and counted.
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/check/check_plan.h"
+#include "core/graph/op_graph.h"
+#include "tests/exec/mixture_models.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+constexpr double kTolerance = 1e-12;
+
+// Those that PyTorch is compared with, one with modules for multi-token prediction, and one with experts that are not gated.
+const std::vector<ModernModel>& trained_mixtures() {
+  static const std::vector<ModernModel> all = [] {
+    std::vector<ModernModel> models = mixtures();
+    models.push_back({"glm", [](Transformer& t) {
+                        Experts& e = t.block.experts;
+                        e = {.count = 8, .chosen = 2, .width = 24, .layers = {false, true, true, true}};
+                        e.score = RouterScore::Sigmoid, e.renormalised = true;
+                        t.block.mtp_modules = 2;
+                      }});
+    models.push_back({"switch", [](Transformer& t) {
+                        t.block.experts = {.count = 8, .chosen = 2, .width = 24, .shared_width = 16, .biases = true};
+                        t.activation = ActivationKind::Gelu;
+                      }});
+    return models;
+  }();
+  return all;
+}
+
+Execution trained(const Model& model, Strategy strategy) {
+  strategy.experts.load = {.kind = ExpertLoad::Kind::Worst};
+  const Plan plan = lowered(model, in_double(strategy));
+  const auto defects = check_plan(plan);
+  EXPECT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
+  ExecuteOptions options = training();
+  options.checks.poison = true;
+  return run(plan, options);
+}
+
+// The auxiliary loss looks at a micro-batch, so both have the same ones.
+void expect_as_one_device(const ModernModel& which, const Strategy& strategy) {
+  const Model model = modern_model(which);
+  SCOPED_TRACE(model.name + " " + name_of(strategy));
+  const Difference apart = difference(trained(model, strategy), trained(model, {.batch = {.micro = strategy.batch.micro}}));
+  EXPECT_LE(apart.loss, kTolerance);
+  EXPECT_LE(apart.gradients, kTolerance) << apart.worst;
+  EXPECT_LE(apart.values, kTolerance) << apart.worst;
+}
+
+TEST(ExpertModels, ExpertParallelRanksTrainAsOneDevice) {
+  for (const ModernModel& which : trained_mixtures()) {
+    expect_as_one_device(which, {.dp = 2, .experts = {.ep = 2}, .batch = {.micro = 1}});
+    expect_as_one_device(which, {.dp = 4, .experts = {.ep = 2}, .batch = {.micro = 1}, .zero = {.stage = 1}});
+    expect_as_one_device(which, {.dp = 4, .experts = {.ep = 4}, .batch = {.micro = 1}, .zero = {.stage = 2}});
+    expect_as_one_device(which, {.dp = 4, .experts = {.ep = 2}, .batch = {.micro = 1}, .zero = {.stage = 3}});
+  }
+}
+
+TEST(ExpertModels, ExpertsFoldOverTensorAndContextRanks) {
+  for (const ModernModel& which : trained_mixtures()) {
+    Strategy folded{
+        .dp = 2, .tp = 2, .experts = {.ep = 4}, .sequence_parallel = true, .batch = {.micro = 1}, .zero = {.stage = 1}};
+    expect_as_one_device(which, folded);
+    folded.experts.ep = 1;
+    expect_as_one_device(which, folded);
+    folded.tp = 1, folded.cp = 2, folded.experts.ep = 4, folded.sequence_parallel = false;
+    expect_as_one_device(which, folded);
+  }
+}
+
+TEST(ExpertModels, ExpertsAreCutOverExpertTensorRanks) {
+  for (const ModernModel& which : trained_mixtures()) {
+    if (which.name == "gpt_oss_experts" || which.name == "switch") continue;  // biases: refused
+    expect_as_one_device(which, {.dp = 2,
+                                 .tp = 2,
+                                 .experts = {.ep = 2, .etp = 2},
+                                 .sequence_parallel = true,
+                                 .batch = {.micro = 1},
+                                 .zero = {.stage = 1}});
+    expect_as_one_device(which, {.dp = 2, .experts = {.etp = 2}, .batch = {.micro = 1}});
+  }
+}
+
+TEST(ExpertModels, PipelinesAndRecomputation) {
+  for (const ModernModel& which : trained_mixtures()) {
+    expect_as_one_device(
+        which, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .batch = {.micro = 1}, .recompute = {.kind = RecomputeKind::Full}});
+    expect_as_one_device(which, {.dp = 2,
+                                 .pp = 2,
+                                 .experts = {.ep = 2},
+                                 .pipeline = {.schedule = Schedule::ZeroBubbleH1},
+                                 .batch = {.micro = 1},
+                                 .recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}}});
+    expect_as_one_device(
+        which, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = Schedule::DualPipe}, .batch = {.micro = 1}});
+  }
+}
+
+TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
+  for (const ModernModel& which : trained_mixtures())
+    for (const int zero : {0, 1, 3}) {
+      Strategy one{.batch = {.micro = 1}, .optimizer = {.clip_norm = 1e-3}};
+      Strategy split = one;
+      split.dp = 4, split.experts.ep = 2, split.zero.stage = zero;
+      const Model model = modern_model(which);
+      SCOPED_TRACE(model.name + " zero " + std::to_string(zero));
+      const Difference apart = difference(trained(model, split), trained(model, one));
+      EXPECT_LE(apart.values, kTolerance) << apart.worst;
+      split.tp = 2, split.dp = 2, split.experts.ep = 4, split.sequence_parallel = true;
+      EXPECT_LE(difference(trained(model, split), trained(model, one)).values, kTolerance);
+    }
+}
+
+TEST(ExpertModels, TheLossFalls) {
+  static const CountingSamples counting;
+  for (const ModernModel& which : trained_mixtures()) {
+    const Model model = modern_model(which);
+    ExecuteOptions options = training(6);
+    options.optimizer.learning_rate = 1e-2;
+    options.samples = &counting;
+    Strategy strategy{.dp = 2, .experts = {.ep = 2}, .batch = {.micro = 1}};
+    strategy.experts.load = {.kind = ExpertLoad::Kind::Worst};
+    const Execution done = run(lowered(model, in_double(strategy)), options);
+    EXPECT_LT(done.steps.back().loss, 0.95 * done.steps.front().loss) << model.name;
+  }
+}
+
+}  // namespace
+}  // namespace foreshard
