@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::int64_t kInStep = 20;  // updates of a worker before anything is looked at
+constexpr std::int64_t kInStep = 20;  // updates per worker before anything is measured
 
 enum class What : std::uint8_t { Update, Ready, Read, Request };  // of what happens at one time, updates come first
 
@@ -64,7 +64,7 @@ class Downpour {
   }
 
  private:
-  // Each direction of the card is taken in the order of the events. The parameters are those at the time when they begin to leave.
+  // Each direction of the NIC is used in the order of the events. A worker gets the parameters as they are when their sending begins.
   void go_on(const Turn& event) {
     const auto worker = static_cast<std::size_t>(event.worker);
     if (event.what == What::Request) {
@@ -87,7 +87,7 @@ class Downpour {
   const AsyncServer& of_;
   std::mt19937_64 random_;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> events_ = {};
-  double out_ = 0, in_ = 0, update_ = 0;  // when the card, in both directions, and the processor of the server are free
+  double out_ = 0, in_ = 0, update_ = 0;  // when the NIC (sending, receiving) and the processor of the server become free
   std::int64_t version_ = 0;
   std::vector<std::int64_t> read_ = {};  // [worker]
 };

@@ -126,8 +126,8 @@ class CastBuilder {
     }
   }
 
-  // A collective that its members play alone and at the same time: seconds per byte, in the actions before this one. No seconds: it has
-  // to be simulated.
+  // For a collective that all members issue at the same time and that shares its links with nothing: seconds per byte, and the action
+  // before which that holds. No seconds: it must be simulated.
   struct Isolated {
     double seconds = -1;
     std::int32_t before = 0;

@@ -1,5 +1,6 @@
-// Cast: who plays what. Every rank class gets its program, the steps of its segments, the flow classes behind its slots
-// and the meeting points where it finds the others; built once per simulation, read-only while it plays.
+// Cast: everything that the player (replay/player.h) reads. For every rank class: its program, the steps of its segments, the flow classes
+// of its slots, and the meetings (communication operations with several parties) that it takes part in. Built once per simulation,
+// read-only during it.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +15,29 @@
 namespace foreshard::player {
 
 struct Cast {
-  struct Player {
+  struct Player {  // the representative rank of a class
     RoleId role = {};
     const RoleProgram* program = nullptr;
     const std::vector<const SegmentSteps*>* steps = nullptr;  // [segment]
-    std::int32_t first_stream = 0, streams = 0;               // of all streams of all players
+    std::int32_t first_stream = 0, streams = 0;               // its streams are numbered on from first_stream
   };
   struct Phases {
-    std::int32_t first = 0, count = 0;  // of `phase_flows`
+    std::int32_t first = 0, count = 0;  // a range of `phase_flows`: the phases of a transfer, one after the other
   };
   struct Meeting {
-    std::int32_t parties = 0;  // players that have to come
-    Phases phases = {};        // of an exchange; a collective's depend on its slot
+    std::int32_t parties = 0;  // players that must arrive before it begins
+    Phases phases = {};        // of an exchange; those of a collective depend on its slot
   };
 
   std::vector<Player> players = {};            // [class]
   std::vector<Phases> phases = {};             // [class * slots + slot]
   std::vector<std::int32_t> phase_flows = {};  // flow classes
-  std::vector<std::int32_t> owner = {};        // [flow class]: the player whose merged steps count for its links
+  std::vector<std::int32_t> owner = {};        // [flow class]: the player whose merged steps count the bytes on its links
   std::vector<Meeting> meetings = {};
-  std::vector<std::int32_t> meeting_of = {};  // [class * points + meeting point]
-  // [stream of all players] where its spans begin in the order (player, stream, begin); one more than streams.
+  std::vector<std::int32_t> meeting_of = {};  // [class * points + meeting point]: index into `meetings`
+  // [stream of all players]: index of its first span, in the order (player, stream, begin); one element more than streams.
   std::vector<std::int32_t> first_span = {};
-  int slots = 0, points = 0, streams = 0;
+  int slots = 0, points = 0, streams = 0;  // slots and meeting points per player; streams of all players together
   std::int32_t runs = 1;
 
   std::vector<RoleProgram> programs = {};  // [role]
@@ -52,7 +53,8 @@ struct Cast {
   }
 };
 
-// `runs` of the plan, one after the other. Throws Error when the members of a group do not all take part in it.
+// `slowdown` [rank]: factor on the time of its computes. `runs`: how often the plan runs, one after the other. Throws Error when some
+// members of a group do not take part in its collectives.
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
                const std::vector<double>& slowdown, Granularity granularity, int runs = 1);
 

@@ -1,4 +1,4 @@
-// EventQueue: what a clock will do and when, the earliest first; events of one time in the order in which they were planned.
+// EventQueue: the future events of a clock, earliest first. Events of equal time come in the order in which they were planned.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 namespace foreshard::player {
 
-// What `which` and `version` name is the clock's own.
+// The clock that plans an event defines `kind`, `which` and `version`.
 struct Event {
-  double time = 0;
-  std::uint64_t number = 0;
+  double time = 0;           // seconds
+  std::uint64_t number = 0;  // in the order of planning
   std::uint32_t kind = 0, which = 0, version = 0;
   bool operator<(const Event& other) const {  // of a max-heap: the earliest first
     return time != other.time ? time > other.time : number > other.number;

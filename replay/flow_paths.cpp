@@ -88,8 +88,8 @@ class PathFinder {
     };
     for (const Crossing& c : bundle.crossings)
       if (c.several) return false;
-    // Who carries all is a party of each: the flow with the fewest says it soonest. Members of one group are alike; a sender and a
-    // receiver are not.
+    // A rank that carries all flows is a party of each of them; so only the parties of the flow with the fewest are tried. Members of one
+    // group are alike, so a few of them are enough.
     constexpr std::size_t kMostTried = 8;
     std::span<const RankId> parties = flows_.parties(bundle.crossings.front().example);
     for (const Crossing& c : bundle.crossings)
@@ -98,7 +98,8 @@ class PathFinder {
                        carries_all);
   }
 
-  // Of a flow within one role, as one of its parties sees it that carries everything else on its links.
+  // FlowPath::exclusive_before of a flow whose parties are of one role: the latest action for which one of its parties can show it, by
+  // carrying all traffic on the flow's links.
   std::int32_t exclusive_before(const FlowClass& flow, const std::vector<char>& takes_turns) {
     constexpr std::size_t kMostTried = 8;
     const std::span<const RankId> parties = flows_.parties(flow.example);
@@ -116,7 +117,7 @@ class PathFinder {
     return latest;
   }
 
-  // The first action in which the rank issues what crosses the bundle on another stream; 0: not known.
+  // The first action in which the rank issues traffic over the bundle on another stream; 0: not known.
   std::int32_t first_beside(RankId rank, int stream, const Bundle& bundle) {
     std::int32_t first = kNever;
     for (const Crossing& c : bundle.crossings) {
@@ -132,7 +133,7 @@ class PathFinder {
     return first;
   }
 
-  // The first action that uses the slot, where that waits for something of the same action on `stream`; else 0.
+  // The first action that uses the slot, if this use waits for an instruction of the same action on `stream`; else 0. kNever: no action.
   std::int32_t first_use(RoleId role, int slot, int stream) {
     const auto [known, is_new] = first_uses_.try_emplace({role.value, slot, stream}, 0);
     if (!is_new) return known->second;
@@ -159,7 +160,7 @@ class PathFinder {
     return user;
   }
 
-  // Whether it, or what its stream does before it in the segment, comes after an instruction on `stream`.
+  // Whether the instruction, or one before it on its stream in the segment, comes after an instruction on `stream`.
   static bool follows(const std::vector<Instruction>& instructions, int instruction, int stream) {
     const StreamId own = instructions[static_cast<std::size_t>(instruction)].stream;
     for (int i = 0; i <= instruction; ++i) {

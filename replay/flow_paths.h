@@ -1,5 +1,5 @@
-// FlowPaths: how the clock times a flow class: as a transfer over the few links that can limit it, or isolated, by its closed
-// formula.
+// FlowPaths: how the clock times each flow class: as a transfer over the few links that can limit it or, where nothing can run beside it,
+// as bytes * seconds_per_byte.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace foreshard::player {
 
-// The stream that carries all instructions of a slot, per [role][slot]; kNoStream: unused, kManyStreams: more than one.
+// [role][slot]: the stream that carries all instructions of the slot; kNoStream: the role does not use it, kManyStreams: more than one.
 inline constexpr int kNoStream = -1, kManyStreams = -2;
 using SlotStreams = std::vector<std::vector<int>>;
 SlotStreams slot_streams(const Plan& plan, const Patterns& patterns);
 
 struct FlowPath {
-  // All other transfers on its bottleneck links are issued by the same stream of the same rank, so they never overlap with it:
-  // the flow takes bytes * seconds_per_byte. Exclusive: the same holds for all links that it crosses.
+  // Isolated: all other transfers on the links that can limit it are issued by the same stream of the same rank, so they never overlap
+  // with it, and the flow takes bytes * seconds_per_byte. Exclusive: the same holds for all links that it crosses.
   bool isolated = false, exclusive = false;
-  // Else the same holds in all actions of its parties' role before this one, in the first run: what else crosses its links is issued
-  // there for the first time, behind what the flow's own stream has done by then. 0: in none.
+  // A flow that is not exclusive is so in the actions of its parties' role before this one, if the plan runs once: other traffic on its
+  // links is issued in this action for the first time, after what the flow's own stream has done by then. 0: in no action.
   std::int32_t exclusive_before = 0;
   double seconds_per_byte = 0;
-  std::vector<int> route = {};  // engine links, repeated as often as the flow counts; when not isolated
+  std::vector<int> route = {};  // links of the clock, each repeated by the flow's weight on it; empty when isolated
 };
 
 struct FlowPaths {
-  std::vector<BytesPerSecond> links = {};  // to create in the engine, in this order
+  std::vector<BytesPerSecond> links = {};  // to be added to the clock, in this order
   std::vector<FlowPath> of_flow = {};      // [flow class]
 };
 

@@ -139,7 +139,7 @@ class FlowFinder {
     }
   }
 
-  // At least one flow, so that the members know of each other even when nothing moves.
+  // At least one flow, so that folding relates the members to each other even when no bytes move.
   Flows::Asked add_instance(std::size_t collective, const std::vector<RankId>& members) {
     devices_.clear();
     for (const RankId member : members) devices_.push_back(ranks_.device(member));

@@ -1,6 +1,5 @@
-// Flows: every transfer that the ranks of a plan can make, with the links it crosses. One flow per (rank, peer it sends
-// to), per phase of a collective of a group instance, and per (rank, way of copying); whatever is sent, how often and
-// when.
+// Flows: every transfer that the ranks of a plan can make, with the links it crosses. There is one flow per (rank, peer it sends to), per
+// phase of a collective of a group instance, and per (rank, way of copying), independent of sizes, repetitions and times.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,16 @@
 namespace foreshard::player {
 
 struct Flows {
-  // Per flow. Flows that differ in `kind` or `bytes` do different things.
+  // [flow]. Only flows with equal `kind` and `bytes` can be of one class.
   std::vector<std::uint64_t> kind = {};
-  std::vector<double> bytes = {};                                 // over every link entry, per byte of the instruction
-  std::vector<char> exchange = {};                                // its parties are sender and receiver
-  std::vector<std::int32_t> first_party = {0}, first_link = {0};  // one more than flows
+  std::vector<double> bytes = {};   // over every entry of its links, per byte of the instruction
+  std::vector<char> exchange = {};  // it is an exchange: its parties are sender and receiver
+  // Where the parties and links of a flow begin in the two lists below; one element more than flows.
+  std::vector<std::int32_t> first_party = {0}, first_link = {0};
   std::vector<RankId> all_parties = {};  // exchange: sender, receiver; collective: the members; copy: the rank
-  std::vector<LinkId> all_links = {};    // a link crossed k times is listed k times; none: nothing to share
+  std::vector<LinkId> all_links = {};    // a link crossed k times is listed k times; a flow may cross none
 
-  // What slot `slot` of `rank` stands for: `phases` flows, one after the other.
+  // The flows of a slot (replay/patterns.h) of a rank: `phases` of them from `first` on, one after the other. -1: none.
   struct Asked {
     std::int32_t first = -1;
     std::int32_t phases = 0;
@@ -46,10 +46,10 @@ struct Flows {
   }
 };
 
-// Throws Error when an exchange has no other end.
+// Throws Error when an exchange has no rank at its other end.
 Flows find_flows(const Plan& plan, const Patterns& patterns, const Ranks& ranks, const Network& network);
 
-// Mixes a word into a hash; 64 bits, so that two different colours among millions do not meet.
+// Mixes a word into a hash. 64 bits make equal hashes of different colours (replay/quotient.h) improbable, even among millions.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   std::uint64_t x = (hash ^ word) + 0x9e3779b97f4a7c15u + (hash << 7);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

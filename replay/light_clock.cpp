@@ -43,7 +43,7 @@ void LightClock::plan_end(Progress& progress, Kind kind, std::uint32_t which) {
   queue_.plan(now_ + progress.left / progress.speed, kind, which, ++progress.version);
 }
 
-// From now on at this speed.
+// Accounts for the work done until now, and continues at `speed`.
 void LightClock::proceed(Progress& progress, double speed) const {
   progress.left = std::max(0.0, progress.left - (now_ - progress.since) * progress.speed);
   progress.since = now_;
@@ -108,7 +108,7 @@ void LightClock::leave(int place) {
     const int last = others.back(), at = transfer.places[c];
     others[static_cast<std::size_t>(at)] = last;
     others.pop_back();
-    if (last != place) {  // the one that moved is told where it stands now
+    if (last != place) {  // the transfer that took its element needs the new index
       Transfer& moved = transfers_[static_cast<std::size_t>(last)];
       const std::vector<LinkShare>& its = routes_[static_cast<std::size_t>(moved.route)];
       for (std::size_t i = 0; i < its.size(); ++i)
@@ -120,7 +120,7 @@ void LightClock::leave(int place) {
   free_.push_back(place);
 }
 
-// All transfers that are connected with `link`, if they were not gathered since seen_ was raised.
+// Collects in sharing_ all transfers connected with `link` by shared links; none if this was done since seen_ was raised.
 void LightClock::gather(int link) {
   sharing_.clear();
   if (link_seen_[static_cast<std::size_t>(link)] == seen_) return;
@@ -150,7 +150,7 @@ std::size_t LightClock::Hash::operator()(const std::vector<int>& routes) const {
   return sum;
 }
 
-// Of `sharing_`, which it puts into the order of their routes.
+// The max-min rates of the transfers in sharing_, which it sorts by route.
 const std::vector<double>& LightClock::rates() {
   const auto route = [this](int place) { return transfers_[static_cast<std::size_t>(place)].route; };
   std::sort(sharing_.begin(), sharing_.end(), [&](int a, int b) { return std::pair(route(a), a) < std::pair(route(b), b); });
@@ -200,7 +200,7 @@ Token LightClock::finish(const Event& event) {
 
 void LightClock::run(Listener& listener) {
   while (true) {
-    if (!changed_.empty() && (queue_.empty() || queue_.first().time > now_)) share();  // no rate matters while no time passes
+    if (!changed_.empty() && (queue_.empty() || queue_.first().time > now_)) share();  // rates matter only when time passes
     if (queue_.empty()) return;
     const Event event = queue_.take_first();
     if (!is_current(event)) continue;

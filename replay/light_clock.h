@@ -1,6 +1,6 @@
-// LightClock: a Clock without an outside library: a heap of events, and rates of transfers found anew (max-min) for those that share
-// links, directly or through others, with one that began or ended. Tests hold its times to 1e-9 of
-// SimGrid's. What it costs beside SimGrid: docs/decisions/two-clocks.md.
+// The light clock: a Clock without an outside library. It is a heap of events; when a transfer begins or ends, the max-min rates are
+// computed again for all transfers that share links with it, directly or through others. Tests compare its times with SimGrid's (to
+// 1e-9). Comparison of their speed: docs/decisions/two-clocks.md.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,10 @@ class LightClock final : public Clock {
   std::int64_t events() const override { return events_; }
 
  private:
-  // Event::kind. Event::which is the worker or transfer, Event::version its version then; of a delay: Token::what, Token::which.
+  // Event::kind. Of a compute or transfer, Event::which is the worker or the transfer, and Event::version its version when the event was
+  // planned. Of a delay, they are Token::what and Token::which.
   enum Kind : std::uint32_t { kDelay, kCompute, kTransfer };
-  // Work that is under way: `left` as of `since`, done at `speed` per second. `version` tells its newest event from older ones.
+  // Work in progress: `left` was left at time `since`, and `speed` per second is done. An event with an older `version` is void.
   struct Progress {
     double left = 0, speed = 0, since = 0;
     std::uint32_t version = 0;
@@ -42,9 +43,9 @@ class LightClock final : public Clock {
     Progress work = {};
   };
   struct Transfer {
-    int route = -1;                // -1: a free place
-    std::vector<int> places = {};  // in `on_link_`, per link of its route
-    std::uint32_t seen = 0;        // by the newest gather()
+    int route = -1;                // -1: this element of transfers_ is free
+    std::vector<int> places = {};  // [link of its route]: its index in on_link_[link]
+    std::uint32_t seen = 0;        // the value of seen_ when gather() last found it
     Progress bytes = {};
   };
 
@@ -65,15 +66,15 @@ class LightClock final : public Clock {
   std::vector<std::vector<LinkShare>> routes_ = {};  // each link once
   std::vector<Worker> workers_ = {};
   std::vector<Transfer> transfers_ = {};
-  std::vector<int> free_ = {};                  // places in transfers_
-  std::vector<std::vector<int>> on_link_ = {};  // [link]: transfers under way
-  std::vector<int> changed_ = {};               // links where a transfer began or ended since the rates were found
-  std::vector<std::uint32_t> link_seen_ = {};
+  std::vector<int> free_ = {};                  // free elements of transfers_
+  std::vector<std::vector<int>> on_link_ = {};  // [link]: transfers that cross it
+  std::vector<int> changed_ = {};               // links where a transfer began or ended since rates were computed
+  std::vector<std::uint32_t> link_seen_ = {};   // [link]: the value of seen_ when gather() last found it
   std::uint32_t seen_ = 0;
-  std::vector<int> links_ = {}, sharing_ = {};  // of the newest gather()
+  std::vector<int> links_ = {}, sharing_ = {};  // of the last gather(): links still to be visited, transfers found
   std::vector<std::span<const LinkShare>> crossings_ = {};
   MaxMin max_min_ = {};
-  // Rates of transfers that share links, by their routes in ascending order: training repeats itself.
+  // Rates that were computed before, by the routes of the transfers in ascending order: training repeats the same sets of transfers.
   struct Hash {
     std::size_t operator()(const std::vector<int>& routes) const;
   };

@@ -1,4 +1,4 @@
-// What crosses the links of each bundle: bytes, and the time with at least one flow under way.
+// Use of the links of each bundle (replay/quotient.h): bytes that cross one link, and the time during which at least one flow does.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ class LinkUse {
       use.bytes += c.times * bytes;
     }
   }
-  // A flow that had its links to itself for `seconds`.
+  // Records a whole transfer of a flow during which nothing else crossed its links; it took `seconds`.
   void alone(int flow, double seconds, double bytes) {
     for (const Crossing& c : quotient_.flows[static_cast<std::size_t>(flow)].bundles) {
       Use& use = bundles_[static_cast<std::size_t>(c.flow)];

@@ -29,7 +29,7 @@ std::span<const double> MaxMin::share(std::span<const double> capacity, std::spa
   for (std::size_t l = 0; l < links_.size(); ++l) heap_.push_back({links_[l].left / links_[l].weight, static_cast<int>(l)});
   std::make_heap(heap_.begin(), heap_.end());
   rates_.assign(flows.size(), -1);
-  double level = 0;  // every flow that still grows has come this far
+  double level = 0;  // the rate that every growing flow has reached
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end());
     const Candidate least = heap_.back();
@@ -49,7 +49,7 @@ std::span<const double> MaxMin::share(std::span<const double> capacity, std::spa
   return rates_;
 }
 
-// All flows that still grow on the link `full` have found their rate.
+// Fixes the rate of all flows that still grow on the link `full`.
 void MaxMin::fill(std::span<const std::span<const LinkShare>> flows, int full, double rate) {
   for (int c = links_[static_cast<std::size_t>(full)].first; c >= 0; c = next_[static_cast<std::size_t>(c)]) {
     const auto f = static_cast<std::size_t>(flow_of_[static_cast<std::size_t>(c)]);

@@ -1,5 +1,5 @@
-// Max-min fair rates: every flow grows at the same pace until a link that it crosses is full (progressive filling; Bertsekas and
-// Gallager, Data Networks, 1992, section 6.5.2). A flow of rate x takes weight * x of each link that it crosses.
+// Max-min fair rates: the rates of all flows grow equally, and a flow's rate is fixed when a link that it crosses is full (progressive
+// filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow of rate x takes weight * x of each link that it crosses.
 #pragma once
 
 #include <span>
@@ -15,18 +15,18 @@ struct LinkShare {
 // One instance serves many calls, so that its arrays are allocated once.
 class MaxMin {
  public:
-  // `capacity[link]` above 0, in bytes per second. `flows[i]` names the links of flow i, at least one, none twice. Only links that
-  // the flows name are looked at. Gives the rate of each flow, valid until the next call.
+  // Returns the rate of each flow in bytes per second; the span is valid until the next call. `capacity[link]`: bytes per second, above
+  // 0. `flows[i]`: the links of flow i, at least one, none twice.
   //
-  // O(E log L) for E crossings and L links: the rate at which a link is full only grows while others fill up, so a heap of lower
-  // bounds finds the next full link.
+  // Takes O(E log L) for E crossings of flows and L links that are crossed: the rate at which a link is full only grows while others
+  // fill up, so a heap of lower bounds finds the next full link.
   std::span<const double> share(std::span<const double> capacity, std::span<const std::span<const LinkShare>> flows);
 
  private:
   struct Link {
-    double left = 0, weight = 0;  // capacity that fixed flows leave; sum of weights of the flows that still grow
-    int first = -1;               // of its crossings, a list in `next_`
-    int growing = 0;
+    double left = 0, weight = 0;  // capacity that flows of fixed rate leave; sum of the weights of the flows that still grow
+    int first = -1;               // its first crossing; `next_` links the others
+    int growing = 0;              // number of flows that still grow
   };
   struct Candidate {
     double rate = 0;
@@ -35,14 +35,15 @@ class MaxMin {
       return rate != other.rate ? rate > other.rate : link > other.link;
     }
   };
+  // Fixes the rate of the flows that still grow on link `full`.
   void fill(std::span<const std::span<const LinkShare>> flows, int full, double rate);
 
-  std::vector<Link> links_ = {};               // those named, in order of appearance
-  std::vector<int> number_ = {};               // [link]: its place in links_; -1
-  std::vector<int> flow_of_ = {}, next_ = {};  // [crossing]
+  std::vector<Link> links_ = {};               // links that flows cross, in order of appearance
+  std::vector<int> number_ = {};               // [link]: its index in links_; -1: no flow crosses it
+  std::vector<int> flow_of_ = {}, next_ = {};  // [crossing]: its flow; the next crossing of the same link, or -1
   std::vector<Candidate> heap_ = {};
-  std::vector<double> rates_ = {};  // below 0: still growing
-  std::vector<int> named_ = {};
+  std::vector<double> rates_ = {};  // [flow]; below 0: still growing
+  std::vector<int> named_ = {};     // the links of links_, as numbered by the caller
 };
 
 }  // namespace foreshard::player

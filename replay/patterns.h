@@ -1,6 +1,6 @@
-// Patterns: what the instructions of a plan ask of the network, as small numbers that hold for every rank of a role.
-// There are a handful of them, however many instructions and ranks a plan has: folding and playing both work on
-// patterns.
+// Patterns: the distinct uses of the network by the instructions of a plan: peers, collectives and ways of copying. A pattern is a small
+// number that means the same for every rank of a role. There are a handful of them however many instructions and ranks a plan has, and
+// both folding and the player work on them.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 namespace foreshard::player {
 
 struct CopyPattern {
-  Endpoint end = Endpoint::HostMemory;
-  bool to_device = false;
-  bool host_only = false;  // between host memory and NVMe: only the links of the drives and of the memory
+  Endpoint end = Endpoint::HostMemory;  // the end that is not the device
+  bool to_device = false;               // else from it; if host_only: from the drives to host memory
+  bool host_only = false;               // between host memory and NVMe drives: crosses only their links
   bool operator==(const CopyPattern&) const = default;
 };
 
-// What one instruction uses; -1: nothing of that sort.
+// The patterns that one instruction uses, as indices into Patterns; -1: none.
 struct InstructionUse {
   std::int32_t to = -1, from = -1;  // peers
   std::int32_t collective = -1;
-  bool copy = false;  // its CopyPattern depends on the role's buffers: copy_pattern()
+  bool copy = false;  // it copies; copy_pattern() gives the pattern, which depends on the role's buffers
   bool operator==(const InstructionUse&) const = default;
 };
 
 struct Patterns {
   std::vector<Peer> peers = {};              // distinct and reduced (core/plan/program.h)
-  std::vector<Collective> collectives = {};  // distinct but for their bytes
-  std::vector<int> links_like = {};          // [collective]: the first one that crosses the same links ...
-  std::vector<double> volume = {};           // ... and how many times its bytes this one carries
+  std::vector<Collective> collectives = {};  // distinct, sizes aside
+  std::vector<int> links_like = {};          // [collective]: the first collective that crosses the same links
+  std::vector<double> volume = {};           // [collective]: bytes that it puts on them, over the bytes of that first one
   std::vector<CopyPattern> copies = {};
   std::vector<std::vector<InstructionUse>> uses = {};  // [segment][instruction]; empty: no role issues the segment
-  std::vector<std::vector<SegmentId>> segments = {};   // [role]: those it issues
-  std::vector<std::vector<int>> slots = {};            // [role]: those of the slots below that it uses, ascending
+  std::vector<std::vector<SegmentId>> segments = {};   // [role]: the segments that it issues
+  std::vector<std::vector<int>> slots = {};            // [role]: the slots that it uses, ascending
 
-  // A rank has one slot per pattern: what it sends to, receives from, takes part in, copies.
+  // Every rank has one slot per pattern and direction: to a peer, from a peer, in a collective, for a way of copying.
   int slot_count() const { return 2 * static_cast<int>(peers.size()) + static_cast<int>(collectives.size() + copies.size()); }
   int to_slot(int peer) const { return peer; }
   int from_slot(int peer) const { return static_cast<int>(peers.size()) + peer; }
@@ -45,10 +45,10 @@ struct Patterns {
   int copy_slot(int copy) const { return 2 * static_cast<int>(peers.size()) + static_cast<int>(collectives.size()) + copy; }
 };
 
-// The plan must have passed check_numbers (sim/validate).
+// The plan must have passed check_playable (replay/validate.h).
 Patterns find_patterns(const Plan& plan);
 
-// -1: stays on the device.
+// Index into Patterns::copies of a copy instruction; -1: it crosses no link (inside the device, or inside host memory).
 int copy_pattern(const Patterns& patterns, const Role& role, const Instruction& instruction);
 
 }  // namespace foreshard::player

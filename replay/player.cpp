@@ -53,7 +53,7 @@ void Player::play() {
 
 void Player::finished(Token token) {
   if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
-    return;  // nothing new begins; the clock runs dry
+    return;  // no new request is made, so the clock ends when the present ones have ended
   switch (static_cast<Event>(token.what)) {
     case kStreamDone: complete(static_cast<int>(token.which)); break;
     case kSetUp: next_phase(static_cast<int>(token.which)); break;
@@ -76,7 +76,7 @@ void Player::settle() {
   options_.progress(static_cast<double>(spans_done_) / static_cast<double>(spans_.size()));
 }
 
-// Puts the next step of the stream at its head, if there is one.
+// Makes the next step of the stream its current one; after the last step of the last run the stream is Over.
 void Player::enter(Stream& stream, int index) {
   const Cast::Player& player = cast_.players[static_cast<std::size_t>(stream.player)];
   const int own = index - player.first_stream;
@@ -97,7 +97,7 @@ void Player::enter(Stream& stream, int index) {
   stream.step = &stream.steps->at(own, stream.position);
 }
 
-// True when something began and ended at once, so that others may go on.
+// Begins every step that can begin. True when a step also ended at once, so that others may be able to begin.
 bool Player::advance(int player) {
   const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
   bool progress = false;
@@ -141,7 +141,7 @@ bool Player::dependencies_done(Stream& stream) {
   return true;
 }
 
-// Of what its head does by itself: before the first byte of a transfer, or in all.
+// Seconds of the current step: of a transfer, before its first byte; else its duration.
 double Player::seconds_of(const Stream& stream) const {
   const Step& step = *stream.step;
   if (!options_.measured || step.kind == StepKind::Exchange || step.kind == StepKind::Collective) return step.seconds;
@@ -150,7 +150,7 @@ double Player::seconds_of(const Stream& stream) const {
       .value;
 }
 
-// Begins the head; true when it has ended already.
+// Begins the current step; true when it has ended already.
 bool Player::start(int index) {
   Stream& stream = streams_[static_cast<std::size_t>(index)];
   const Step& step = *stream.step;
@@ -187,7 +187,7 @@ bool Player::start(int index) {
   return false;
 }
 
-// The transfer with this number at a meeting, new when nobody has come yet.
+// The transfer with this number at a meeting; a new one when no party has arrived yet.
 int Player::pending(int meeting, int number) {
   if (meeting >= 0)
     for (int t = first_pending_[static_cast<std::size_t>(meeting)]; t >= 0; t = transfers_[static_cast<std::size_t>(t)].next)
@@ -204,7 +204,7 @@ int Player::pending(int meeting, int number) {
   return t;
 }
 
-// A party is ready for its transfer; a copy (no meeting point) has no other party.
+// A party arrives at its transfer, which begins when all have arrived. A copy (no meeting point) has one party.
 void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases) {
   const Stream& stream = streams_[static_cast<std::size_t>(index)];
   int meeting = -1, number = 0;
@@ -249,7 +249,7 @@ void Player::depart(int t) {
     next_phase(t);
 }
 
-// Of a transfer that has all its links to itself and one phase, which is thereby begun; else nothing.
+// Seconds of a transfer of one phase with nothing else on its links; it counts as being in that phase from then on. Others: 0.
 double Player::isolated_time(Transfer& transfer) const {
   if (transfer.phases.count != 1) return 0;
   const auto flow = static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first)]);
@@ -299,7 +299,7 @@ void Player::phase_done(int t) {
   next_phase(t);
 }
 
-// The head of the stream begins to take compute units from others.
+// The current step of the stream begins to take compute units from other streams.
 void Player::slow(int index) {
   Stream& stream = streams_[static_cast<std::size_t>(index)];
   if (stream.step->sm_share <= 0 || stream.slows) return;

@@ -1,6 +1,6 @@
-// Player: walks the programs of all players at once, over a Clock. An instruction begins when its
-// stream is free and everything it waits for is done; exchanges and collectives begin when all parties are there, pay
-// their setup time and then move bytes.
+// Player: runs the programs of all rank classes at once on a Clock. In this file a player is one of them, the representative of its class
+// (Cast::Player). A step begins when its stream is free and everything it waits for is done. An exchange or collective begins when all
+// its parties have arrived; it takes its setup time and then moves bytes.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ namespace foreshard::player {
 class Player final : public Listener {
  public:
   Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const FlowPaths& paths,
-         const ReplayOptions& options, std::span<Span> spans);  // room for all spans of the cast
+         const ReplayOptions& options, std::span<Span> spans);  // `spans`: written, one element per span of the cast
 
-  void play();  // throws Error when cancelled or when the players block each other
+  void play();  // runs to the end; throws Error when cancelled or when players wait for each other (deadlock)
   void finished(Token token) override;
 
   const LinkUse& link_use() const { return use_; }
-  double makespan() const { return makespan_; }
+  double makespan() const { return makespan_; }  // seconds
   std::int64_t events() const { return clock_.events(); }
 
  private:
@@ -33,25 +33,25 @@ class Player final : public Listener {
   enum class Phase : std::uint8_t { Blocked, Busy, Over };
 
   struct Stream {
-    const SegmentSteps* steps = nullptr;  // of its action
-    const Step* step = nullptr;           // at its head
-    std::int32_t player = 0, action = -1, run = 0, position = 0;
-    std::int32_t done_run = 0, done_action = -1, done_instruction = -1;
-    std::int32_t checked = 0;  // dependencies of the head that are known to be done
-    std::int32_t span = 0;     // where the next span goes
-    std::int32_t parts = 0;    // transfers of the head that have not ended
+    const SegmentSteps* steps = nullptr;                                 // of its current action
+    const Step* step = nullptr;                                          // its current step (the head of the stream)
+    std::int32_t player = 0, action = -1, run = 0, position = 0;         // `position`: of the step in its action
+    std::int32_t done_run = 0, done_action = -1, done_instruction = -1;  // the last instruction that has ended
+    std::int32_t checked = 0;                                            // dependencies of the step that are known to be done
+    std::int32_t span = 0;                                               // index of the next span to be written
+    std::int32_t parts = 0;                                              // transfers of the step that have not ended
     Phase phase = Phase::Blocked;
-    bool slows = false;
-    double ready = 0, begin = 0;
+    bool slows = false;           // the step takes compute units from other streams
+    double ready = 0, begin = 0;  // seconds: when all dependencies were done, when the step began
   };
-  // A transfer from the first arrival of a party to its end. Parties are listed as 2 * stream + (1: its receive side).
+  // A transfer, from the arrival of its first party to its end. A party is the number 2 * stream, plus 1 for its receive side.
   struct Transfer {
-    std::int32_t meeting = -1, number = 0;
-    std::int32_t arrived = 0, first_party = -1, next = -1;
+    std::int32_t meeting = -1, number = 0;                  // of a copy: -1. `number` counts the uses of the meeting
+    std::int32_t arrived = 0, first_party = -1, next = -1;  // parties arrived; their list; the next pending transfer of the meeting
     Cast::Phases phases = {};
-    std::int32_t phase = 0;
-    double setup = 0, bytes = 0;
-    bool exclusive = false;  // it has its links to itself, this once
+    std::int32_t phase = 0;       // the current phase
+    double setup = 0, bytes = 0;  // the largest of all parties
+    bool exclusive = false;       // nothing else can cross its links during this transfer
   };
 
   void set_up_streams();
@@ -82,13 +82,13 @@ class Player final : public Listener {
   const ReplayOptions& options_;
   Slowing slowing_;
   LinkUse use_;
-  std::vector<int> route_of_ = {};  // [flow class]; -1: alone or nothing to cross
+  std::vector<int> route_of_ = {};  // [flow class]: route of the clock; -1: isolated, or crosses no link
   std::vector<Stream> streams_ = {};
   std::vector<Transfer> transfers_ = {};
   std::vector<int> free_transfers_ = {};
-  std::vector<int> first_pending_ = {};  // [meeting] into transfers_
-  std::vector<int> next_party_ = {};     // [2 * stream + side]
-  std::vector<int> dirty_ = {};          // players whose streams may go on
+  std::vector<int> first_pending_ = {};  // [meeting]: index into transfers_ of its first transfer that waits for parties; -1: none
+  std::vector<int> next_party_ = {};     // [party]: the next party of the same transfer; -1: none
+  std::vector<int> dirty_ = {};          // players with a stream that may be able to begin its step
   std::vector<char> is_dirty_ = {};
   std::span<Span> spans_ = {};
   std::size_t spans_done_ = 0, next_report_ = 1;

@@ -81,7 +81,7 @@ class Refinement {
     }
   }
 
-  // Links that limit nobody split nobody; they only need to be told apart by what crosses them.
+  // Links that cannot limit take no part in the refinement; at its end they are coloured by capacity and the flows that cross them.
   Colours all_links(const Colouring& now) const {
     Colours all(used_.limits.size(), 0);
     for (int f = 0; f < flows_.count(); ++f) {
@@ -94,7 +94,7 @@ class Refinement {
   }
   std::uint64_t capacity_colour(std::size_t link) const { return mixed(7, std::bit_cast<std::uint64_t>(used_.capacity[link])); }
 
-  // Sender and receiver have their places; members of a group have none.
+  // In an exchange, sender and receiver are told apart; members of a group are not.
   std::uint64_t parties(const Colouring& now, int flow) const {
     std::uint64_t sum = 0, place = 17;
     const std::span<const RankId> all = flows_.parties(flow);
@@ -153,8 +153,8 @@ class Refinement {
   std::vector<std::size_t> first_ = {0};
 };
 
-// Ranks that may share a class: those of one role and speed, a root with places of its own apart from the others; with folding tp also
-// of equal coordinates on all other axes.
+// Ranks of equal colour may share a class: they have the same role and speed, and are both root or not of each gather with places at its
+// root. With Folding::Tp they also have equal coordinates on all axes but the tensor axis.
 Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<double>& slowdown, bool only_tp) {
   Colours colours;
   colours.reserve(static_cast<std::size_t>(ranks.count()));
@@ -212,7 +212,7 @@ void number_flows(Quotient& q, const Flows& flows, const Colours& colours) {
 std::vector<std::vector<Crossing>> number_links(Quotient& q, const Flows& flows, const UsedLinks& used, const Colours& colours,
                                                 std::vector<char>& limits) {
   const std::vector<std::int32_t> class_of = numbered(colours);
-  std::vector<std::int32_t> seen_at(used.ids.size(), -1);  // class, for the links that stand for their class
+  std::vector<std::int32_t> seen_at(used.ids.size(), -1);  // [link]: its class, if it is the first link of the class
   for (std::size_t l = 0; l < used.ids.size(); ++l) {
     if (class_of[l] == static_cast<std::int32_t>(q.links.size())) {
       seen_at[l] = class_of[l];

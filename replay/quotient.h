@@ -1,15 +1,13 @@
-// Quotient: the smallest problem that behaves like the whole one. Ranks that do the same at the same time are one
-// class, played by one representative; so are flows and links. Found by colour refinement on the incidence of ranks,
-// flows and links:
+// Quotient: the folding of a simulation. Ranks that do the same at the same time are one class, simulated by one representative; flows
+// and links have classes likewise. Classes are found by colour refinement on the incidence of ranks, flows and links:
 //
-//   flow colour  <- what it is, colours of its parties, colours of the links that can limit it, as often as it crosses them
+//   flow colour  <- its kind, colours of its parties, colours of the links that can limit it, counted as often as it crosses them
 //   link colour  <- its capacity, colours of the flows that cross it
 //   rank colour  <- its role and speed, colours of the flows of its slots
 //
-// until no class splits any more. The partition is then equitable: every link of class K is crossed equally often by
-// flows of class F, and every flow of F crosses equally many links of K. Max-min sharing with equal penalties gives
-// equitable systems the same rates as their quotient in which a flow uses `times` shares of a link (simgrid.md section
-// 6), so folding is exact.
+// This is repeated until no class splits any more. The partition is then equitable: every link of class K is crossed equally often by
+// flows of class F, and every flow of F crosses equally many links of K. Max-min sharing with equal weights gives an equitable system
+// the same rates as its quotient in which a flow uses `times` shares of a link, so folding is exact.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +19,8 @@
 
 namespace foreshard::player {
 
-// Flow class `flow` crosses each link of a bundle `times` times; `example` is a flow of it that crosses the first link,
-// and `several` says whether there are others.
+// Flow class `flow` crosses each link of a bundle `times` times. `example` is a flow of the class that crosses the first of these links;
+// `several`: other flows of the class cross that link, too.
 struct Crossing {
   int flow = 0;
   int times = 0;
@@ -30,31 +28,31 @@ struct Crossing {
   bool several = false;
 };
 
-// Link classes that the same flows cross equally often: they carry the same bytes at the same time, only the narrowest
-// matters.
+// Link classes that the same flow classes cross equally often. They carry the same bytes at the same time, so only the narrowest counts.
 struct Bundle {
-  BytesPerSecond narrowest = {};
+  BytesPerSecond narrowest = {};  // of the links that can limit; 0: none can
   std::vector<Crossing> crossings = {};
 };
 
 struct FlowClass {
-  int example = 0;                     // index into Flows
-  double bytes = 0;                    // per byte of the instruction
-  std::vector<Crossing> bundles = {};  // Crossing::flow is the bundle here
+  int example = 0;                     // a flow of the class, as index into Flows
+  double bytes = 0;                    // Flows::bytes of each
+  std::vector<Crossing> bundles = {};  // the bundles that it crosses; Crossing::flow is the index of the bundle here
 };
 
 struct Quotient {
   std::vector<RankClass> classes = {};   // in the order of their first members
   std::vector<ClassId> class_of = {};    // [rank]
-  std::vector<std::int32_t> twins = {};  // [rank]: equal for ranks that do the same at the same time, folded or not
+  std::vector<std::int32_t> twins = {};  // [rank]: equal for ranks that do the same at the same time, whether folded or not
   std::vector<FlowClass> flows = {};
-  std::vector<std::int32_t> flow_of = {};  // [flow of Flows]
+  std::vector<std::int32_t> flow_of = {};  // [flow of Flows]: its class
   std::vector<Bundle> bundles = {};
-  std::vector<LinkClass> links = {};         // without names and loads
+  std::vector<LinkClass> links = {};         // link classes, without names, bytes and busy times
   std::vector<std::int32_t> bundle_of = {};  // [link class]
 };
 
-// `speed` per rank: how much slower its compute is. Twins are found when asked for, or when folding is full.
+// `slowdown` [rank]: factor on the time of its computes. Without find_twins, `twins` are the classes. one_class_per_role: see
+// ReplayOptions.
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
               const std::vector<double>& slowdown, Folding folding, bool find_twins, bool one_class_per_role = false);
 

@@ -1,5 +1,5 @@
-// replay: plays a Plan on a Cluster over a Clock. It obeys the plan and knows nothing of strategies. `simulate` is replay on
-// SimGrid; on the light clock (replay/light_clock.h) the same player gives the same Result sooner.
+// replay: runs a Plan on a Cluster against a Clock (discrete-event simulation). It reads the plan only, not the strategy. `simulate` is
+// replay on SimGrid; on the light clock (replay/light_clock.h) the same code gives the same Result in less time.
 #pragma once
 
 #include <atomic>
@@ -24,35 +24,35 @@ struct Straggler {  // compute of one rank is slower by a factor
 struct ReplayOptions {
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  // Full folding puts ranks of a role apart where they cross other links (72 GPUs to a node and 32 to a role: 28 classes of it). With one
-  // class per role a role is as slow as its slowest rank: an estimate, up to a hundred times sooner.
+  // Full folding puts ranks of a role into different classes where they cross different links (with 72 GPUs per node and 32 ranks per
+  // role: 28 classes). With one class per role, a role is as slow as its slowest rank: an estimate, up to a hundred times faster.
   bool one_class_per_role = false;
-  bool memory = true;          // Result::memory; else it stays empty. One run only
+  bool memory = true;          // fill Result::memory; needs runs == 1
   bool memory_events = false;  // keep the events of the memory timeline, not only its peaks
-  // Instead of the plan's costs: how long a rank takes for what is no collective and no exchange; with Granularity::Op and Folding::None.
+  // Replaces the plan's costs of instructions other than collectives and exchanges; needs Granularity::Op and Folding::None.
   std::function<Seconds(RankId rank, std::int32_t action, std::int32_t instruction)> measured = {};
-  int runs = 1;  // of the plan, back to back without a barrier; action a of run r is number r * actions + a in the trace
-  std::vector<Straggler> stragglers = {};              // split their class
-  const std::atomic<bool>* cancel = nullptr;           // set: the run ends early with Error "cancelled"
-  std::function<void(double fraction)> progress = {};  // of the actions of all classes
+  int runs = 1;  // how often the plan runs, without a barrier between; action a of run r is number r * actions + a in the trace
+  std::vector<Straggler> stragglers = {};              // each is put into a class apart from ranks of other speed
+  const std::atomic<bool>* cancel = nullptr;           // when it becomes true, the run ends early with Error "cancelled"
+  std::function<void(double fraction)> progress = {};  // called with the share of all spans that are done
 };
 
 struct PlayedLink {
-  double bytes = 0;   // over one link of a class
-  Seconds busy = {};  // with at least one flow
+  double bytes = 0;   // over one link of the class
+  Seconds busy = {};  // time during which at least one flow crosses it
 };
 
-// What comes from a clock, in memory of the caller's: plain numbers, so that another process can play.
+// The output of a run on a clock, in memory that the caller provides: plain numbers, so that another process can run it.
 struct Played {
-  double makespan = 0;  // seconds
-  std::int64_t events = 0;
-  std::span<Span> spans = {};
-  std::span<PlayedLink> links = {};  // [link class]
+  double makespan = 0;                // seconds
+  std::int64_t events = 0;            // Clock::events
+  std::span<Span> spans = {};         // Replay::spans() elements
+  std::span<PlayedLink> links = {};  // [link class], Replay::links() elements
 };
 
-// A plan whose flows are found and folded, ready to be played any number of times, with the costs that it had then, finite and not
+// A plan, folded and ready to be run any number of times with the costs that it has at construction; they must be finite and not
 // negative. The constructor throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices,
-// broken numbers), play() when ranks wait for each other; a plan that check_plan accepts always comes to an end.
+// broken numbers). play() throws Error when ranks wait for each other, which cannot happen in a plan that check_plan accepts.
 class Replay {
  public:
   Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});  // the plan must outlive it
@@ -60,14 +60,14 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  std::size_t spans() const;  // for which Played has room
-  std::size_t links() const;
-  // `clock` is new: nothing was added to it before.
+  std::size_t spans() const;  // number of spans of a run
+  std::size_t links() const;  // number of link classes
+  // Runs the plan. `clock` must be new: nothing was added to it.
   void play(player::Clock& clock, Played& played) const;
-  const std::vector<RankClass>& classes() const;  // which Played::spans name
-  // Names, classes and memory beside what was played. Result::plan stays empty.
+  const std::vector<RankClass>& classes() const;  // Span::who of Played::spans is an index into these
+  // The Result of a run: its trace, with the names and classes, and its memory. Result::plan stays empty.
   Result result(const Played& played) const;
-  Result unplayed() const;  // what no clock changes; add_played() gives it the rest
+  Result unplayed() const;  // the part of the Result that is known before a run; add_played() adds the rest
 
  private:
   struct Folded;
@@ -76,10 +76,10 @@ class Replay {
   std::unique_ptr<const Folded> folded_;
 };
 
-// The trace, and the memory of options.memory, of a result that Replay::unplayed() made of the same plan and options.
+// Adds the times of a run, and the memory if options.memory, to a result that Replay::unplayed() made of the same plan and options.
 void add_played(Result& result, const Plan& plan, const ReplayOptions& options, const Played& played);
 
-// Played in this process, with room of its own.
+// Runs a Replay in this process and owns the memory of its output.
 class PlayedHere {
  public:
   PlayedHere(const Replay& replay, player::Clock& clock);
@@ -94,10 +94,10 @@ class PlayedHere {
   Played played_;
 };
 
-// Once on the light clock: seconds of the run.
+// Replays the plan on the light clock and returns the makespan in seconds.
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});
 
-// Once: played and made a Result.
+// Replays the plan on a new clock.
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options = {});
 
 }  // namespace foreshard

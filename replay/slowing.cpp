@@ -4,7 +4,7 @@
 
 namespace foreshard::player {
 
-// Kernels that together ask for everything still leave this much.
+// The least share of the compute units that communication kernels leave to computes.
 constexpr double kLeast = 0.02;
 
 Slowing::Slowing(const Cast& cast, Clock& clock)
@@ -27,7 +27,7 @@ void Slowing::add(const Cast::Player& who) {
     }
   }
   bool any = false;
-  for (std::size_t s = 0; s < takes.size(); ++s) {  // what is on the only compute stream does not run beside it
+  for (std::size_t s = 0; s < takes.size(); ++s) {  // communication on the only compute stream cannot run beside computes
     const auto others = std::count(computes.begin(), computes.end(), true) - (computes[s] ? 1 : 0);
     disturbs_[static_cast<std::size_t>(who.first_stream) + s] = takes[s] && others > 0;
     any = any || (takes[s] && others > 0);
@@ -36,7 +36,7 @@ void Slowing::add(const Cast::Player& who) {
     if (computes[s]) worker_of_[static_cast<std::size_t>(who.first_stream) + s] = clock_.add_worker();
 }
 
-// The sum is taken anew each time, so that shares that come and go leave no rounding behind.
+// Sums all shares on every call, so that rounding errors do not accumulate.
 double Slowing::left(int player) const {
   const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
   double sum = 0;
@@ -44,7 +44,7 @@ double Slowing::left(int player) const {
   return std::max(kLeast, 1 - sum);
 }
 
-// Passes over what was done since the last time.
+// Accounts for the work done since the last change.
 void Slowing::go_on(Going& going) const {
   double elapsed = clock_.now().value - going.since;
   going.since = clock_.now().value;
@@ -60,7 +60,7 @@ void Slowing::go_on(Going& going) const {
   }
 }
 
-// So fast that the worker ends when the parts that are left would, were nothing to change any more.
+// Sets the worker's speed so that it ends when the remaining stretches would end if nothing else changed.
 void Slowing::pace(int worker, Going& going, double left) {
   going.left = left;
   if (going.stretch == going.end) {

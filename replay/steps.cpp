@@ -38,13 +38,13 @@ class StepBuilder {
  private:
   struct Work {
     std::int64_t compute = 0, fixed = 0;  // nanoseconds
-    double sm_share = 0;                  // of the collectives that came along
+    double sm_share = 0;                  // the largest of the merged collectives
     double transfers = 0;                 // seconds
     std::vector<Absorbed> absorbed = {};
     std::vector<Stretch> stretches = {};
   };
 
-  // Seconds per byte at which instruction i may come along in a chain; below 0: it is a transfer of its own.
+  // Seconds per byte at which the collective i may be merged into a chain; below 0: it is a step of its own.
   double absorbed(std::size_t i) const {
     if (granularity_ != Granularity::Stage || uses_[i].collective < 0) return -1;
     return flavour_.absorbed[static_cast<std::size_t>(uses_[i].collective)];
@@ -54,13 +54,13 @@ class StepBuilder {
     return std::holds_alternative<Compute>(what) || std::holds_alternative<Mark>(what) || absorbed(i) >= 0;
   }
 
-  // Kernels that come one after the other may be one only if they take as much of the compute units.
+  // Two collectives may be in one step only if they take the same share of the compute units.
   bool slow_alike(std::size_t a, std::size_t b) const {
     const bool both = uses_[a].collective >= 0 && uses_[b].collective >= 0;
     return !both || costs_[a].sm_share == costs_[b].sm_share;
   }
 
-  // joined_[i]: instruction i goes on with the chain of its stream predecessor.
+  // joined_[i]: instruction i is in the same chain as its predecessor on the stream.
   void find_chains() {
     joined_.assign(instructions_.size(), false);
     if (granularity_ == Granularity::Op) return;

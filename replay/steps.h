@@ -1,13 +1,11 @@
-// Steps: the instructions of a segment as the simulator plays them. At granularity "op" every instruction is a step;
-// "layer" and "stage" merge a chain of instructions of one stream into one step when no rank or stream outside the chain can tell:
+// Steps: the instructions of a segment as the player runs them. At granularity "op" every instruction is a step. "layer" and "stage" merge
+// a chain of instructions of one stream into one step where that changes no time outside the chain:
 //
-//   layer   neighbours of one stream and one layer, compute and marks only
-//   stage   neighbours of one stream; collectives among ranks that do the same at the same time, on links that nobody
-//   else
-//           uses meanwhile, come along at their isolated time
+//   layer   consecutive instructions of one stream and one layer, computes and marks only
+//   stage   consecutive instructions of one stream; also collectives, at their isolated time, among ranks that do the same at the same
+//           time, on links that nothing else uses meanwhile
 //
-// Inside a chain nothing but the last instruction records an event or has others after it, and nothing but the first
-// waits.
+// In a chain only the first instruction waits, and only the last one records an event or has instructions of other streams after it.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +20,34 @@ namespace foreshard::player {
 enum class StepKind : std::uint8_t { Fixed, Compute, Exchange, Collective, Copy };
 
 struct Step {
-  std::int32_t first = 0, last = 0, count = 1;  // instructions; `count` of them are on `stream`
+  std::int32_t first = 0, last = 0, count = 1;  // the instructions first..last of the segment; `count` of them are on `stream`
   std::int32_t stream = 0;
   StepKind kind = StepKind::Fixed;
-  double seconds = 0;    // of a fixed or compute step; of the others: before the first byte
-  double computing = 0;  // of these, what communication kernels slow down: not the collectives merged into a compute step
-  double bytes = 0;      // on the wire; a collective: times FlowClass::bytes
-  double sm_share = 0;
-  std::int32_t slot = -1, from_slot = -1;             // what it sends, joins or copies; what it receives
-  MeetingUse meeting = {}, from = {};                 // send side or group; receive side
-  std::int32_t first_after = 0, end_after = 0;        // SegmentSteps::afters
-  std::int32_t first_wait = 0, end_wait = 0;          // positions among the waits of the segment
-  std::int32_t first_absorbed = 0, end_absorbed = 0;  // SegmentSteps::absorbed
-  std::int32_t first_stretch = 0, end_stretch = 0;    // SegmentSteps::stretches; none where all of it computes
+  double seconds = 0;    // fixed or compute step: its duration; else: before the first byte
+  double computing = 0;  // the part of `seconds` in computes, which communication kernels slow: without merged collectives
+  double bytes = 0;      // size times the wire factor; a flow moves FlowClass::bytes for each of them
+  double sm_share = 0;   // share of the compute units that it takes from computes of other streams
+  std::int32_t slot = -1, from_slot = -1;             // slot of its send, collective or copy; slot of its receive; -1: none
+  MeetingUse meeting = {}, from = {};                 // of its send or collective; of its receive
+  std::int32_t first_after = 0, end_after = 0;        // range of SegmentSteps::afters
+  std::int32_t first_wait = 0, end_wait = 0;          // range of the waits of the segment
+  std::int32_t first_absorbed = 0, end_absorbed = 0;  // range of SegmentSteps::absorbed
+  std::int32_t first_stretch = 0, end_stretch = 0;    // range of SegmentSteps::stretches; empty where all of it computes
 };
 
-// A part of a merged step that only computes, or only communicates.
+// A part of a merged step that only computes or only communicates.
 struct Stretch {
   double seconds = 0;
   bool computes = true;
 };
 
-// Collectives that a merged step plays by their formula: what they put on their links.
+// A collective that is merged into a step at its isolated time: what it puts on its links.
 struct Absorbed {
   std::int32_t slot = 0;
   double bytes = 0, seconds = 0;
 };
 
+// An instruction of the same segment that must end before the step begins.
 struct After {
   std::int32_t stream = 0, instruction = 0;
 };
@@ -58,8 +57,8 @@ struct SegmentSteps {
   std::vector<After> afters = {};
   std::vector<Absorbed> absorbed = {};
   std::vector<Stretch> stretches = {};
-  std::vector<std::int32_t> of_stream = {};        // step numbers, stream by stream, in issue order
-  std::vector<std::int32_t> first_of_stream = {};  // [stream] into of_stream; one more than streams
+  std::vector<std::int32_t> of_stream = {};        // indices into `steps`, stream by stream, in issue order
+  std::vector<std::int32_t> first_of_stream = {};  // [stream]: its first element of of_stream; one element more than streams
 
   int count(int stream) const {
     return first_of_stream[static_cast<std::size_t>(stream) + 1] - first_of_stream[static_cast<std::size_t>(stream)];
@@ -70,12 +69,12 @@ struct SegmentSteps {
   }
 };
 
-// What makes the steps of one segment differ between rank classes.
+// Everything in which the steps of one segment can differ between rank classes.
 struct Flavour {
   const CostTable* costs = nullptr;
-  double slowdown = 1;
-  RoleId role = {};                   // decides where copies go; invalid when the segment has none
-  std::vector<double> absorbed = {};  // [collective]: seconds per byte of a collective that may be merged; below 0: none
+  double slowdown = 1;                // factor on the time of computes
+  RoleId role = {};                   // decides where copies go; invalid when the role has no copies
+  std::vector<double> absorbed = {};  // [collective]: seconds per byte of a collective that may be merged; below 0: it may not
   auto operator<=>(const Flavour&) const = default;
 };
 

@@ -14,11 +14,11 @@ namespace {
 // Sums of capacities that are equal on paper may differ in the last bits.
 constexpr double kRounding = 1 + 1e-13;
 
-// The distinct links found before (or after) the entries of a link, as long as they are not wider together. Small, because there are
-// two for every link of the cluster.
+// The distinct links found before (or after) the entries of a link, until their sum exceeds its capacity. The struct is small, because
+// every link of the cluster has two.
 struct Side {
-  double total = 0;                     // kWider: they do not imply the link
-  std::int32_t latest = -1, more = -1;  // the one found last; the others, in a list
+  double total = 0;                     // sum of their capacities; kWider: they can carry more than the link
+  std::int32_t latest = -1, more = -1;  // the link found last; the others, in a list
 };
 struct Other {
   std::int32_t link = 0, next = -1;
@@ -52,7 +52,7 @@ class Neighbours {
     if (side.latest == beside || side.total == kWider) return;
     for (std::int32_t n = side.more; n >= 0; n = others_[static_cast<std::size_t>(n)].next)
       if (std::int32_t& known = others_[static_cast<std::size_t>(n)].link; known == beside) {
-        std::swap(known, side.latest);  // neighbours come in runs
+        std::swap(known, side.latest);  // the same neighbour is likely to come next
         return;
       }
     const double here = capacity(own), width = capacity(beside);

@@ -15,7 +15,7 @@ constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
 constexpr std::int64_t kLongestBusy = std::int64_t{1} << 52;  // nanoseconds, 52 days: exact as a double
 constexpr double kMostBytes = 1e14;                           // the engine counts in 1/65536 of a byte
 
-// The place of a mistake, put together only when there is one.
+// The place of an error, as text that is built only when there is one.
 class Place {
  public:
   explicit Place(std::string field) : field_(std::move(field)) {}
@@ -73,7 +73,7 @@ void check_peer(const Plan& plan, const std::optional<Peer>& peer, const MakePla
     place().in(".axis").bad(std::to_string(peer->axis.value), "an axis of the plan");
 }
 
-// What an instruction says of itself, whoever issues it.
+// Checks an instruction without the roles that issue it.
 void check_instruction(const Plan& plan, std::size_t s, std::size_t i) {
   const Segment& segment = plan.segments[s];
   const Instruction& instruction = segment.instructions[i];

@@ -1,6 +1,5 @@
-// Validate: every number, index and name that the player will use is looked at before a clock is, because SimGrid ends the
-// process on bad input. Whether the plan makes sense is check_plan's business; here it only has to be
-// playable.
+// Validate: checks every number, index and name that the player uses before a clock sees it, because SimGrid ends the process on bad
+// input. Whether the plan makes sense is checked by check_plan; here it only has to be fit for replay.
 #pragma once
 
 #include <vector>
@@ -12,9 +11,9 @@
 
 namespace foreshard::player {
 
-// All throw Error naming what, where, found and expected.
-void check_playable(const Plan& plan);  // also what Ranks needs; call it first
-void check_placed(const Plan& plan, const Ranks& ranks, const Network& network);
-std::vector<double> check_stragglers(const ReplayOptions& options, int ranks);  // slowdown per rank
+// All throw an Error that names what is wrong, where, the value found and what was expected.
+void check_playable(const Plan& plan);                                            // call it before Ranks is made of the plan
+void check_placed(const Plan& plan, const Ranks& ranks, const Network& network);  // the ranks fit the devices of the cluster
+std::vector<double> check_stragglers(const ReplayOptions& options, int ranks);    // returns the slowdown of each rank
 
 }  // namespace foreshard::player

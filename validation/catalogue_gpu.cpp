@@ -8,12 +8,12 @@ namespace foreshard {
 namespace {
 
 struct GpuWord {
-  const char* word;  // in lower case, '-' as a blank
+  const char* word;  // lower case, with '-' replaced by a blank
   int memory;        // GB that the text must state; 0: any
-  const char* form;  // word that must stand beside; "": any
-  const char* name;  // "": a card that the catalogue does not have, however much it looks like one that it has
+  const char* form;  // word that the text must also have; "": any
+  const char* name;  // in the catalogue; "": not there, although a later entry would match
 };
-// The first that fits: "h200" stands in "gh200", "b200" in "gb200".
+// The first match counts: "h200" is also in "gh200", "b200" in "gb200".
 constexpr GpuWord kGpuWords[] = {{"gb300", 0, "", "gb300"},
                                  {"gb200", 0, "", "gb200"},
                                  {"gh200", 144, "", ""},
@@ -39,7 +39,7 @@ constexpr GpuWord kGpuWords[] = {{"gb300", 0, "", "gb300"},
                                  {"a800", 0, "pcie", ""},
                                  {"a800", 0, "", "a800-80"},
                                  {"a40", 0, "", "a40"},
-                                 {"a10g", 0, "", ""},  // AWS's: the memory of an A10, slower tensor cores
+                                 {"a10g", 0, "", ""},  // AWS's card: the memory of an A10, slower tensor cores
                                  {"a10", 0, "", "a10"},
                                  {"v100", 16, "", "v100-16"},
                                  {"v100", 0, "", "v100-32"},
@@ -59,14 +59,14 @@ constexpr GpuWord kGpuWords[] = {{"gb300", 0, "", "gb300"},
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// A number goes on with its digits: "a10" does not stand in "a100", "h20" not in "h200".
+// No digit may follow a number: "a10" is not found in "a100", nor "h20" in "h200".
 bool names(const std::string& text, const std::string& word) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
     if (!digit(text[at + word.size()])) return true;
   return false;
 }
 
-// The PCIe of a host is often named beside an SXM module.
+// Texts on SXM modules often mention the PCIe of the host.
 bool has_form(const std::string& text, const std::string& form) {
   if (form.empty()) return true;
   if (form == "pcie" && text.find("sxm") != std::string::npos) return false;
@@ -75,7 +75,7 @@ bool has_form(const std::string& text, const std::string& form) {
   return false;
 }
 
-// "40GB", "40 GiB", and bare where it belongs to a name: "a100-40", "A100 40". `text` as written, in lower case.
+// Finds "40GB", "40 GiB", and the bare number in a name: "a100-40", "A100 40". `text` is in lower case.
 bool has_memory(const std::string& text, const std::string& card, int gigabytes) {
   if (gigabytes == 0) return true;
   const std::string number = std::to_string(gigabytes);
@@ -93,7 +93,7 @@ bool has_memory(const std::string& text, const std::string& card, int gigabytes)
 }  // namespace
 
 std::optional<std::string> catalogue_gpu(const std::string& text) {
-  std::string low = text + " ";  // so that every word has a character behind it
+  std::string low = text + " ";  // so that a character follows every word
   std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (low.starts_with("unknown")) return {};
   std::string words = low;

@@ -1,4 +1,4 @@
-// Which card of the catalogue people mean when they write "A100-80GB (DGX A100)" or "NVIDIA RTX A6000".
+// Finds the GPU that a text such as "A100-80GB (DGX A100)" or "NVIDIA RTX A6000" names.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace foreshard {
 
-// Name in topologies/gpus; empty: not in the catalogue.
+// The GPU's name in topologies/gpus; empty: not there.
 std::optional<std::string> catalogue_gpu(const std::string& text);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// Learning from measured runs (docs/learning.md): rows of a table as runs of a machine, what they teach together, and what is
-// predicted for each of them by those that have nothing to do with it.
+// Learning from measured runs (docs/learning.md): turns rows of a table into runs of a machine, learns costs from them, and
+// predicts each row with costs that were learned from unrelated rows only (cross-validation).
 #pragma once
 
 #include <optional>
@@ -14,39 +14,40 @@
 
 namespace foreshard {
 
-// Rows that differ in their strategy only: what somebody looking for a strategy would have to put in order.
+// The key of the row's sweep: rows that differ in their strategy only have the same key.
 std::string sweep_of(const MeasuredRow& row);
 
-// A row with what is asked of it and what the engine answers.
+// A row, the question that it puts to the engine (or why there is none), and the engine's answer.
 struct Asked {
   const MeasuredRow* row = nullptr;
   std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;
   Prediction prediction = {};
 };
-// Rows are independent; what they share, the predictor keeps. An exception of any row is thrown here.
+// [row]. Predicts the rows in parallel; equal configurations are evaluated once. An exception in any row is rethrown here.
 std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows);
-// A prediction in the unit of the row: some tables have shares where others have per cent.
+// Converts a prediction to the unit of the row: some tables state MFU as a share, where predictions are per cent.
 double in_unit_of(const Asked& asked, double value);
 
-// A row of a whole iteration, whose model could be asked and did answer.
+// A row that measures a whole iteration and was predicted.
 struct RunRow {
-  std::size_t asked = 0;               // which row
-  std::string machine = {};            // source, GPU, dense or not: whose runs teach about each other
+  std::size_t asked = 0;               // index in the vector of Asked
+  std::string machine = {};            // source, GPU, with or without experts: costs are learned from runs of the same machine
   std::string device = {};             // the GPU's name in cluster files
-  std::string run = {};                // rows of one run: different quantities
-  std::string sweep = {};              // of its run, whatever was measured
+  std::string run = {};                // key of the run; one run may have several rows, each of another quantity
+  std::string sweep = {};              // key of the run's sweep, the same for all quantities
   std::string model = {};              // layers and hidden size
   double predicted = 0, measured = 0;  // in the row's unit
-  bool rate = false;
-  std::vector<PartShare> shares = {};
-  double ratio() const { return rate ? predicted / measured : measured / predicted; }  // of times
+  bool rate = false;  // larger is better
+  std::vector<PartShare> shares = {};  // of the predicted iteration
+  double ratio() const { return rate ? predicted / measured : measured / predicted; }  // measured time / predicted time
 };
 std::vector<RunRow> runs_of(const std::vector<Asked>& asked);
 
-// What these rows teach; of rows of one run the first counts.
+// The costs learned from the rows with indices `which`; of several rows of one run only the first is used.
 LearnedCosts learn_from(const std::vector<RunRow>& rows, const std::vector<std::size_t>& which);
 
-// Each row by the rows of its machine that `key` tells from it; the fit never sees the rows that are left out with it.
+// [row]. Predicts each row with costs learned from those rows of its machine that have another `key` (RunRow::sweep or
+// RunRow::model): leave-one-group-out cross-validation.
 std::vector<LearnedPrediction> predict_left_out(Predictor& predictor, const std::vector<Asked>& asked,
                                                 const std::vector<RunRow>& rows, std::string RunRow::*key);
 

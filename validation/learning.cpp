@@ -20,7 +20,7 @@ LearnedPrediction plain(const LearningRow& row) {
   return {.predicted = row.plain.predicted, .low = row.plain.low, .high = row.plain.high, .learned = true};
 }
 
-// Validation has the median and the regret; the intervals are those of the predictions.
+// Coverage and width come from the intervals of the predictions, not from `validate`, which gives the regret only.
 LearningScore score_of(const std::vector<const LearningRow*>& rows, const Which& which) {
   LearningScore score;
   std::vector<ValidatedRow> scored;

@@ -1,5 +1,6 @@
-// Published measurements: one CSV file per source, one row per measured quantity. Columns are told by the header, so files
-// may have more columns and another order. The format is docs/validation.md's, shared by shipped files and a user's own.
+// Reads published measurements: one CSV file per source, one row per measured quantity. Columns are found by their names in the
+// header line, so files may have further columns and any order. docs/validation.md describes the format, which is the same for
+// shipped files and a user's own.
 #pragma once
 
 #include <map>
@@ -9,7 +10,7 @@
 
 namespace foreshard {
 
-// One row; cells by column name, spaces at both ends cut off.
+// One row: its cells by column name, without spaces at their ends.
 struct MeasuredRow {
   std::string file = {};
   int line = 0;
@@ -23,14 +24,14 @@ struct MeasuredRow {
   bool operator==(const MeasuredRow&) const = default;
 };
 
-// Columns that every file needs.
+// Columns that every file must have.
 const std::vector<std::string>& measured_columns();
 
-// RFC 4180: quotes around cells, doubled inside them. Throws Error for missing columns, rows of another length, a quote that
-// never ends, a value that is neither a positive number nor OOM.
+// Parses CSV as in RFC 4180: cells may be quoted, with quotes doubled inside. Throws Error for a missing column, a row with
+// another number of cells than the header, a quote that never ends, or a measured value that is neither a positive number nor OOM.
 std::vector<MeasuredRow> parse_measured(const std::string& text, const std::string& file_name);
 std::vector<MeasuredRow> load_measured(const std::string& path);
 
-bool ran_out_of_memory(const MeasuredRow& row);  // measured_value OOM
+bool ran_out_of_memory(const MeasuredRow& row);  // measured_value is "OOM"
 
 }  // namespace foreshard

@@ -64,10 +64,10 @@ constexpr QuantityWord kQuantities[] = {{"iter_time_s", Quantity::IterationTime}
                                         {"stage_p2p_ms", Quantity::StageTransfer}};
 
 struct PresetWord {
-  const char* word;  // of the framework column
+  const char* word;  // in the framework column
   const char* preset;
 };
-// A framework that was run with other kernels than it has now, as the row says in a cell: the preset with those kernels.
+// `word` in `column` says that the framework ran with other kernels than its preset has: `with` is the preset with those kernels.
 struct KernelWord {
   const char* preset;
   const char* column;
@@ -135,7 +135,7 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
                  : squared ? ActivationKind::Relu
                            : ActivationKind::Gelu;
   t.norm = row.mentions("norm", "rmsnorm") ? NormKind::RmsNorm : NormKind::LayerNorm;
-  // A source that prints the framework's flags leaves nothing else to the activation.
+  // Where the source states the framework's flags, positions, biases and tied embeddings follow from them, not from the activation.
   const bool flagged = row.mentions("framework_flags", "--transformer-impl");
   const bool rope = ((llama || squared) && !flagged) || row.mentions("framework_flags", "position-embedding-type rope");
   t.positions = rope ? PositionKind::Rope : PositionKind::Learned;
@@ -149,7 +149,7 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
     t.token_types = 2;
   }
   Model model = {.name = row.text("model_name"), .source = row.where(), .shape = t};
-  // Whether the output layer has weights of its own: the parameter count tells.
+  // The stated parameter count shows whether the output layer has weights of its own.
   const std::optional<double> billions = row.unknown("params_b") ? std::nullopt : row.number("params_b");
   if (billions && !bert) {
     Model other = model;
@@ -175,8 +175,9 @@ std::variant<Model, SkipReason> any_model_of(const MeasuredRow& row, const Frame
 Recompute recompute_of(const MeasuredRow& row) {
   const std::string& cell = row.text("recompute");
   if (cell.starts_with("full") || cell.find("recompute-block") != std::string::npos) return {.kind = RecomputeKind::Full};
-  // Selective activation checkpointing keeps the results of the attention, of tensor collectives and of some of the products: the
-  // preset says of how many (redone_products). Products whose result is summed over tensor ranks are not needed again.
+  // Selective activation checkpointing keeps the results of the attention, of tensor-parallel collectives and of some of the matrix
+  // products; the preset states which part of the products is redone (redone_products). The backward does not need products whose
+  // result is summed over tensor-parallel ranks.
   if (cell.find("per op") != std::string::npos)
     return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
@@ -195,7 +196,7 @@ Recompute recompute_of(const MeasuredRow& row) {
   return recompute.modules.empty() ? Recompute{} : recompute;
 }
 
-// What the run's command line said. A note may name a flag of the preset by its words, as the name of a test does.
+// The options of the run's command line. `notes` may mention a flag of the preset with '_' for '-', as names of tests do.
 std::string flags_of(const MeasuredRow& row, const FrameworkPreset& preset) {
   std::string flags = row.unknown("framework_flags") ? "" : row.text("framework_flags");
   for (const MemoryFlag& known : preset.memory.flags) {
@@ -207,13 +208,13 @@ std::string flags_of(const MeasuredRow& row, const FrameworkPreset& preset) {
   return flags;
 }
 
-// Megatron's distributed optimizer in several instances: each has all of the states. Its tests run two.
+// Instances of Megatron's distributed optimizer, each with a full copy of the states. Megatron's tests of this feature use two.
 int optimizer_copies(const MeasuredRow& row) {
   if (const auto stated = flag_number(row, "num-distributed-optimizer-instances")) return *stated;
   return row.mentions("notes", "multi_dist_optimizer_instances") ? 2 : 1;
 }
 
-// The stages between the first and the last are even.
+// The split that the flags state; the stages between the first and the last have equally many layers. "": none stated.
 std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
   const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
              last = flag_number(row, "decoder-last-pipeline-num-layers");
@@ -222,7 +223,8 @@ std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
          std::to_string(stages - 2) + "," + std::to_string(*last);
 }
 
-// Megatron and the zero-bubble paper leave one layer off the ends for embedding and head when that makes stages even.
+// Megatron and the zero-bubble paper give the first and the last stage one layer less (for embedding and head) when all other
+// stages are then equal.
 std::string split_of(int layers, int stages) {
   if (stages < 3 || layers % stages == 0 || (layers + 2) % stages != 0) return "";
   const int each = (layers + 2) / stages;
@@ -260,7 +262,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   if (size_of(s.precision) >= size_of(DType::F32) || row.mentions("framework_flags", "transformer-impl local"))
     s.attention = AttentionKernel::Unfused;
   if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
-  if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // padded already
+  if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // the stated vocabulary is padded already
   s.context = ContextKind::AllGather;
   Overlap overlap = preset.defaults.overlap.value_or(Overlap{});
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
@@ -269,7 +271,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   s.communication.overlap = overlap;
 }
 
-// Degrees and batch; the skip reason when one that matters is not stated.
+// Sets degrees and batch; returns a skip reason when one that matters is not stated.
 std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase& question, Strategy& s, std::int64_t& gpus,
                                       std::vector<std::string>& assumed) {
   const auto degree = [&](const char* column) { return static_cast<int>(integer(row, column).value_or(0)); };
@@ -281,7 +283,7 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   s.dp = degree("dp");
   gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
-  // ZeRO's shards depend on the ranks, and neither they nor the batch say how many there were.
+  // The size of ZeRO's shards depends on the number of ranks, which follows neither from the GPUs nor from the batch.
   if (gpus == 0 && s.dp == 0 && zero_of(row, 0, 0).stage > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
   if (gpus == 0 && s.dp > 0) gpus = replica * s.dp;
   if (gpus == 0) gpus = replica * std::max<std::int64_t>(1, 8 / replica), assumed.emplace_back("num_gpus");
@@ -303,8 +305,8 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   return {};
 }
 
-// Chunks per rank of an interleaved run that does not state them: as many as the preset's layers per chunk allow, with or
-// without a layer less on both ends.
+// Chunks per rank of an interleaved run that does not state them: from the preset's layers per chunk, where the first and the last
+// chunk may have one layer less.
 int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers, const Strategy& s) {
   const bool interleaved = row.mentions("pp_schedule", "1f1b-i") || row.mentions("pp_schedule", "interleav");
   if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.defaults.chunk_layers == 0) return s.virtual_stages;
@@ -312,7 +314,8 @@ int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers,
   return slots % each == 0 ? slots / each : s.virtual_stages;
 }
 
-// Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
+// Megatron interleaves groups of pp micro-batches. Where pp does not divide the number of micro-batches, assumes the next larger
+// group that does. 0: the default group.
 int group_of(const Strategy& s) {
   const std::int64_t m = s.batch.global / std::max<std::int64_t>(1, s.batch.micro * s.dp);
   if (s.virtual_stages == 1 || m % s.pp == 0 || s.pipeline.schedule == Schedule::ZeroBubbleV) return 0;

@@ -1,5 +1,5 @@
-// A row of published measurements as a question to the engine: which model, on which cluster, trained how, and what was
-// measured. Nothing here looks at the measured value.
+// Translates a row of published measurements into a question to the engine: model, cluster, strategy, and the quantity that was
+// measured. The measured value itself is not read here.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,28 @@
 
 namespace foreshard {
 
-// Why a row is not predicted. Closed: names and explanations in kSkipReasons order.
+// Why a row is not predicted. There are kSkipReasons of them.
 enum class SkipReason : std::uint8_t {
-  UnknownExperts,  // how many, how wide, how many of them a token chooses
-  MixtureAlone,    // a mixture without the attention around it
-  Mla,             // latent attention whose widths are not stated
-  Lora,            // frozen layers: without weight gradients and states
+  UnknownExperts,  // their number, width, or number per token is not stated
+  MixtureAlone,    // a mixture-of-experts layer measured without the attention
+  Mla,             // multi-head latent attention whose widths are not stated
+  Lora,            // frozen layers have no weight gradients and states
   Fp4,
-  Precision,  // a word that we do not know
+  Precision,  // an unknown word
   UnknownShape,
   UnknownDegree,
   UnknownBatch,
   UnknownGpu,
-  Schedule,   // an order of work that we do not have
-  Offload,    // words that the preset does not know, or a pipeline of several stages
-  Quantity,   // a measured quantity of another kind
-  Infeasible  // lower refuses: the reason is in the row's explanation
+  Schedule,   // a pipeline schedule that the engine does not have
+  Offload,    // words that the preset does not know, or offload in a pipeline of several stages
+  Quantity,   // a measured quantity that is not in Quantity
+  Infeasible  // `lower` refuses the strategy; its reason is SkippedRow::explanation
 };
 inline constexpr int kSkipReasons = 14;
 const char* name_of(SkipReason reason);
 
+// What a row measures. Times are in seconds (iterations) or milliseconds (layers and stages), memory is in GiB, MFU and
+// ActivationShare are per cent.
 enum class Quantity : std::uint8_t {
   IterationTime,
   TokensPerGpu,
@@ -57,28 +59,31 @@ enum class Quantity : std::uint8_t {
 bool is_memory(Quantity quantity);
 bool is_rate(Quantity quantity);  // larger is better
 
+// How the row counts FLOPs: those of the model, of the model with half of the attention (causal mask), or also recomputation.
 enum class FlopConvention : std::uint8_t { Model, ModelCausal, Hardware };
+// What the row's memory means: allocated or reserved by the allocator, in use on the device, not stated, or computed by a formula.
 enum class MemoryKind : std::uint8_t { Allocated, Reserved, Device, Unknown, Analytic };
+// The pipeline rank whose memory the row states.
 enum class MemoryRank : std::uint8_t { Largest, First, Last };
 
 struct MeasuredCase {
   Model model = {};
   Cluster cluster = {};
-  std::vector<Strategy> candidates = {};  // more than one: the row leaves settings open, the fastest feasible one counts
+  std::vector<Strategy> candidates = {};  // more than one where the row leaves settings open: the fastest that fits counts
   Quantity quantity = Quantity::IterationTime;
   FlopConvention flops = FlopConvention::Model;
   MemoryKind memory = MemoryKind::Allocated;
   MemoryRank rank = MemoryRank::Largest;
-  std::vector<std::string> assumed = {};  // columns that the row does not state
-  std::string framework = {};             // the preset
-  std::string stack = {};                 // the framework that the row names, whatever kernels it ran with
+  std::vector<std::string> assumed = {};  // columns that the row does not state and a default was taken for
+  std::string framework = {};             // the preset, which may be a variant of `stack` with other kernels
+  std::string stack = {};                 // the framework that the row names
   std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
   Offload offload = {};  // what the run keeps in host memory
-  bool barrier = false;  // the optimizer waits for all ranks, though the framework need not
+  bool barrier = false;  // all ranks wait for each other before the optimizer step, also where the framework validates after it
 };
 
-// Throws Error when a cell that is stated cannot be read.
+// Throws Error when a cell holds a value that cannot be read.
 std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row);
 
 }  // namespace foreshard

@@ -11,8 +11,8 @@ namespace foreshard {
 
 namespace {
 
-// NVLink per GPU and direction, PCIe x16 per direction, and the NIC that goes with a generation when a row names none:
-// datasheets of DGX-1, DGX A100, DGX H100 and DGX B200.
+// Per GPU generation: NVLink per GPU and direction and PCIe x16 per direction (bytes/s), host memory (bytes/s), and the NIC to assume
+// when a row names none (Gb/s). From the datasheets of DGX-1, DGX A100, DGX H100 and DGX B200.
 struct Generation {
   const char* architecture;
   double nvlink, pcie;
@@ -31,18 +31,18 @@ const Generation& generation(const std::string& architecture) {
   return kGenerations[1];
 }
 
-// A card whose links are not those of its generation, per direction. Cards for PCIe slots have no NVSwitch; a bridge joins two of some:
+// Cards whose links differ from those of their generation, per direction. PCIe cards have no NVSwitch; a bridge joins pairs of some:
 // GA102 whitepaper (112.5 GB/s both directions together), A100 and H100 datasheets (600). A800 and H800 have 400 GB/s to their NVSwitch.
 struct Card {
   const char* gpu;
   std::optional<double> nvlink = {};
   double bridge = 0;
-  std::optional<double> network_gbps = {};  // of a workstation or a small server, as of Ada's
-  std::optional<double> pcie = {};          // where it is not x16
-  std::optional<double> c2c = {};           // what joins it to its host instead
-  std::optional<double> host_memory = {};   // of its node, for one GPU
-  std::int64_t per_node = 8;                // when a row names none
-  std::int64_t domain = 0;                  // GPUs that one NVSwitch joins, where those are of several nodes
+  std::optional<double> network_gbps = {};  // NIC of a workstation or a small server, as for Ada
+  std::optional<double> pcie = {};          // where the slot is not PCIe x16
+  std::optional<double> c2c = {};           // NVLink-C2C to the host instead of PCIe
+  std::optional<double> host_memory = {};   // of its node, per GPU
+  std::int64_t per_node = 8;                // GPUs of a node when the row does not state it
+  std::int64_t domain = 0;                  // GPUs of an NVLink domain that spans several nodes; 0: one node
 };
 // Hosts: half of a Grace's 450 GB/s of NVLink-C2C, for it has two GPUs (GB200 NVL72 datasheet), and all of it (GH200 datasheet), with
 // half of 768 GB/s of memory (Grace CPU Superchip datasheet, 960 GB); PCIe 5.0 x8 (GeForce RTX 5060 family product page).
@@ -98,15 +98,15 @@ void write_nvlink(JsonWriter& json, const MeasuredRow& row, const Card& card, do
   }
 }
 
-// Of the node: the share of its GPUs in that of a node with eight.
+// Host memory of the node: in proportion to its GPUs, from that of a node with eight.
 double host_memory(const MeasuredRow& row, const Generation& g, const Card& card, std::int64_t per_node) {
   const double gpus =
       row.unknown("gpus_per_node") ? static_cast<double>(card.per_node) : row.number("gpus_per_node").value_or(card.per_node);
   return card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0)) * static_cast<double>(per_node);
 }
 
-// GPUs that a job has of each NVLink domain, where it is larger than one: NVIDIA's launchers ask for equal segments of at most 18 nodes with
-// four GPUs each (NVIDIA-NeMo/Megatron-Bridge scripts/performance/utils/executors.py).
+// GPUs that a job uses in each NVLink domain, when it needs more than one domain: NVIDIA's launchers ask for equal segments of at
+// most 18 nodes with four GPUs each (NVIDIA-NeMo/Megatron-Bridge scripts/performance/utils/executors.py).
 std::int64_t segment(std::int64_t gpus, const Card& card) {
   const std::int64_t nodes = (gpus + card.per_node - 1) / card.per_node;
   std::int64_t most = std::min(nodes, card.domain / card.per_node);
@@ -114,7 +114,7 @@ std::int64_t segment(std::int64_t gpus, const Card& card) {
   return most * card.per_node;
 }
 
-// Else nothing goes that way, and the graph of the node is the simpler one.
+// Whether data moves between GPUs and host memory. Otherwise the node is described without host links, which is simpler.
 bool uses_host(const MeasuredRow& row) { return !row.unknown("offload") && !row.text("offload").starts_with("none"); }
 
 }  // namespace
@@ -130,11 +130,11 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   // The NVLink domain is what counts as a node: GB200 and GB300 nodes of four hang on one switch for 72 GPUs (GB200 NVL72 datasheet).
   if (card.domain > 0 && per_node == card.per_node) per_node = card.domain;
   if (row.mentions("intra_link", "nvl72")) per_node = 72;
-  // A dense run is bound by other links; where experts are shared it matters which ranks have NVLink between them.
+  // With expert parallelism it matters which ranks have NVLink between them; a dense run is bound by other links.
   if (card.domain > 0 && per_node == card.domain && gpus > card.domain && has_experts(row)) per_node = segment(gpus, card);
   per_node = std::clamp<std::int64_t>(per_node, 1, 72);
   gpus = std::max<std::int64_t>(gpus, 1);
-  // "1" in rows of boxes with several cards is the GPU that a process has.
+  // "1" in rows of machines with several cards is the number of GPUs per process.
   per_node = per_node == 1 && card.per_node > 1 ? gpus : std::min(per_node, gpus);
   if (per_node > 72) per_node = 8;
   double gbps = card.network_gbps.value_or(g.network_gbps);

@@ -20,7 +20,8 @@ std::string plain_name(const std::string& name) {
   return plain;
 }
 
-// "([0]*3+[1]*11)" -> three times false, eleven times true; a number n: the first of every n layers. Empty: all layers.
+// [layer]: whether it has experts. "([0]*3+[1]*11)" gives three times false and eleven times true; a number n gives the first of
+// every n layers. Empty: all layers have experts.
 std::vector<bool> layers_with_experts(const MeasuredRow& row, int layers) {
   const std::string pattern = flag_text(row, "moe-layer-freq").value_or("1");
   std::vector<bool> with;
@@ -55,7 +56,7 @@ std::optional<Model> shipped_model(const MeasuredRow& row) {
 
 std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dense) {
   auto& shape = std::get<Transformer>(dense.shape);
-  if (row.mentions("framework_flags", "multi-latent")) return SkipReason::Mla;  // of latents whose widths are not stated
+  if (row.mentions("framework_flags", "multi-latent")) return SkipReason::Mla;  // the widths of the latents are not stated
   const auto count = flag_number(row, "num-experts");
   if (!count || *count < 1) return SkipReason::UnknownExperts;
   Experts& experts = shape.block.experts;
@@ -64,7 +65,7 @@ std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dens
   experts.width = flag_number(row, "moe-ffn-hidden-size").value_or(static_cast<int>(shape.ffn_hidden));
   experts.shared_width = flag_number(row, "moe-shared-expert-intermediate-size").value_or(0);
   experts.layers = layers_with_experts(row, shape.layers);
-  // Megatron takes the softmax over the chosen experts; of one it would always be 1, so there it is over all.
+  // Megatron takes the softmax over the chosen experts. With one chosen expert that would always be 1, so the softmax is over all.
   experts.score = experts.chosen == 1 ? RouterScore::Softmax : RouterScore::SoftmaxOfChosen;
   shape.head_dim = flag_number(row, "kv-channels").value_or(static_cast<int>(shape.head_dim));
   shape.block.mtp_modules = flag_number(row, "mtp-num-layers").value_or(0);
@@ -74,12 +75,12 @@ std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dens
 std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& s, std::vector<std::string>& assumed) {
   if (row.unknown("ep") || !row.number("ep")) return SkipReason::UnknownDegree;
   if (row.unknown("num_gpus") && row.unknown("dp"))
-    return SkipReason::UnknownDegree;  // nothing says which ranks have the same experts
+    return SkipReason::UnknownDegree;  // the data-parallel size is unknown, and so are the ranks that hold the same experts
   s.experts.ep = std::max(1, static_cast<int>(*row.number("ep")));
   const auto stated = flag_number(row, "expert-tensor-parallel-size");
-  s.experts.etp = std::max(1, stated.value_or(s.tp));  // as Megatron does
+  s.experts.etp = std::max(1, stated.value_or(s.tp));  // Megatron's default
   const std::int64_t ranks = std::int64_t{s.tp} * s.cp * s.dp;
-  if (!stated && ranks % (std::int64_t{s.experts.ep} * s.experts.etp) != 0) s.experts.etp = 1;  // there is no room for more
+  if (!stated && ranks % (std::int64_t{s.experts.ep} * s.experts.etp) != 0) s.experts.etp = 1;  // too few ranks for etp = tp
   if (!stated && s.tp > 1) assumed.emplace_back("etp");
   if (const auto capacity = flag_text(row, "moe-expert-capacity-factor")) s.experts.capacity = std::atof(capacity->c_str());
   if (row.mentions("model_name", "tokendrop")) s.experts.capacity = 1;
@@ -90,7 +91,8 @@ std::optional<Recompute> recompute_of_modules(const MeasuredRow& row) {
   const std::string& cell = row.text("recompute");
   if (!cell.starts_with("selective") || cell.find_first_of("([") == std::string::npos) return {};
   Recompute recompute = {.kind = RecomputeKind::Modules};
-  // "mlp" is that of the layers without experts. The latents' products down are redone with those up: a few per cent of them.
+  // "mlp" means the layers without experts and is ignored. Recomputing "qkv" redoes the down-projections of the latents too, which
+  // are a few per cent of the up-projections.
   for (const auto& [word, module] :
        {std::pair{"core_attn", "attention"}, {"layernorm", "norm"}, {"mla_up_proj", "qkv"}, {"moe_act", "activation"}})
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);

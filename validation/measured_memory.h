@@ -1,4 +1,4 @@
-// Memory of a measured run: what its framework's allocator holds, in the row's own definition.
+// Predicts the memory of a measured run: what its framework's allocator holds, by the row's own definition of memory.
 #pragma once
 
 #include "strategy/frameworks/framework_allocation.h"
@@ -6,12 +6,14 @@
 
 namespace foreshard {
 
-MemoryTraits traits_of(const MeasuredCase& question);  // of its framework, with its flags and what it keeps in host memory
-// With no ranks: `lower` would refuse it.
+MemoryTraits traits_of(const MeasuredCase& question);  // of the row's framework, with its flags and its offload
+// Has no ranks when the strategy cannot be lowered.
 FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy);
+// Whether the largest rank fits into the memory of the GPU.
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question);
 
-// GiB, or per cent for a share of the activations without recomputation and sequence parallelism.
+// The quantity of the row in GiB; for ActivationShare the activations in per cent of those without recomputation and sequence
+// parallelism.
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation);
 
 }  // namespace foreshard

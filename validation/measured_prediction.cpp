@@ -18,8 +18,8 @@ namespace foreshard {
 
 namespace {
 
-// Of a long iteration, so many rounds of the pipeline are lowered: enough for its peak of memory and for a first, a last and a
-// typical micro-batch. Every further one takes what the schedule's recurrence says.
+// Of a long iteration only kRounds * pp micro-batches are lowered, at least kLeastMicrobatches: enough for the memory peak and for
+// a first, a last and a typical micro-batch. The time of further micro-batches follows from the schedule's recurrence.
 constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
 
 Strategy shortened(const Strategy& strategy) {
@@ -79,7 +79,7 @@ double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const double model = model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp).value * batch;
   if (question.flops == FlopConvention::ModelCausal) return model - attention / 2.0;
   if (question.flops == FlopConvention::Model) return model;
-  // arXiv:2104.04473 equation 3: the layers' forward once more, the vocabulary projection not.
+  // arXiv:2104.04473 equation 3: the forward of the layers counts twice (recomputation), that of the vocabulary projection once.
   const auto vocab = static_cast<double>(round_up(t.vocab, s.vocab_multiple * s.tp));
   const double head = 6.0 * batch * seq * hidden * vocab;
   return (model - head) * 4.0 / 3.0 + head;
@@ -136,7 +136,7 @@ const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, co
   return entry->outcome;
 }
 
-// One layer alone: a stage of two layers less a stage of one.
+// The time of one layer: a stage of two layers less a stage of one.
 LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile) {
   LayerTimes times;
   for (int layers = 1; layers <= 2; ++layers) {

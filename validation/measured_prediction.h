@@ -1,4 +1,4 @@
-// What the engine says about a measured row, in the row's own unit and convention.
+// Predictor: predicts the quantity of a measured row, in the row's own unit and convention.
 #pragma once
 
 #include <map>
@@ -12,34 +12,34 @@
 
 namespace foreshard {
 
-// One configuration, by the refined estimate.
+// The refined estimate of one configuration.
 struct Outcome {
   bool feasible = false;
   std::string reason = {};
   double iteration = 0;  // seconds
-  double skew = 0;       // of these, saved where steps follow each other without a barrier
-  // Only where asked for.
+  double skew = 0;       // seconds of the iteration that are saved where ranks begin the next step without a barrier
+  // Only when stage times are asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
 };
 
-struct LayerTimes {  // computes of one layer and micro-batch
+struct LayerTimes {  // compute time of one layer for one micro-batch
   Seconds forward = {}, backward = {};
 };
 
 struct Prediction {
   double value = 0;  // in the row's unit
   bool fits = false;
-  int candidates = 1;       // settings among which the fastest feasible one was taken ...
-  int chosen = -1;          // ... and which it is
+  int candidates = 1;       // number of strategies, of which the fastest that fits was taken ...
+  int chosen = -1;          // ... and its index; -1: none was feasible
   std::string reason = {};  // why there is no value
 };
 
-// Equal configurations of different rows are looked at once. May be used by several threads.
+// Evaluates equal configurations of different rows only once. Several threads may call it at the same time.
 class Predictor {
  public:
-  // With a profile, whose hash tells it from others: with its costs for the device that it is about.
+  // With a profile, its costs are used for the device that it is about; profiles with the same hash must be equal.
   Prediction predict(const MeasuredCase& question, const MachineProfile* profile = nullptr);
-  // How much of the iteration each part takes; `chosen` of the prediction without a profile.
+  // The share of each part in the predicted iteration. `chosen`: Prediction::chosen of a prediction without a profile.
   static std::vector<PartShare> shares(const MeasuredCase& question, int chosen);
 
  private:
@@ -51,7 +51,7 @@ class Predictor {
                          const MachineProfile* profile);
   LayerTimes layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile);
   std::mutex door_ = {};
-  std::map<std::string, Entry> known_ = {};  // its entries stay where they are
+  std::map<std::string, Entry> known_ = {};  // by configuration; a map, because references to its entries must stay valid
 };
 
 }  // namespace foreshard

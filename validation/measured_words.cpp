@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-// The number behind `word` in the cell, with nothing but blanks or '-', '_', '=' between: "zero-2", "fsdp over 64".
+// The number that follows `word` in the cell, with only blanks, '-', '_' or '=' between them: "zero-2", "over 64".
 std::optional<int> number_behind(const MeasuredRow& row, const std::string& column, const std::string& word) {
   std::string cell = row.text(column);
   std::transform(cell.begin(), cell.end(), cell.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -27,7 +27,7 @@ struct StageWord {
   const char* word;
   int stage;
 };
-// The first that stands in the cell. A number beside "zero" or "stage" comes before all of them.
+// The first entry whose word is in the cell gives the stage. A number after "zero" or "stage" takes precedence over all entries.
 constexpr StageWord kStages[] = {
     {"optim_grads_params", 3},              // Megatron-FSDP's sharding strategies
     {"optim_grads", 2},                     //

@@ -1,5 +1,5 @@
-// What the words of a row's columns mean: flags, precision, ZeRO, schedule, experts. Only the columns named here are read; a remark in `notes` decides
-// nothing.
+// Interprets the words in a row's columns: flags, precision, ZeRO, schedule, experts. It reads only the columns named here, never
+// `notes`.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,28 @@
 
 namespace foreshard {
 
-// ep above 1, experts in framework_flags, or a name in model_name that only models with experts have.
+// Whether the row's model has experts: ep is above 1, framework_flags mentions experts, or model_name is that of such a model.
 bool has_experts(const MeasuredRow& row);
 
-// What stands behind "--flag " in framework_flags, up to the next blank: "--decoder-last-pipeline-num-layers 2" -> "2", or 2.
+// The value of --`flag` in framework_flags, up to the next blank, as text or as a number:
+// "--decoder-last-pipeline-num-layers 2" -> "2", 2. None: the flag is not there.
 std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& flag);
 std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag);
 
-std::optional<DType> precision_of(const MeasuredRow& row);  // none: a word that we do not know
+std::optional<DType> precision_of(const MeasuredRow& row);  // none: an unknown word
 
-// ZeRO as Megatron, DeepSpeed, FSDP, MaxText, NeMo and LLM.Q say it in zero_stage_or_fsdp.
+// The ZeRO settings that zero_stage_or_fsdp states in the words of Megatron, DeepSpeed, FSDP, MaxText, NeMo or LLM.Q.
 struct ZeroWords {
   int stage = 0;
-  int group = 0;  // ranks that share one copy; 0: all data-parallel ranks
+  int group = 0;  // ranks over which one copy is sharded; 0: all data-parallel ranks
   bool operator==(const ZeroWords&) const = default;
 };
-// `ranks`: data-parallel ranks, and those of a node, where hybrid sharding ends.
+// `ranks`: data-parallel ranks. `ranks_of_node`: those of them in one node, the group of hybrid sharding.
 ZeroWords zero_of(const MeasuredRow& row, int ranks, int ranks_of_node);
 
-// 1F1B where the framework's own order is meant, whatever its chunks, and where the cell is empty or unknown; none: an order that we do not
-// have. The searched orders "ZB-1p" and "ZB-2p" have the memory of zb-h1 and zb-h2, and little to win over them with nearly equal stages.
-// Stage times do not depend on it: nothing is split there.
+// The schedule in pp_schedule. An empty or unknown cell, and interleaved 1F1B, give 1F1B; none: a schedule that the engine does not
+// have. "ZB-1p" and "ZB-2p" give zb-h1 and zb-h2: these searched orders have the same memory, and with nearly equal stages they are
+// hardly faster. Rows that measure stage times give 1F1B too, because these times do not depend on the schedule.
 std::optional<Schedule> schedule_of(const MeasuredRow& row);
 
 }  // namespace foreshard

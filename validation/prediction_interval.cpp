@@ -11,8 +11,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kLeastRows = 8;  // rows of a cell
-constexpr int kSamples = 19;           // quantiles that stand for a cell among all
+constexpr std::size_t kLeastRows = 8;  // of a cell with an interval
+constexpr int kSamples = 19;           // quantiles by which each cell counts in the interval of all cells
 
 double log_ratio_of_times(const ValidatedRow& row) {
   const double ratio = std::log(row.measured / row.predicted);
@@ -27,7 +27,7 @@ Spread spread_of(const std::vector<double>& residuals) {
           .high = std::exp(quantile(residuals, 1.0 - tail))};
 }
 
-// Appends the cells, then all of them together.
+// Appends the spreads of the cells, then that of all cells together.
 void add_spreads(const std::vector<ValidatedRow>& scored, bool experts, std::vector<Spread>& all) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> cells;
   for (const ValidatedRow& row : scored)

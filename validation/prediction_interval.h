@@ -1,5 +1,5 @@
-// How far off predictions of a kind have been: the residuals of the measured runs with the same GPU generation and framework.
-// accuracy/residuals.json holds them; `foreshard validate FILE... --residuals FILE` writes it.
+// The interval of a prediction, from the errors of predictions for measured runs with the same GPU generation and framework.
+// accuracy/residuals.json holds the intervals; `foreshard validate FILE... --residuals FILE` writes that file.
 #pragma once
 
 #include <string>
@@ -10,25 +10,26 @@
 
 namespace foreshard {
 
-// Standard deviations of a normal distribution between its middle and each end of the 90 % around it.
+// Standard deviations from the mean of a normal distribution to each end of its central 90 %.
 inline constexpr double kDeviations = 1.6449;
 
-// In 90 of 100 cases measured / predicted time lies between low and high.
+// In 90 of 100 cases measured time / predicted time lies between `low` and `high`.
 struct Spread {
-  std::string architecture = {}, framework = {};  // both empty: all cells together
-  bool experts = false;                           // of models with experts; else of dense ones
-  int rows = 0;
+  std::string architecture = {}, framework = {};  // the cell; both empty: all cells together
+  bool experts = false;                           // true: models with experts; false: dense models
+  int rows = 0;  // measured rows that it comes from
   double low = 1, high = 1;
   bool operator==(const Spread&) const = default;
 };
 
-// Of the rows of time and throughput. Cells with fewer rows than an interval needs are left out; the last entries are those of all
-// cells, each with the same weight, for predictions outside of every one: dense models, models with experts.
+// Computed from the rows of time and throughput, first for dense models, then for models with experts. Each of these two parts has
+// one entry per cell with enough rows (eight), and then one of all cells with equal weights, for predictions outside every cell.
 std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored);
 
 std::string to_json(const std::vector<Spread>& spreads);
 std::vector<Spread> parse_spreads(const std::string& text, const std::string& file_name);  // throws Error
 
+// The interval of the predicted time: from its cell, or else from all cells of its kind (`extrapolated`).
 PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
                                        const std::string& framework, bool experts, Seconds predicted);
 

@@ -1,4 +1,4 @@
-// Independent pieces of work, such as the rows of a table, on all cores.
+// Runs independent pieces of work, such as the rows of a table, on several threads.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace foreshard {
 
-// `work(i)` for i below `count`, each once, on a few threads. An exception of any of them is thrown here.
+// Calls work(0) .. work(count - 1), each once, on at most eight threads. The first exception that a call throws is rethrown here.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace foreshard

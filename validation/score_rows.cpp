@@ -12,7 +12,7 @@ namespace {
 
 bool is_narrow(const MeasuredRow& row) { return row.mentions("precision", "fp8") || row.mentions("precision", "fp4"); }
 
-// The row says what the model needs: dense, and with shape, degrees and batch.
+// Whether a row skipped for `reason` states all that a prediction of a dense model needs: shape, degrees and batch.
 bool is_complete(SkipReason reason) {
   switch (reason) {
     case SkipReason::UnknownExperts:
@@ -88,7 +88,7 @@ class Scorer {
   ScoredRows finish() { return {.validation = validate(std::move(scored_), std::move(skipped_)), .asked = std::move(asked_)}; }
 
  private:
-  // What published runs say, for tables with too few rows of their own.
+  // Sets the interval from published runs; `validate` keeps it for tables with too few rows.
   void give_interval(ValidatedRow& row) {
     const PredictionInterval of_one = prediction_interval(published_, row.architecture, row.framework, row.experts, {1});
     const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
@@ -101,7 +101,7 @@ class Scorer {
   std::vector<ValidatedRow> scored_ = {};
   std::vector<std::size_t> asked_ = {};
   std::vector<SkippedRow> skipped_ = {};
-  std::set<std::string> runs_ = {};  // whose verdict is counted already
+  std::set<std::string> runs_ = {};  // runs whose out-of-memory verdict is counted already
 };
 
 }  // namespace
@@ -113,7 +113,7 @@ ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>
 }
 
 std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored) {
-  std::vector<RunRow> rows = runs_of(asked);  // of dense models: the tables say how much those teach about each other
+  std::vector<RunRow> rows = runs_of(asked);  // dense models only, as in the tables of this score
   std::erase_if(rows, [&](const RunRow& row) { return has_experts(*asked[row.asked].row); });
   const std::vector<LearnedPrediction> by_sweep = predict_left_out(predictor, asked, rows, &RunRow::sweep);
   const std::vector<LearnedPrediction> by_model = predict_left_out(predictor, asked, rows, &RunRow::model);

@@ -1,4 +1,4 @@
-// From predicted rows to scores: which rows count, which are skipped and why, and how much runs help to predict each other.
+// Turns predicted rows into scores: which rows are scored, which are skipped and why, and how much runs help to predict each other.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace foreshard {
 
 struct ScoredRows {
   Validation validation = {};
-  std::vector<std::size_t> asked = {};  // [i] of the scored row i: its index in the rows that were asked
+  std::vector<std::size_t> asked = {};  // [scored row]: its index in the vector of Asked
 };
 
-// `published`: residuals of published runs. They give the interval of a row whose cell has too few rows of its own.
+// `published`: intervals from published runs, used for rows whose own cell has too few rows for an interval.
 ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>& published);
 
-// The scored rows that are whole iterations, each predicted by what the runs of other sweeps and of other models taught.
+// Predicts each scored row of a whole iteration of a dense model with costs learned from runs of other sweeps, and of other models.
 std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored);
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
-// The interval of a predicted iteration time, from the shipped residuals of published runs or from the runs that a profile learned from.
+// The interval of a predicted iteration time: from the shipped residuals of published runs, or from the runs that a profile was
+// learned from.
 #pragma once
 
 #include <optional>
@@ -13,15 +14,15 @@
 
 namespace foreshard {
 
-// accuracy/residuals.json. Throws Error when it cannot be read.
+// Reads accuracy/residuals.json. Throws Error when it cannot be read.
 std::vector<Spread> shipped_spreads();
 
-// For the GPUs of the cluster's first nodes, from the runs of models with experts or from those of dense ones. Nothing for a host: no
-// published run tells how sure a prediction for it is.
+// From published runs with the GPUs of the cluster's first node and the strategy's framework, of models with experts or of dense
+// ones. Nothing for a cluster of hosts without GPUs: there are no published runs for them.
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,
                                               Seconds predicted);
 
-// Of a plan with the costs of a profile that learned from runs: those runs say how sure it is. Nothing for other profiles.
+// From the errors of the runs that the profile was learned from. Nothing for a profile that was not learned from runs.
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
                                                    const Cluster& cluster, Seconds predicted);
 

@@ -9,8 +9,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kEnough = 8;  // residuals for an interval of their own
-constexpr double kApart = 0.01;     // pairs nearer than this are a tie
+constexpr std::size_t kEnough = 8;  // least residuals for an interval
+constexpr double kApart = 0.01;     // relative difference below which a pair is a tie
 constexpr std::size_t kLeastSweep = 3;
 
 using CellKey = std::tuple<bool, std::string, std::string, std::string, bool>;
@@ -42,8 +42,8 @@ Score score_of(const std::vector<const ValidatedRow*>& rows) {
 
 double log_ratio(const ValidatedRow& row) { return std::log(row.measured / row.predicted); }
 
-// Of n + 1 exchangeable residuals the new one lies outside the extremes of the others with 2 / (n + 1): the quantiles are
-// widened accordingly (split conformal prediction, Vovk et al. 2005).
+// Of n + 1 exchangeable residuals the new one lies outside the range of the others with probability 2 / (n + 1). The quantiles are
+// widened to account for that (split conformal prediction, Vovk et al. 2005).
 void set_interval(ValidatedRow& row, std::vector<double> residuals) {
   if (residuals.empty()) return;
   const double n = static_cast<double>(residuals.size());
@@ -127,7 +127,7 @@ void add_verdicts(Validation& v) {
   }
 }
 
-// Smaller is better.
+// A value for which smaller is better.
 double cost(const ValidatedRow& row, double value) { return row.larger_is_better ? 1.0 / value : value; }
 
 double spearman(const std::vector<const ValidatedRow*>& rows) {

@@ -1,5 +1,5 @@
-// Scores of predictions against published measurements: errors per cell, out-of-memory verdicts, order inside sweeps, regret of
-// the best predicted configuration, and how wide an interval has to be.
+// Scores predictions against published measurements: errors per cell (source, GPU, framework), out-of-memory verdicts, the order of
+// the rows of a sweep, the regret of the configuration predicted best, and intervals of predictions.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,38 @@ struct ValidatedRow {
   std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
   std::string architecture = {};  // of the GPU
   int line = 0;
-  bool memory = false;   // else time or throughput
-  bool experts = false;  // of a model with experts: cells and sums of their own
+  bool memory = false;   // false: time or throughput
+  bool experts = false;  // of a model with experts; these have cells and sums of their own
   bool larger_is_better = false;
-  bool ran_out = false;        // measured: out of memory; there is no value then
-  bool fits = true;            // predicted
-  bool checks_memory = false;  // takes part in the table of verdicts
+  bool ran_out = false;        // the measured run ran out of memory; `measured` is then 0
+  bool fits = true;            // predicted: the run does not run out of memory
+  bool checks_memory = false;  // counts in Verdicts; of the rows of one run only one does
   double measured = 0, predicted = 0;
-  std::string sweep = {};  // rows that differ in their strategy only
-  std::vector<std::string> assumed = {};
-  bool narrow = false;  // products in less than 16 bits
-  int candidates = 1;
-  // 90 % interval of the prediction; 0: none. Given beforehand, it stays where the rows are too few to say one.
+  std::string sweep = {};  // key of the sweep: rows that differ in their strategy only
+  std::vector<std::string> assumed = {};  // columns that the row does not state
+  bool narrow = false;                    // matrix products in less than 16 bits
+  int candidates = 1;                     // strategies of which the fastest was taken
+  // 90 % interval of the prediction; 0: none. `validate` keeps a given interval where there are too few rows to compute one.
   double low = 0, high = 0;
-  bool extrapolated = false;  // no cell of its kind: the interval is that of all cells
+  bool extrapolated = false;  // the row's own cell has too few rows: the interval comes from rows of other cells
   double error() const { return predicted / measured - 1.0; }
 };
 struct SkippedRow {
   std::string file = {}, row_id = {}, source = {}, reason = {}, explanation = {};
   int line = 0;
   bool narrow = false;
-  bool complete = false;  // dense, shape, degrees and batch given: it should have been scored
+  bool complete = false;  // a dense model with shape, degrees and batch stated: it should have been scored
 };
 
 struct Score {
   int n = 0;
-  double median = 0, mean = 0, p90 = 0;   // of |error|
+  double median = 0, mean = 0, p90 = 0;   // of |error|; p90: 90th percentile
   double signed_median = 0;               // of error
   double signed_gib = 0;                  // median of predicted - measured, rows in GiB
-  std::optional<double> coverage90 = {};  // share of rows inside their interval; none has one: nothing
+  std::optional<double> coverage90 = {};  // of the rows with an interval, the share inside it; nothing: no intervals
   bool operator==(const Score&) const = default;
 };
-// How many rows of a memory quantity are within 1, 3 and 8 % of what was measured.
-// Dense models only.
+// How many rows of a memory quantity are predicted within 1, 3 and 8 % of the measured value. Dense models only.
 struct MemoryQuantity {
   std::string source = {}, quantity = {};
   int n = 0, within_1 = 0, within_3 = 0, within_8 = 0;
@@ -62,9 +61,9 @@ std::string framework_words(const ValidationCell& cell);  // "megatron", "megatr
 struct Overall : Score {
   double mean_of_cells = 0;  // mean over cells of the cells' medians
 };
-struct Verdicts {  // positive: out of memory
+struct Verdicts {  // numbers of runs; positive: predicted to run out of memory
   int true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
-  double right() const;
+  double right() const;  // share of correct verdicts
 };
 struct SourceCount {
   int rows = 0, scored = 0;
@@ -74,27 +73,27 @@ struct Validation {
   int rows = 0;
   std::vector<ValidatedRow> scored = {};
   std::vector<SkippedRow> skipped = {};
-  int complete = 0, complete_scored = 0;  // dense rows in 16 or 32 bits with shape, degrees and batch
+  int complete = 0, complete_scored = 0;  // dense rows in 16 or 32 bits with shape, degrees and batch; those scored
   std::vector<ValidationCell> cells = {};
   std::vector<MemoryQuantity> memory_quantities = {};
-  Overall time = {}, memory = {};                  // of dense models, as are verdicts, order and regret
+  Overall time = {}, memory = {};                  // of dense models; verdicts, order, rank and regret are too
   Overall experts_time = {}, experts_memory = {};  // of models with experts
   Verdicts verdicts = {};
   std::map<std::string, Verdicts> verdicts_by_source = {};
-  double order = 0;   // share of pairs inside sweeps, measured at least 1 % apart, in the right order
-  double rank = 0;    // mean over sweeps of Spearman's correlation
+  double order = 0;   // of the pairs of rows of a sweep measured at least 1 % apart, the share predicted in the right order
+  double rank = 0;    // mean over sweeps of Spearman's rank correlation
   double regret = 0;  // mean over sweeps: measured time of the best predicted over the best measured, less 1
-  int pairs = 0, sweeps = 0;
+  int pairs = 0, sweeps = 0;  // counted in the three above; a sweep has at least three rows
   std::map<std::string, SourceCount> sources = {};
 };
 
-// Fills intervals, cells and sums. A row's interval comes from the other rows of its cell, or of all cells of its kind when
-// there are fewer than eight. Dense models and those with experts are of different kinds.
+// Computes intervals, cells and sums. A row's interval comes from the errors of the other rows of its cell; where these are fewer
+// than eight, from the rows of other sources of the same kind (time or memory, dense or with experts).
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
 
-// Of dense models: the same with the interval of every row taken from other sources only.
+// The coverage of dense models when every row's interval comes from other sources only: the share of rows inside.
 double coverage_across_sources(const std::vector<ValidatedRow>& scored);
 
-double quantile(std::vector<double> values, double q);  // linear between order statistics; 0 for none
+double quantile(std::vector<double> values, double q);  // 0 <= q <= 1; linear between order statistics; 0 for no values
 
 }  // namespace foreshard

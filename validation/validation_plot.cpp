@@ -13,7 +13,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kWidth = 940, kNames = 380, kRight = 30, kTop = 62, kPitch = 30, kHeading = 30, kMark = 2.4;
-constexpr double kFarthest = 2;  // predicted over measured at the right edge; its inverse at the left one
+constexpr double kFarthest = 2;  // predicted / measured at the right edge; the left edge is its inverse
 
 double across(double ratio) {
   const double place = ratio > 0 ? std::clamp(std::log(ratio) / std::log(kFarthest), -1.0, 1.0) : -1;
@@ -79,7 +79,7 @@ class Drawing {
       if (row.ran_out || row.memory != cell.memory || row.source != cell.source || row.gpu != cell.gpu ||
           row.framework != cell.framework || row.experts != cell.experts)
         continue;
-      // Rows of one error would hide each other: they stand at heights that go round by the golden ratio.
+      // Spreads marks vertically by multiples of the golden ratio, so that rows with equal errors do not hide each other.
       const double height = std::fmod(0.5 + 0.618034 * static_cast<double>(marks.size()), 1.0);
       places.push_back(across(row.larger_is_better ? row.measured / row.predicted : row.predicted / row.measured));
       marks.push_back({places.back() - kMark / 2, top + 4 + height * (kPitch - 8 - kMark), kMark, kMark});

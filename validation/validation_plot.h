@@ -1,4 +1,4 @@
-// The errors of a Validation as a picture: a strip per cell, a mark per row. Made to be read in print.
+// Draws the errors of a Validation as an SVG picture for print: a strip per cell, a mark per row.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace foreshard {
 
-// Across: predicted over measured on a logarithmic scale from 1/2 to 2; rows farther off stand at the edge. A throughput counts as
-// the time it takes, measured over predicted. Down: the cells of time, then those of memory. The stroke of a strip is the median of
-// its marks; the shaded band is 5 % either way.
+// The x axis is predicted over measured time or memory, logarithmic from 1/2 to 2; marks of larger errors are drawn at the edge. For
+// a throughput it is measured over predicted, the ratio of the times. From top to bottom: cells of time, then of memory. The stroke in
+// a strip is the median of its marks; the shaded band is an error of 5 % in both directions.
 std::string validation_svg(const Validation& validation);
 
 }  // namespace foreshard

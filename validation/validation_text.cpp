@@ -49,7 +49,7 @@ TextTable memory_quantity_table(const Validation& v) {
   return table;
 }
 
-// Confusion table: what was predicted of the runs that ran out of memory and of those that ran.
+// Confusion table: the predictions for runs that ran out of memory and for runs that did not.
 TextTable verdict_table(const Validation& v) {
   TextTable table;
   table.columns = {{"source", Align::Left}, {"ran out"}, {"predicted so"}, {"ran"}, {"predicted so"}, {"right %"}};

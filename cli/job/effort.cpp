@@ -14,17 +14,17 @@ namespace foreshard {
 namespace {
 
 // Measured on one core of a server, see tests/cli/job/effort_test.cpp.
-constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;    // of an action
-constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;        // of a rank that is played by itself: its links and collectives
-constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // of a GPU
-constexpr double kChoiceSeconds = 3e-3;                        // of a layer, and a doubling of batch and of GPUs
-constexpr double kSearchedBatch = 16, kSearchedPlays = 5;      // sequences of a micro-batch, strategies played to their end
-constexpr std::int64_t kLittle = 20'000;                       // actions and ranks: not worth an estimate
+constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;    // per action
+constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;        // per rank that is replayed (not folded): its links and collectives
+constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // per GPU
+constexpr double kChoiceSeconds = 3e-3;                        // per layer, and per doubling of batch and of GPUs
+constexpr double kSearchedBatch = 16, kSearchedPlays = 5;      // sequences of a micro-batch, strategies replayed completely
+constexpr std::int64_t kLittle = 20'000;                       // actions and ranks below which no estimate is made
 constexpr double kMostBytes = 4.0 * (1 << 30), kMostSeconds = 60;
 
 std::string number(double value) { return value < 100 ? std::to_string(std::lround(value)) : with_commas(std::round(value)); }
 
-// How many spans the simulator makes of one run of a segment: one of a layer or of a stage has its collectives inside.
+// Number of spans that the simulator makes of one run of a segment. At granularity layer or stage a span includes collectives.
 double spans_of(const Segment& segment, Granularity granularity) {
   if (granularity == Granularity::Op) return static_cast<double>(segment.instructions.size());
   double spans = 1;
@@ -50,7 +50,7 @@ SpanCost span_cost(Granularity granularity) {
 }
 
 struct Count {
-  double actions = 0, spans = 0, ranks = 0;  // of the ranks that are played
+  double actions = 0, spans = 0, ranks = 0;  // of the ranks that are replayed
 };
 
 Count count(const Plan& plan, const EffortOptions& work) {
@@ -84,7 +84,7 @@ Effort effort(const Count& c, const EffortOptions& work) {
   return e;
 }
 
-// The same job with few micro-batches: what it is made of, at little cost. Choices that take a search are left out.
+// The same job with few micro-batches and without choices that take a search: it is cheap to lower and has the same segments.
 std::optional<Plan> small_twin(const Job& job, Strategy strategy, std::int64_t microbatches) {
   strategy.batch.global = microbatches * strategy.batch.micro * strategy.dp;
   strategy.recompute = {};
@@ -99,7 +99,7 @@ Effort search_effort(const Job& job) {
   const double batch = static_cast<double>(job.strategy.batch.global);
   const SpanCost span = span_cost(Granularity::Stage);
   const double layers = split_layers(job.model);
-  const double actions = 2 * batch / gpus / kSearchedBatch;  // of a rank, at the least
+  const double actions = 2 * batch / gpus / kSearchedBatch;  // per rank, a lower bound
   return {.memory = {static_cast<std::int64_t>(std::min(9e18, gpus * kSearchBytes + actions * span.bytes))},
           .time = {layers * std::log2(batch + 1) * std::log2(gpus) * kChoiceSeconds + gpus * kSearchSeconds +
                    kSearchedPlays * actions * span.seconds},

@@ -18,15 +18,17 @@ struct EffortOptions {
 
 struct Effort {
   Bytes memory = {};
-  Seconds time = {};      // of one core
+  Seconds time = {};      // on one core
   std::string size = {};  // "1,000,000 micro-batches on 16 pipeline ranks: 32,000,000 actions"
 };
 
-// Within a factor of four on the jobs of tests/cli/job/effort_test.cpp. Empty for small jobs and for jobs that cannot be lowered.
+// The estimate; within a factor of four of the measured jobs in tests/cli/job/effort_test.cpp. All zero for small jobs and for jobs
+// that cannot be lowered.
 Effort effort_of(const Job& job, const EffortOptions& work);
 Effort effort_of(const Plan& plan, const EffortOptions& work);  // of a saved plan
 
-// Above 4 GiB or 60 s: throws Error with the size and `instead`, how to ask for less. Not with --force.
+// Throws Error when the effort is above 4 GiB or 60 s and --force is not given. The message has the size and `instead`, which tells
+// the user how to ask for less.
 void refuse_large(const Effort& effort, const Arguments& arguments, const std::string& instead);
 void refuse_large_search(const Job& job, const Arguments& arguments);
 VerbOption force_option();

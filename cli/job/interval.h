@@ -10,8 +10,8 @@
 
 namespace foreshard {
 
-// The runs that the job's profile learned from say how sure the prediction is; without such a profile the shipped residuals. The
-// strategy is lowered for it.
+// From the runs that the job's profile was learned from (this lowers the strategy); without such a profile from the shipped
+// residuals, and then nothing for a host.
 std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& strategy, Seconds predicted);
 
 }  // namespace foreshard

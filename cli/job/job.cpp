@@ -92,7 +92,7 @@ static std::vector<Setting> read_settings(const Arguments& arguments) {
   return settings;
 }
 
-// The text of a file with the settings of one noun: the paths are those of the file.
+// The text of a file, changed by the settings of one noun, whose paths are keys of the file.
 static std::string with_settings(const std::string& path, const std::string& noun, const std::vector<Setting>& settings) {
   std::string text = read_file(path);
   for (const Setting& setting : settings)
@@ -154,7 +154,7 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
   if (job.cluster.nodes.size() == 1 && (wanted > per_node || job.cluster.nodes.front().count > 1))
     job.cluster = with_nodes(std::move(job.cluster), static_cast<int>(ceil_div(wanted, per_node)));
   Strategy& s = job.strategy;
-  if (!s.stages.empty()) {  // they say how many ranks there are
+  if (!s.stages.empty()) {  // stages with degrees of their own fix the number of ranks
     std::int64_t ranks = 0;
     for (const StageDegrees& stage : s.stages) ranks += std::int64_t{1} * stage.dp * stage.tp;
     if (ranks != wanted)

@@ -19,24 +19,27 @@ struct Job {
   Cluster cluster = {};
   Strategy strategy = {};
   std::optional<MachineProfile> profile = {};
-  std::vector<std::string> settings = {};  // --set of model and cluster
+  std::vector<std::string> settings = {};  // values of --set that change model or cluster
   const MachineProfile* measured() const { return profile ? &*profile : nullptr; }
   bool operator==(const Job&) const = default;
 };
 
-// --model, --cluster, --gpus, --nodes, --strategy, --set and every option of the strategy table, by group.
+// The options that describe a job: --model, --cluster, --gpus, --nodes, --strategy, --set, and all of the strategy, in groups.
 std::vector<VerbOption> job_options();
-// Files first, then the strategy's options in the order of the table, then --set in the order given. Throws Error.
+// Applies the files first, then the strategy's options in the order of their table, then --set in the order given; later ones win.
+// Throws Error.
 Job read_job(const Arguments& arguments);
-// The model of that name with the --set options, which must all be of the model.
+// Reads a model for verbs without a cluster: the model `name`, changed by the --set options. Throws Error for a --set of anything
+// else.
 Model read_model_alone(const std::string& name, const Arguments& arguments);
 
-// What would make room for a job that needs too much memory: changes of its options that fit, or where to look.
+// For a job that needs too much memory: changes of its options with which it fits, or the search command to try.
 std::vector<std::string> would_help(const Job& job);
-// A job that cannot be: one line why, then what would help, nearest first.
+// The reason and the changes that would help, nearest first, as JSON.
 std::string infeasible_json(const Infeasible& infeasible);
+// Prints the same on standard error: one line for the reason, one per change.
 void complain(const Infeasible& infeasible, const Console& console);
-// Prints the reason, as JSON with --json: the end of a verb that cannot go on.
+// Ends a verb whose job is infeasible: prints the reason, with --json as JSON, and returns the exit code.
 ExitCode refuse(const Infeasible& infeasible, const Arguments& arguments, const Console& console);
 
 }  // namespace foreshard

@@ -16,7 +16,7 @@ void say(const Arguments& arguments, const Console& console, const std::string& 
     console.err << "foreshard: " << printable(note) << "\n";
 }
 
-static constexpr std::int64_t kLong = 8192;  // tokens: longer ones than most are trained on
+static constexpr std::int64_t kLong = 8192;  // tokens; few models are trained on longer sequences
 
 static void say_default_sequence(const Arguments& arguments, const Job& job, const Console& console) {
   const auto* transformer = std::get_if<Transformer>(&job.model.shape);
@@ -37,7 +37,7 @@ static void say_replaced(const Arguments& arguments, const Console& console) {
   }
 }
 
-// The formats of a checkpoint are not those that it is trained in.
+// The number formats of a quantized checkpoint are not those of its training.
 static void say_quantized(const Arguments& arguments, const Console& console) {
   const std::string key = "quantization_config", file = model_file(arguments.text("--model"));
   const auto found = JsonReader::parse(read_file(file), file).find(key);

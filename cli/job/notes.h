@@ -1,4 +1,4 @@
-// What a verb says beside its answer, on standard error.
+// Notes that a verb prints on standard error, beside its answer on standard output.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace foreshard {
 
-// "foreshard: NOTE", or with --progress json the line {"note": "NOTE"}.
+// Prints "foreshard: NOTE", or with --progress json the line {"note": "NOTE"}.
 void say(const Arguments& arguments, const Console& console, const std::string& note);
 
-// What was given or left out and decides otherwise than one may think: a long sequence that was not asked for (the model's maximum),
-// an option that --set strategy. replaces, the number formats of a quantized model.
+// Prints notes on what may surprise the user: without --seq a long sequence (the model's maximum) is used, --set strategy.* replaces
+// an option, or the number formats of a quantized model are ignored.
 void say_of_job(const Arguments& arguments, const Job& job, const Console& console);
 
 }  // namespace foreshard

@@ -134,11 +134,11 @@ std::vector<std::string> headline(const Strategy& strategy) {
   if (!strategy.stages.empty()) add(*find_option("stages"), true);
   for (const std::string& path : first) {
     if (said_by_stages(path)) continue;
-    if (path == "schedule" && strategy.pp == 1) continue;    // of one stage there is only one order
-    if (path == "seq" && strategy.batch.seq == 1) continue;  // samples that are no sequences
+    if (path == "schedule" && strategy.pp == 1) continue;    // one stage has only one order
+    if (path == "seq" && strategy.batch.seq == 1) continue;  // samples are not sequences
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
   }
-  // Chosen by the engine where nothing was asked for: not worth a word.
+  // Values that the engine chose without being asked are not mentioned.
   static const std::vector<std::string> resolved = {
       "attention",        "bucket",           "placement",   "param_dtype", "grad_dtype",     "state_dtype",   "zero_group",
       "microbatch_group", "framework_memory", "layer_split", "stages",      "vocab_multiple", "schedule_order"};
@@ -147,7 +147,7 @@ std::vector<std::string> headline(const Strategy& strategy) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();
     };
     if (option.path == "context" && strategy.cp == 1) continue;
-    const bool assumed = option.path == "expert_load" && strategy.experts.ep > 1;  // nobody knows the data: the assumption is said
+    const bool assumed = option.path == "expert_load" && strategy.experts.ep > 1;  // an assumption on the data, so it is always mentioned
     if (!in(first) && !in(resolved)) add(option, assumed);
   }
   return words;

@@ -1,4 +1,4 @@
-// What `simulate` plays: a plan with its cluster, and what its result is judged by. From a job or from a saved plan.
+// The input of `simulate`, from a job or from a saved plan: the plan, its cluster, and the workload that its summary needs.
 #pragma once
 
 #include <functional>
@@ -24,26 +24,27 @@ struct Prepared {
   Strategy strategy = {};  // with every default resolved
   Workload workload = {};
   Plan plan = {};
-  std::optional<Infeasible> does_not_fit = {};  // its memory
-  // What the framework that a job names would allocate; empty: our own executor, or a saved plan.
+  std::optional<Infeasible> does_not_fit = {};  // set when the plan needs more memory than the devices have
+  // What the framework that the job names would allocate; empty for this program's own executor and for a saved plan.
   std::optional<FrameworkAllocation> allocation = {};
-  std::optional<MachineProfile> profile = {};  // whose costs the plan has
-  // Says which of the options that were given change nothing; it lowers and plays other plans to know.
+  std::optional<MachineProfile> profile = {};  // its costs are in the plan
+  // Prints which of the given options have no effect. To find out, it lowers and replays further plans.
   std::function<void(const Plan& plan)> say_without_effect = {};
 };
 
-// A job that has no plan at all, with what was asked for.
+// A job that cannot be lowered, and the reason.
 struct Refused {
   std::string model = {}, cluster = {};
   Strategy strategy = {};
   Infeasible why = {};
 };
 
-// --plan FILE, or the options of a job. Throws Error. What is worth a word is said on `console`.
-// Throws Error, too, for what is too large to be played so (cli/job/effort.h).
+// Reads --plan FILE or the options of a job, and prints notes on `console`. Throws Error for wrong input, and for `work` that is too
+// large (cli/job/effort.h).
 std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work);
 
-// The strategy in the words of a headline: "tp 8", "pp 16", "1f1b", "bf16", and what is not the default.
+// The words of a headline: parallel degrees, schedule and precision ("tp 8", "pp 16", "1f1b", "bf16"), then all that is not the
+// default.
 std::vector<std::string> headline(const Strategy& strategy);
 
 }  // namespace foreshard

@@ -77,7 +77,7 @@ double best_rate(const ProfileOp& product) {  // FLOP/s of its fastest size
   return best;
 }
 
-// Of the fastest forward product of this format; what nothing was measured for gets `otherwise`.
+// The rate of the fastest forward product of this format; `otherwise` where nothing was measured.
 double best_rate(const MachineProfile& profile, DType dtype, double otherwise) {
   double best = 0;
   for (const ProfileOp& op : profile.ops)
@@ -105,7 +105,7 @@ double copy_rate(const MachineProfile& profile) {
   return static_cast<double>(profile.copies.back().bytes.value) / profile.copies.back().time.value;
 }
 
-// Rates that host_cluster_text writes without a measurement.
+// Names the rates that host_cluster_text assumes because they were not measured.
 std::string assumed_formats(const MachineProfile& profile) {
   std::vector<std::string> assumed;
   const auto add = [&](DType dtype, const char* word) {

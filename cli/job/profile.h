@@ -1,4 +1,5 @@
-// Machine profiles on the command line: --profile FILE, what calibrate prints, and the cluster file of this host.
+// Machine profiles on the command line: the option --profile FILE, the text that `calibrate` prints, and the cluster file of this
+// host.
 #pragma once
 
 #include <optional>
@@ -11,17 +12,17 @@
 namespace foreshard {
 
 VerbOption profile_option();
-// Throws Error when the cluster has no device that the profile is about.
+// The profile of --profile, empty without it. Throws Error when the cluster has no device of the profile's kind.
 std::optional<MachineProfile> read_profile(const Cluster& cluster, const Arguments& arguments);
 
-// A cluster as learned profiles name it: what its GPUs are joined by, whatever their number.
+// The machine as learned profiles name it: GPU, GPUs per node, and the rates of links and network; not the number of nodes.
 std::string machine_words(const Cluster& cluster);
-// Refuses a profile that learned from runs of other frameworks only: throws Error.
+// Throws Error when the profile was learned from runs, and none of them was of `framework`. `file`: the profile, for the message.
 void check_framework(const MachineProfile& profile, const std::string& framework, const std::string& file);
-// One line that says so where a profile learned on other links than the cluster has; "" otherwise.
+// A note when the profile was learned on a machine with other links than the cluster's; "" otherwise.
 std::string profile_note(const MachineProfile& profile, const Cluster& cluster);
 
-// A node of `ranks` devices, joined by the links of the profile; nominal rates where the profile is empty.
+// The cluster file of this host: one node with `ranks` devices. Rates are the profile's, nominal ones where it has none.
 std::string host_cluster_text(const MachineProfile& profile, int ranks);
 std::string profile_text(const MachineProfile& profile);
 

@@ -58,7 +58,7 @@ const std::map<std::string, std::string>& where_options_matter() {
 
 namespace {
 
-constexpr std::size_t kLargest = 20'000;  // actions of a plan that is lowered once more for a note
+constexpr std::size_t kLargest = 20'000;  // actions of a plan up to which it is lowered again for a note
 
 bool small(const Job& job, const Plan& plan) {
   std::size_t actions = 0;
@@ -67,7 +67,7 @@ bool small(const Job& job, const Plan& plan) {
   return actions <= kLargest && kind <= RecomputeKind::Modules;
 }
 
-// Whether --fix PATH=VALUE gives it.
+// Whether --fix PATH=VALUE gives the option.
 bool fixed(const Arguments& arguments, const StrategyOption& option) {
   return std::ranges::any_of(arguments.all("--fix"), [&](const std::string& setting) {
     return setting.starts_with(option.path + "=") || setting.starts_with("strategy." + option.path + "=");
@@ -79,12 +79,12 @@ std::optional<Strategy> strategy_file(const Arguments& arguments) {
   return load_strategy(arguments.text("--strategy"));
 }
 
-// Whether --strategy FILE alone says it, other than the default.
+// Whether only --strategy FILE gives the option, with a value other than the default.
 bool of_file_only(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file) {
   return file && !given(arguments, option) && option.get(*file) != option.get(Strategy{});
 }
 
-// Whether somebody chose the value that `strategy` has.
+// Whether the user chose the value that `strategy` has.
 bool chosen(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file,
             const Strategy& strategy) {
   return given(arguments, option) || (of_file_only(arguments, option, file) && option.get(*file) == option.get(strategy));
@@ -106,7 +106,7 @@ bool same_answer(const Plan& a, const Plan& b) {
   return program_hash(a) == program_hash(b) && a.costs == b.costs && a.framework == b.framework && a.reserve == b.reserve;
 }
 
-// What a person would see change beside the time: memory, money.
+// What the output shows besides the time: memory, price, power.
 auto shape(const Job& job, const Plan& plan) {
   std::vector<std::int64_t> arenas;
   for (const Role& role : plan.roles)
@@ -116,7 +116,7 @@ auto shape(const Job& job, const Plan& plan) {
 
 double seconds(const Job& job, const Plan& plan) { return makespan_of(plan, job.cluster, {.granularity = Granularity::Stage}); }
 
-bool same_seen(const Job& a, const Plan& plan_a, const Job& b, const Plan& plan_b) {  // plays only what looks alike
+bool same_seen(const Job& a, const Plan& plan_a, const Job& b, const Plan& plan_b) {  // replays only when memory and price are equal
   return shape(a, plan_a) == shape(b, plan_b) && seconds(a, plan_a) == seconds(b, plan_b);
 }
 
@@ -142,12 +142,12 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
       continue;
     try {
       option.set(without, option.get(Strategy{}), kCommandLine);
-    } catch (const Error&) {  // a default that cannot be said
+    } catch (const Error&) {  // the default cannot be set as a text
       continue;
     }
     if (without == job.strategy) continue;  // the default was given
     const std::optional<Lowered> other = lowered_of(job, without);
-    if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
+    if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // the tuned value is the same without the option
     if (same_answer(plan, other->plan) || (options.played && same_seen(job, plan, job, other->plan)))
       notes.push_back(said_as(arguments, option) + " changes nothing " + options.where + ": it matters with " + where);
   }
@@ -165,7 +165,7 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
       const std::optional<Lowered> other = lowered_of(without, job.strategy);
       if (other && same_seen(without, other->plan, job, plan))
         notes.push_back("--set " + setting + " changes nothing " + where + ": time, memory and price are the same without it");
-    } catch (const Error&) {  // without it the job cannot be: it matters
+    } catch (const Error&) {  // without the setting the job is invalid: it has an effect
     }
   }
   return notes;
@@ -176,7 +176,7 @@ std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job
   const std::string where = "in the strategy that was found";
   std::vector<std::string> notes;
   const std::optional<Strategy> file = strategy_file(arguments);
-  for (const auto& [path, matters] : where_options_matter()) {  // what the strategy that was found has no use for
+  for (const auto& [path, matters] : where_options_matter()) {  // options that the strategy found does not use
     const StrategyOption& option = *find_option(path);
     const std::string standard = option.get(Strategy{});
     const bool looked_at = chosen(arguments, option, file, job.strategy) && std::ranges::find(skipped, path) == skipped.end();

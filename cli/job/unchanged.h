@@ -12,33 +12,33 @@
 
 namespace foreshard {
 
-// Where an option of the strategy matters, by its path: "cp above 1".
+// For options of the strategy, by path, the condition under which they matter: "cp above 1".
 const std::map<std::string, std::string>& where_options_matter();
 
 struct UnchangedOptions {
-  bool played = false;                    // also where plans differ whose time and memory, played by stages, are equal
-  std::vector<std::string> skipped = {};  // paths that are not looked at
-  std::string where = "here";
+  bool played = false;                    // also report options that change the plan but not its simulated time or memory
+  std::vector<std::string> skipped = {};  // paths of options that are not checked
+  std::string where = "here";             // for the message: "changes nothing here"
 };
 
-// A sentence for each option of the strategy that was given and without which the plan is the same. Large jobs, and those whose
-// recomputation is searched for, are not looked at.
+// One sentence for each option of the strategy that the user gave and without which the plan is the same. Large jobs, and jobs
+// whose recomputation is chosen by a search, are not checked.
 std::vector<std::string> without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
                                         const UnchangedOptions& options);
-// The same of --set model.KEY and cluster.KEY, whose answers are compared: each is played once more, by stages.
+// The same for --set model.KEY and cluster.KEY: compares time (replayed by stages), memory and price without each of them.
 std::vector<std::string> settings_without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
                                                  const std::string& where = "here");
 
-// Both of a strategy that was found; the options of `skipped` are told about elsewhere.
+// Both checks for the strategy `found` by a search. Options in `skipped` are reported elsewhere.
 std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
                                                  const std::vector<std::string>& skipped);
-// Those that are in both; all of `more` where `common` has no value yet.
+// Keeps in `common` the notes that are also in `more`; sets it to `more` where it has no value yet.
 void keep_common(std::optional<std::vector<std::string>>& common, const std::vector<std::string>& more);
 void say_all(const Arguments& arguments, const Console& console, const std::vector<std::string>& notes);
 
-// Whether the flag of the option, a --set or a --fix of it is there.
+// Whether the command line gives the option: by its flag, by --set or by --fix.
 bool given(const Arguments& arguments, const StrategyOption& option);
-// The flags of those of `paths` that --strategy FILE sets to other than the default and nothing on the command line sets.
+// The flags of those `paths` that --strategy FILE sets to a value other than the default and the command line does not set.
 std::vector<std::string> set_by_file_only(const Arguments& arguments, const std::vector<std::string>& paths);
 
 }  // namespace foreshard

@@ -44,10 +44,10 @@ void write_all(int to, const std::string& text) {
     text = std::string("e") + problem.what();
   }
   write_all(answer, text);
-  _exit(0);  // nothing of the parent's is flushed twice
+  _exit(0);  // no destructors and no flushing of the parent's buffers
 }
 
-// The workers under way. Whatever happens, none outlives it.
+// The running workers. The destructor kills those that have not ended.
 class Workers {
  public:
   Workers(std::size_t count, const std::function<double(std::size_t)>& work) : work_(work), results_(count) {}
@@ -80,7 +80,7 @@ class Workers {
     running_.push_back({index, process, ends[0]});
   }
 
-  // Waits a moment for answers; indices of the works that are done.
+  // Waits a short time for answers; returns the indices of the finished calls.
   std::vector<std::size_t> collect() {
     std::vector<pollfd> waits;
     for (const Worker& worker : running_) waits.push_back({worker.answer, POLLIN, 0});

@@ -1,4 +1,5 @@
-// Work in worker processes: the simulator's engine is one per process, and what ends a worker does not end the program.
+// Runs work in worker processes. The simulator's engine can be used once per process only, and a worker that crashes does not end
+// the program.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,17 @@
 
 namespace foreshard {
 
-int one_per_core();
+int one_per_core();  // number of cores
 
 struct WorkerOptions {
-  int processes = 0;                                     // at the same time; 0: one per core
-  std::function<bool()> stop = {};                       // true: what is not done yet stays empty
-  std::function<void(std::size_t index)> finished = {};  // called by the calling thread
+  int processes = 0;                                     // that run at the same time; 0: one per core
+  std::function<bool()> stop = {};                       // asked again and again; true: ends the work, unfinished results stay empty
+  std::function<void(std::size_t index)> finished = {};  // called for each result, by the calling thread
 };
 
-// work(0) .. work(count - 1), each in a process of its own. Empty: stopped. Throws Error with the message of a work that throws
-// one, DeviceError when a worker ends otherwise. No other thread may run.
+// Calls work(0) .. work(count - 1), each in a process of its own; returns their results, empty where `stop` ended the work. Throws
+// Error with the message when a call throws, and DeviceError when a worker ends without a result. It forks, so no other thread may
+// be running.
 std::vector<std::optional<double>> in_workers(std::size_t count, const std::function<double(std::size_t)>& work,
                                               const WorkerOptions& options = {});
 

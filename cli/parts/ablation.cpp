@@ -17,7 +17,7 @@ namespace foreshard {
 
 namespace {
 
-// The most ranks of a node that the model's heads and feed-forward columns can be dealt out to.
+// The largest number of ranks of a node over which the model's heads and feed-forward columns can be split evenly.
 int widest_tensor_group(const Job& job) {
   const auto* transformer = std::get_if<Transformer>(&job.model.shape);
   if (!transformer) return 1;
@@ -26,7 +26,7 @@ int widest_tensor_group(const Job& job) {
   return 1;
 }
 
-// "tp 8, parts auto (2)": with what was chosen where nothing was said.
+// "tp 8, parts auto (2)": the settings, with the value chosen for each automatic one.
 std::string settings_text(const AblationRow& row) {
   std::string text;
   for (const auto& [path, value] : row.step.settings) {
@@ -77,7 +77,7 @@ std::vector<AblationStep> default_chain(const Job& job, const std::function<bool
   };
   if (!says_degrees()) none.settings = {{"tp", std::to_string(widest_tensor_group(job))}, {"dp", "1"}};
   if (!said("micro_batch") && !said("global_batch")) none.settings.emplace_back("micro_batch", "8");
-  if (!said("attention")) none.settings.emplace_back("attention", "unfused");  // kept tokens are told by its probabilities
+  if (!said("attention")) none.settings.emplace_back("attention", "unfused");  // token top-k ranks tokens by the attention's probabilities
   return {none,
           {.name = "pipeline", .settings = {{"parts", "auto"}}},
           {.name = "top-k", .settings = {{"compress_activations", "token-topk:0.5"}}},

@@ -1,5 +1,5 @@
-// What allocators would take for a strategy and its plan, as simulate prints it: the framework's own, and PyTorch's caching allocator under
-// the plan's order of acquires and releases.
+// Prints, for `simulate`, how much memory allocators would take: the allocator of the framework, and PyTorch's caching allocator with
+// the plan's sequence of allocations and releases.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace foreshard {
 
-// What the allocator of the framework that was named would hold, per pipeline rank; empty: none was named.
+// The memory that the framework's allocator would hold, per pipeline rank; empty: the job names no framework.
 std::string allocation_json(const Prepared& prepared);
 std::string allocation_text(const Prepared& prepared);
 
-// Of every stage (docs/json-output.md); of the one that would reserve most, for people.
+// The JSON has every stage (docs/json-output.md), the text the stage that would reserve most.
 std::string caching_allocator_json(const Plan& plan);
 std::string caching_allocator_text(const Plan& plan);
 

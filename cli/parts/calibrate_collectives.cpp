@@ -54,7 +54,7 @@ static std::optional<MeasuredLink> asked_link(const Arguments& arguments) {
   return static_cast<MeasuredLink>(std::find(known.begin(), known.end(), chosen) - known.begin());
 }
 
-// Into an earlier profile of the same device; what else stands there stays.
+// Writes into an existing profile of the same device and keeps its other entries.
 static MachineProfile earlier_profile(const std::string& file, const std::string& device, bool named,
                                       const std::string& machine) {
   if (!std::filesystem::exists(file)) return {.device = device, .machine = machine};
@@ -68,7 +68,7 @@ static MachineProfile earlier_profile(const std::string& file, const std::string
 
 namespace {
 
-// What is measured, and with whom.
+// The devices and processes that are measured.
 struct Bench {
   std::unique_ptr<gpu::Runtime> cuda = {};  // none: the host
   std::unique_ptr<nccl::Library> nccl = {};
@@ -133,7 +133,7 @@ ExitCode calibrate_collectives(const Arguments& arguments, const Console& consol
   Bench bench;
   const bool gpus = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
   bench.largest = {arguments.flag("--quick") ? 1 << 18 : gpus ? 1 << 28 : 1 << 24};
-  static_cast<void>(asked_link(arguments));  // a wrong word is told before anything is started
+  static_cast<void>(asked_link(arguments));  // reports a wrong word before anything is started
   const auto place = process_place(variable);
   if (gpus) open_gpus(bench);
   if (place) meet(bench, *place);

@@ -1,4 +1,4 @@
-// foreshard calibrate --collectives: what collectives take between the processes that a launcher started.
+// foreshard calibrate --collectives: measures the times of collectives between the processes that a launcher started.
 #pragma once
 
 #include "cli/program/verb.h"

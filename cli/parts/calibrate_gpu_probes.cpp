@@ -1,4 +1,5 @@
-// Probes of the sizes that GPUs run. Their computes are measured one by one, so a plan may be for many ranks: what counts is what a rank of it does.
+// Probes with the sizes that GPUs run. `calibrate` measures the computes of one rank, one at a time, so a plan may be for more ranks
+// than there are GPUs.
 #include <array>
 
 #include "cli/parts/calibrate_probes.h"
@@ -12,8 +13,8 @@ struct GpuSize {
   int tp = 1;
 };
 
-// Hidden 1024 to 8192, heads of 64 and 128, sequences of 2048 to 32,768; neighbours differ by about a factor of 1.5 in a dimension or two. The first
-// ones are for models as small as tests have.
+// Hidden 1024 to 8192, heads of 64 and 128, sequences of 2048 to 32,768; neighbours differ by about a factor of 1.5 in one or two
+// dimensions. The first ones are as small as the models of tests.
 constexpr std::array<GpuSize, 19> kGpuSizes = {{{{64, 16, 32, 2, 192}},
                                              {{256, 64, 256, 4, 1024}},
                                              {{640, 64, 1024, 4, 24'576}},
@@ -34,7 +35,7 @@ constexpr std::array<GpuSize, 19> kGpuSizes = {{{{64, 16, 32, 2, 192}},
                                              {{1024, 64, 32'768, 1, 32'000}},
                                              {{4096, 128, 32'768, 1, 32'000}, 4}}};
 
-// How a model is split and what it keeps, beside its tensor parallelism.
+// A strategy apart from its tensor parallelism: how the model is split and what is recomputed.
 std::vector<Strategy> ways(int tp, AttentionKernel attention) {
   const Recompute full{.kind = RecomputeKind::Full};
   std::vector<Strategy> all = {{.dp = 1},
@@ -53,7 +54,7 @@ std::vector<Plan> gpu_probes(const Cluster& cluster, const std::vector<DType>& d
   for (const DType dtype : dtypes)
     for (std::size_t i = 0; i < kGpuSizes.size(); ++i) {
       const auto& [size, tp] = kGpuSizes[i];
-      // Other formats have no fast attention: its map lies in memory.
+      // Other formats have no flash attention: the attention matrix is in memory.
       const bool wide = dtype != DType::BF16 && dtype != DType::F16 && dtype != DType::F8;
       if (size.hidden > largest_hidden || size.seq > (wide ? std::min<std::int64_t>(longest, 4096) : longest)) continue;
       for (Strategy strategy : ways(tp, wide ? AttentionKernel::Unfused : AttentionKernel::Flash)) {

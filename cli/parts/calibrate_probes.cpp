@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-// Neighbours differ by about a factor of 1.5 in a dimension or two, so that what lies between is never far from a sample.
+// Neighbours differ by about a factor of 1.5 in one or two dimensions, so that any size between them is near a measured one.
 constexpr std::array<ProbeSize, 14> kSizes = {{{48, 16, 24, 2, 192},
                                                {64, 16, 48, 4, 320},
                                                {96, 24, 32, 8, 512},
@@ -27,7 +27,7 @@ constexpr std::array<ProbeSize, 14> kSizes = {{{48, 16, 24, 2, 192},
                                                {448, 56, 272, 1, 1792},
                                                {544, 68, 136, 3, 3072}}};
 
-// How a probe is split; two micro-batches each.
+// The strategies of the probes; each has two micro-batches.
 std::vector<Strategy> ways() {
   const Recompute full{.kind = RecomputeKind::Full}, some{.kind = RecomputeKind::Selective};
   return {{.dp = 1},

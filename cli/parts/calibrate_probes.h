@@ -1,4 +1,4 @@
-// What `calibrate` executes: small models of every family under every way of splitting them, of sizes that no shipped model has.
+// The plans that `calibrate` executes: small models of each family under many strategies, with sizes that no shipped model has.
 #pragma once
 
 #include <vector>
@@ -10,20 +10,20 @@
 
 namespace foreshard {
 
-// Of the host: plans of one or two ranks, each a few milliseconds to tenths of seconds a step. The hidden size is at most `largest_hidden`; pictures
-// are left out where it leaves something out.
+// Plans for the host, of one or two ranks, with steps of a few milliseconds to some tenths of a second. Hidden sizes above
+// `largest_hidden` are left out; where that leaves anything out, the image models are left out too.
 std::vector<Plan> calibration_probes(const Cluster& cluster, const std::vector<DType>& dtypes, std::int64_t largest_hidden);
-// Of a GPU: plans of up to sixteen ranks, with sequences up to `longest`.
+// Plans for a GPU, of up to sixteen ranks, with sequences of up to `longest` tokens.
 std::vector<Plan> gpu_probes(const Cluster& cluster, const std::vector<DType>& dtypes, std::int64_t largest_hidden,
                              std::int64_t longest);
 
-// What both are made of.
+// The parts of both.
 enum class ProbeFamily : std::uint8_t { Gpt, Llama, Bert };
 struct ProbeSize {
   std::int64_t hidden = 0, head_dim = 0, seq = 0, micro_batch = 0, vocab = 0;
 };
 Model probe_model(ProbeFamily family, const ProbeSize& size);
-// Two micro-batches; nothing where the model cannot be split like this.
+// Appends the plan of two micro-batches; appends nothing where the model cannot be lowered with this strategy.
 void add_probe(std::vector<Plan>& probes, const Model& model, Strategy strategy, const Cluster& cluster);
 
 }  // namespace foreshard

@@ -16,7 +16,7 @@ namespace foreshard {
 
 namespace {
 
-// A profile is about one device: rows of another are wrong input, those that cannot be predicted are told.
+// A profile is about one device, so rows of another device are wrong input. Rows that cannot be predicted are reported.
 std::vector<RunRow> usable_runs(const std::vector<Asked>& asked, const std::vector<std::string>& files) {
   std::vector<RunRow> rows = runs_of(asked);
   if (rows.empty())
@@ -28,7 +28,7 @@ std::vector<RunRow> usable_runs(const std::vector<Asked>& asked, const std::vect
     if (row.device != rows.front().device)
       throw Error(of.where(), "gpu", "\"" + of.text("gpu") + "\" (" + row.device + ")",
                   "the GPU of the rows before, " + rows.front().device + ": a profile is about one");
-    row.machine = row.device;  // whatever the tables call their sources
+    row.machine = row.device;  // one machine, although the tables may name several sources
   }
   return rows;
 }

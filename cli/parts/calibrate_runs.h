@@ -1,4 +1,4 @@
-// foreshard calibrate --runs: what measured training runs teach about a machine, as a profile. docs/learning.md.
+// foreshard calibrate --runs: learns costs from measured training runs and writes them as a profile. docs/learning.md.
 #pragma once
 
 #include "cli/program/verb.h"

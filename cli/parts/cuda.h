@@ -13,15 +13,17 @@
 
 namespace foreshard {
 
-// Null for the host. With cuda the run is on GPUs, and the runtime has to outlive it. Throws DeviceError that says what is missing.
+// With --device cuda sets up `options` to run on GPUs and returns the runtime, which must outlive the run; null for the host. Throws
+// DeviceError, which says what is missing.
 std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, gpu::GpuRuns runs = {});
-// Of `run`: every instruction is timed only in the last step, whose trace is the result, unless the trace is asked for: a signal may end the run earlier.
+// The GPU settings of `run`. Instructions are timed in the last step only, because its trace is the result. With --trace,
+// --save-result or emulated time they are timed in all steps, because a signal may end the run before the last step.
 gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options);
-// On GPUs, ranks of several processes meet by NCCL, and those of one with `--nccl`. Null: NCCL is not used. The library and what is passed have to
-// outlive the run. Throws DeviceError when there is none.
+// Sets up `options` to communicate by NCCL: on GPUs always between several processes, within one process with --nccl. Null: NCCL is
+// not used. The library and the arguments must outlive the run. Throws DeviceError when NCCL is needed and not found.
 std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,
                                         ExecuteOptions& options);
-// "2 x NVIDIA H200 (CUDA driver 13.0, ...)"
+// "2 x NVIDIA H200 (CUDA driver 13.0, ...)".
 std::string gpus_in_words(gpu::Runtime& runtime);
 
 }  // namespace foreshard

@@ -19,7 +19,7 @@ static std::optional<ExportFormat> format_of(Runner runner) {
   return {};
 }
 
-// Which rule brings and releases parameters is no option where the policy is of another framework.
+// No option selects the gather and release rule of another framework's policy, so the note says that it was only simulated.
 static std::string note_on(const RuntimePolicy& policy, const FrameworkPreset& preset) {
   const bool known = std::ranges::find(framework_names(), policy.of) != framework_names().end();
   const bool own = known && framework_preset(policy.of).runner == preset.runner;

@@ -1,4 +1,4 @@
-// A strategy in the words of the framework that it names, as `search` and `export` print it (report/export/framework_export.h).
+// A strategy as options of the framework that it names, as `search` and `export` print it (report/export/framework_export.h).
 #pragma once
 
 #include <optional>
@@ -11,17 +11,16 @@
 
 namespace foreshard {
 
-// The strategy, which is resolved, in the words of the framework that it names. Empty: no options are known of it, or of how it trains
-// this model.
+// The resolved `strategy` as options of its framework. Empty: the program knows no options of this framework, or none for this model.
 std::optional<FrameworkExport> framework_export(const Model& model, const Strategy& strategy);
 
-// Why there are no words: nothing is known of the framework, or of how it trains this model. Empty: there are some.
+// Why framework_export returns nothing, as a sentence for the user; "" when it returns options.
 std::string no_framework_words(const Model& model, const Strategy& strategy);
 
-// "For megatron, options of pretrain_gpt.py (...):", the lines, the notes.
+// The export as text: "For megatron, options of pretrain_gpt.py (...):", its lines, its notes.
 std::string framework_words(const std::string& framework, const FrameworkExport& exported);
 
-// `"flags": [...], "notes": [...]` with these names.
+// Writes the export as two JSON arrays, with the keys `flags` and `notes`.
 void write_framework_words(JsonWriter& json, const std::string& flags, const std::string& notes,
                            const FrameworkExport& exported);
 

@@ -19,7 +19,7 @@ namespace {
 
 const std::string kHead = "step,loss,time_s,loss_scale,skipped";
 
-// So many digits that reading gives the same number.
+// Enough digits to read back the same number.
 std::string exact(double number) {
   if (std::isnan(number)) return "nan";
   std::array<char, 40> digits = {};
@@ -36,7 +36,7 @@ int step_of(const std::string& line, const std::string& path, std::size_t number
   return step;
 }
 
-// The head and the lines of the first `done` steps.
+// The header line and the lines of the first `done` steps.
 std::string lines_until(const std::string& text, int done, const std::string& path) {
   std::string kept = kHead + "\n";
   std::size_t number = 0;

@@ -1,4 +1,5 @@
-// The losses of a training as a table that grows by a line a step: step,loss,time_s,loss_scale,skipped. Steps count from 1 over the whole training.
+// LossLog: a CSV file that gets one line per training step: step,loss,time_s,loss_scale,skipped. Steps are numbered from 1, on through
+// resumed runs.
 #pragma once
 
 #include <string>
@@ -9,14 +10,15 @@ namespace foreshard {
 
 class LossLog {
  public:
-  // A training that begins (`done` is 0) makes a new file. One that goes on after `done` steps keeps their lines and leaves out those behind, which
-  // it will write again, and a last one that was not ended. Throws Error, also for a file that is no such table: it stays as it is.
+  // `done`: steps of the training before this run. 0 makes a new file. Otherwise the lines of the first `done` steps are kept; later
+  // lines, whose steps run again, and an incomplete last line are removed. Throws Error, also for a file that is no loss log, which
+  // is left unchanged.
   LossLog(std::string path, int done);
   ~LossLog();
   LossLog(const LossLog&) = delete;
   LossLog& operator=(const LossLog&) = delete;
 
-  void add(int step, const StepReport& report);  // at once, so that a kill loses no line; throws DeviceError
+  void add(int step, const StepReport& report);  // written at once, so that no line is lost when the process is killed; throws DeviceError
 
  private:
   std::string path_;

@@ -9,15 +9,15 @@
 
 namespace foreshard {
 
-struct PolicyTraffic {  // of parameters, per step, of the rank that has the most
-  Bytes gathered = {};  // whole tensors and units that are all-gathered
-  Bytes copied = {};    // to and from host memory and drives, everything
+struct PolicyTraffic {  // per step; each the maximum over the ranks
+  Bytes gathered = {};  // parameters that are all-gathered
+  Bytes copied = {};    // everything copied to and from host memory and drives
 };
 PolicyTraffic policy_traffic(const Plan& plan);
 
 struct PolicyRow {
-  std::string name = {}, of = {};
-  std::string why_not = {};  // empty: it was played
+  std::string name = {}, of = {};  // of: the framework whose policy it is
+  std::string why_not = {};        // why it was not replayed; empty: it was
   Summary summary = {};
   PolicyTraffic traffic = {};
 };

@@ -32,7 +32,7 @@ std::string money(const std::optional<double>& amount) {
 
 std::string energy(const std::optional<double>& kwh) { return kwh ? money(kwh) : "-"; }
 
-// What an objective compares: seconds, money, energy or GPU time of the training.
+// The quantity by which an objective compares quotes: time, money, energy or GPU time of the training.
 struct Measure {
   const char* best = "";
   std::function<double(const Quote&)> of = {};
@@ -60,7 +60,7 @@ const Quote* least(const std::vector<Quote>& quotes, const Measure& measure) {
 
 bool complete(const Quote& q) { return q.searched == Searched::All; }
 
-// Which row is the best by the objective; nothing is compared with what was not searched to its end.
+// Marks the best row by the objective. Rows whose search was interrupted are not compared.
 std::string note(const std::vector<Quote>& quotes, const Quote& q, const QuoteOptions& options) {
   if (!std::all_of(quotes.begin(), quotes.end(), complete)) return complete(q) ? "" : name_of(q.searched);
   const Measure measure = measure_of(quotes, options.objective);
@@ -86,7 +86,7 @@ std::string interruption(const std::vector<Quote>& quotes) {
          (missing.empty() ? "" : " Not searched: " + missing + ".") + " Nothing is compared.\n";
 }
 
-// Where GPU time stands for what was asked for.
+// A note where GPU time is compared because price or power is unknown.
 std::string without_price(const std::vector<Quote>& quotes, const QuoteOptions& options) {
   if (std::string_view(measure_of(quotes, options.objective).best) != "least GPU time") return "";
   return std::string("\nNot every cluster file has a ") +

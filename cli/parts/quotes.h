@@ -1,4 +1,4 @@
-// Quotes: what a training costs on each of several clusters, with the best strategy of each.
+// Quotes: the time, money and energy of a training on each of several clusters, with the best strategy for each.
 #pragma once
 
 #include <optional>
@@ -13,36 +13,37 @@
 namespace foreshard {
 
 struct QuoteOptions {
-  double tokens = 0;  // of the whole training; 0: per million tokens
+  double tokens = 0;  // of the whole training; 0: quote per million tokens
   Objective objective = Objective::Time;
 };
 
-enum class Searched : std::uint8_t { All, Partly, Not };  // Partly, Not: interrupted
+enum class Searched : std::uint8_t { All, Partly, Not };  // how much of the strategies was searched; Partly, Not: interrupted
 const char* name_of(Searched searched);                   // "complete", "partial", "not searched"
 
 struct Quote {
   std::string cluster = {}, strategy = {};
-  std::string why_not = {};  // nothing fits
+  std::string why_not = {};  // why no strategy fits; empty: `best` does
   Searched searched = Searched::All;
   int gpus = 0;
   std::optional<Candidate> best = {};
-  double tokens_per_s = 0;
-  Seconds time = {};                // of the training
+  double tokens_per_s = 0;          // samples per second for a CNN
+  Seconds time = {};                // of the whole training
   std::optional<double> cost = {};  // in the currency of the cluster's price
   std::optional<double> energy_kwh = {};
   Seconds low = {}, high = {};  // 90 % interval of `time`; 0: none is known (a host)
 };
 
-// The best of a search, priced.
+// The quote for the best strategy of a search.
 Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer, const QuoteOptions& options);
-Quote not_searched(const std::string& cluster);
-// Whether two predictions, each a time multiplied by a rate per second, differ by more than their errors.
+Quote not_searched(const std::string& cluster);  // for a cluster that an interrupt left out
+// Whether the intervals of two predictions do not overlap. Each is a time multiplied by a rate, such as money per second; 1 compares
+// the times. False when an interval is unknown.
 bool distinguishable(const Quote& a, const Quote& b, double a_per_s = 1, double b_per_s = 1);
 
 std::string quotes_text(const std::vector<Quote>& quotes, const QuoteOptions& options);
 std::string quotes_json(const std::vector<Quote>& quotes, const QuoteOptions& options);
 std::string quotes_csv(const std::vector<Quote>& quotes, const QuoteOptions& options);
-// Of one cluster, below what a search prints: "Training on 2,000,000,000,000 tokens: 3.2 days (90 %: 2.9 days .. 3.5 days), ...".
+// For one cluster, below the output of `search`: "Training on 2,000,000,000,000 tokens: 3.2 days (90 %: 2.9 days .. 3.5 days), ...".
 std::string training_text(const Quote& quote, const QuoteOptions& options);
 void write_training(JsonWriter& json, const Quote& quote, const QuoteOptions& options);  // an object
 

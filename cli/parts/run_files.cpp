@@ -39,7 +39,7 @@ static std::string in_words(const SampleSource& source) {
   return source.file + " (" + with_commas(static_cast<double>(source.bytes)) + " bytes, hash " + source.hash + ")";
 }
 
-// A training that goes on with other samples is another training.
+// Throws Error when a resumed training would continue on other samples.
 static void expect_same_samples(const Arguments& arguments, const SampleSource& then, const SampleSource& now) {
   const std::string& checkpoint = arguments.text("--resume");
   if (then.alike(now)) return;

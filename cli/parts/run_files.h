@@ -1,4 +1,4 @@
-// The files of `foreshard run`: what is trained on, and checkpoints.
+// The files of `foreshard run`: training data, checkpoints and the loss log.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,21 @@
 
 namespace foreshard {
 
-// The options of the verb, and --data, --data-format, --save, --save-every, --keep, --resume, --loss-log.
+// `options` plus --data, --data-format, --save, --save-every, --keep, --resume, --loss-log.
 std::vector<VerbOption> with_run_files(std::vector<VerbOption> options);
 
-// Where a run begins.
+// The state in which a run begins.
 struct RunStart {
-  std::unique_ptr<Samples> samples = {};  // none: random ones
+  std::unique_ptr<Samples> samples = {};  // null: random samples
   std::string trained_on = {};            // "random tokens", "random samples" or the name of the file
-  int step = 0;                           // steps of the training before it
-  std::string resumed = {};               // the checkpoint that it goes on from; empty: none
-  bool knows_data = true;                 // the checkpoint says what it was trained on
+  int step = 0;                           // steps of the training before this run
+  std::string resumed = {};               // the checkpoint that the run resumes; empty: none
+  bool knows_data = true;                 // false: the checkpoint does not state the data it was trained on
 };
 
-// Sets the files in `options`, which knows the other processes; these have to have the same data. Throws Error, also for a checkpoint of another seed
-// or other data (with --force only for the seed). `options` points to the samples.
+// Reads the options above and sets the files, the seed and the samples in `options`, which points to RunStart::samples. With
+// options.processes set it checks that all processes have the same data. Throws Error; also when the checkpoint has another seed, and,
+// without --force, when it was trained on other data.
 RunStart use_run_files(const Arguments& arguments, const Plan& plan, ExecuteOptions& options);
 
 }  // namespace foreshard

@@ -23,7 +23,7 @@ static void write_step(JsonWriter& json, const StepReport& step) {
   if (step.loss_scale) json.field("loss_scale", *step.loss_scale).field("skipped", step.skipped);
 }
 
-// What `steps` of as_json has in place `step`, as soon as it is known.
+// Element `step` of the array "steps" of run_json; printed as soon as the step is done.
 std::string step_line(int step, const StepReport& done) {
   JsonWriter json(0);
   write_step(json.begin_object().field("step", step), done);

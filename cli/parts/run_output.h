@@ -1,4 +1,4 @@
-// What `foreshard run` says of a run.
+// The output of `foreshard run`.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 namespace foreshard {
 
 struct RunWords {
-  const Execution& done;
+  const Execution& done;  // the finished run
   TimeMode time = TimeMode::Wall;
   int ranks = 1;
-  int ranks_here = 1, cores = 1;  // of this machine
+  int ranks_here = 1, cores = 1;  // ranks on this machine, and its usable cores
   MemoryChecks checks = {};
-  std::string gpu = {};         // empty: the host
+  std::string gpu = {};         // the GPUs in words; empty: the run was on the host
   std::string trained_on = {};  // "random tokens", or the name of a file
 };
 
 std::string run_text(const RunWords& words);
 std::string run_json(const RunWords& words);
-// What `steps` of run_json has in place `step`, as soon as it is known.
+// Element `step` of the array "steps" of run_json; printed as soon as the step is done.
 std::string step_line(int step, const StepReport& done);
 
 }  // namespace foreshard

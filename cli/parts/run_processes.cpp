@@ -27,10 +27,10 @@ std::vector<VerbOption> process_options() {
       {.name = "--log", .help = "every process tells on standard error how they meet and why they stop", .group = "processes"}};
 }
 
-// A process says that it is alive all the time, whatever its GPUs do.
+// A process without a sign of life for this long counts as dead. Processes send signs of life also while their GPUs work.
 static constexpr std::chrono::milliseconds kLongestSilence{30'000};
 
-// What every process has to run alike, line by line.
+// All that must be equal in every process, one item per line.
 static std::string run_words(const Arguments& arguments, const Plan& plan, const std::string& device) {
   std::string words = "version=" FORESHARD_VERSION "\nplan=" + program_hash(plan) + "\ndevice=" + device + "\n";
   for (const VerbOption& option : run_verb().options)

@@ -1,4 +1,4 @@
-// foreshard run in several processes: what a launcher says, and the options for it.
+// foreshard run in several processes: its options, and the connection to the other processes that a launcher started.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,14 @@
 namespace foreshard {
 
 std::vector<VerbOption> process_options();
-// The processes that a launcher started together with this one, connected; nothing when it is alone. `device`: the kind that the ranks run
-// on, the same everywhere. Throws DeviceError when they do not come, or do not run the same.
+// Connects the processes that a launcher started together with this one; null when there is one process only. `device`: the kind of
+// device that the ranks run on, which must be the same in all processes. Throws DeviceError when a process does not connect, or when
+// its plan or options differ.
 std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options,
                                              const std::string& device, const Console& console);
 
-// How many of the plan's ranks this machine runs, and on how many cores the system lets them; every process has to ask.
+// How many of the plan's ranks run on this machine. With several processes all of them must call it.
 int ranks_of_this_machine(ProcessMesh* mesh, const Plan& plan);
-int usable_cores();
+int usable_cores();  // cores that the system lets this process use
 
 }  // namespace foreshard

@@ -29,7 +29,7 @@ static Candidate ruled_out(const RuledOut& other, const Job& job, const SearchOp
 
 static std::string seconds_text(double seconds) { return in_time({seconds}); }
 
-// Money and energy are GPU time times what the cluster file says of its GPUs; without that GPU time stands for them.
+// Money and energy are GPU time times the price or power in the cluster file. Without these, GPU time is compared instead.
 static bool priced(const Job& job, Objective objective) {
   return (objective == Objective::Cost && job.cluster.price_per_gpu_hour > 0) ||
          (objective == Objective::Energy && job.cluster.power_per_gpu_watts > 0);
@@ -54,7 +54,7 @@ static std::string gpu_time_text(const Job& job, Objective objective) {
                               " grows with them"));
 }
 
-// What would be better if one constraint were not there, as far as the screen can tell.
+// The improvement that the screen predicts if one constraint were dropped.
 static std::string binding_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   if (options.objective != Objective::Time && options.objective != Objective::Cost) return "";
   const Candidate& best = result.ranked.front();
@@ -78,7 +78,7 @@ static std::string binding_text(const SearchResult& result, const Job& job, cons
                        : std::string("Memory rules out nothing faster."));
 }
 
-// Where the runner-up loses its time; nothing where no part of it makes most of the difference.
+// The part of the iteration in which the runner-up loses most of its time; nothing where no part makes most of the difference.
 static std::string lost_where(const Candidate& best, const Candidate& second) {
   const auto mine = parts(best.estimate), other = parts(second.estimate);
   std::size_t worst = 0;
@@ -108,7 +108,7 @@ static std::string runner_up_text(const SearchResult& result, const Job& job, co
                    ": " + short_name(second) + ".");
 }
 
-// What was given up for a simple strategy.
+// The time given up by choosing a simpler strategy.
 static std::string simpler_text(const Candidate& best, const SearchOptions& options) {
   if (!best.less_simple) return "";
   const Strategy& other = best.less_simple->strategy;
@@ -119,7 +119,7 @@ static std::string simpler_text(const Candidate& best, const SearchOptions& opti
                    "); " + noise_text(options) + ".");
 }
 
-// What is proved of all that was not refined.
+// The bound that is proved for all strategies that were not refined.
 static std::string proof_text(const SearchResult& result, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
   if (options.objective != Objective::Time || result.interrupted || result.bound >= best.score) return "";
@@ -151,7 +151,7 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
          proof_text(result, options);
 }
 
-// "128,198 strategies: 33,726 screened, ..."; what was not looked at, and why.
+// "128,198 strategies: 33,726 screened, ...", with the strategies that were skipped, and why.
 static std::string counts_text(const SearchResult& result, const SearchOptions& options) {
   const PrunedBy& pruned = result.pruned;
   return wrapped(count_text(result.enumerated) + " strategies: " + count_text(result.evaluated) + " screened, " +
@@ -212,7 +212,7 @@ static std::string four_digits(double value) {
   return digits;
 }
 
-// What the objective ranks by: GPU time of a step, and what a million tokens (or samples) cost or take where that is known.
+// The quantity that the objective ranks by: GPU time of a step, and where known the money or energy for a million tokens (or samples).
 static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candidates, const Job& job, Objective objective) {
   const double price = job.cluster.price_per_gpu_hour, watts = job.cluster.power_per_gpu_watts;
   const bool cost = objective == Objective::Cost, known = priced(job, objective);
@@ -232,7 +232,7 @@ static std::string sequence_text(const Job& job, const Strategy& strategy) {
   return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + count_text(strategy.batch.seq) : "";
 }
 
-// What the headers and marks of the table mean; only of those that are there.
+// Explains the headers and marks that the table has.
 static std::string legend_text(const std::vector<Candidate>& candidates, int rows) {
   bool gathers = false, groups = false, experts = false;
   for (int i = 0; i < std::min(rows, static_cast<int>(candidates.size())); ++i) {
@@ -247,7 +247,7 @@ static std::string legend_text(const std::vector<Candidate>& candidates, int row
                    (groups ? "; zero 2:8: ZeRO-2 in groups of 8 GPUs" : ""));
 }
 
-// The winner in the framework's own words, or that nothing is known of it.
+// The best strategy as options of its framework, or why there are none.
 static std::string framework_text(const Model& model, const Strategy& strategy) {
   const std::string& name = strategy.framework;
   if (name == Strategy{}.framework) return "";

@@ -10,7 +10,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kShown = 3;  // of those that are farthest off
+constexpr std::size_t kShown = 3;  // strategies with the largest errors that are listed
 
 struct Residual {
   const Candidate* candidate = nullptr;

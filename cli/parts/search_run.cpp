@@ -16,7 +16,7 @@
 
 namespace foreshard {
 
-static constexpr double kSearchShare = 0.8;  // of the progress; the rest is simulating
+static constexpr double kSearchShare = 0.8;  // share of the progress bar; the rest is simulation
 
 // "tp=8" or "strategy.tp=8".
 static std::string fix(Strategy& strategy, const std::string& setting) {
@@ -47,7 +47,7 @@ Job read_search_job(const Arguments& arguments) {
   return job;
 }
 
-// What is found for one strategy.
+// Throws Error for settings that `simulate` chooses for one strategy and a search does not.
 static void expect_searchable(const Strategy& base) {
   if (chooses_parts(base))
     throw Error(kCommandLine, "parts", "auto", "numbers of parts: they are chosen for one strategy, by simulate");
@@ -68,7 +68,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
       if (setting.starts_with("strategy." + path + "=") || setting.starts_with("strategy." + path + "."))
         options.fixed.push_back(path);
   const auto is_fixed = [&](const std::string& path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
-  if (options.base.policy != Strategy{}.policy) options.fixed.emplace_back("policy");  // what a file says of these two holds
+  if (options.base.policy != Strategy{}.policy) options.fixed.emplace_back("policy");  // the values in a strategy file hold for these two
   if (options.base.offload != OffloadChoice{} && !is_fixed("offload_optimizer")) options.fixed.emplace_back("offload_optimizer");
   if (arguments.has("--gpus") && !arguments.has("--dp")) options.base.dp = 0;
   for (const std::string& setting : arguments.all("--fix")) {

@@ -17,13 +17,12 @@ std::string order_text(const Candidate& candidate) {
   return to_text(order);
 }
 
-// A list of all layers has no place in a table.
+// A choice per layer is a list too long for a table.
 std::string recompute_word(const Candidate& candidate) {
   const Recompute& recompute = candidate.strategy.recompute;
   return candidate.point.recompute == RecomputeKind::Each && !recompute.each.empty() ? "best" : to_text(recompute);
 }
 
-// "8", or of stages with degrees of their own "1..8".
 std::string degree_text(const Candidate& candidate, int of_all, int StageDegrees::*degree) {
   const std::vector<StageDegrees>& stages = candidate.strategy.stages;
   if (stages.empty()) return std::to_string(of_all);
@@ -35,12 +34,11 @@ std::string stages_text(const Candidate& candidate) {
                                            : std::to_string(std::ssize(candidate.strategy.stages));
 }
 
-// Of one stage there is only one order.
+// One stage has only one order.
 std::string schedule_word(const Candidate& candidate) {
   return candidate.strategy.stages.empty() && candidate.point.pp == 1 ? "-" : schedule_entry(candidate.point.schedule).name;
 }
 
-// "states", "states, parameters, gradients"; empty: nothing is there.
 std::string in_host_memory(const OffloadChoice& offload) {
   std::string away;
   for (const auto& [is, what] : {std::pair{offload.optimizer != Space::Device, "states"},

@@ -1,4 +1,4 @@
-// Words of a candidate in the tables of `search`.
+// The texts of a candidate's settings in the tables of `search`.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace foreshard {
 
-std::string zero_text(const Point& point);               // "2:8+": stage, GPUs of a group, gathers overlapped
+std::string zero_text(const Point& point);               // "2:8+": ZeRO stage, GPUs of a group, "+": gathers overlapped
 std::string experts_text(const Point& point);            // "8x2": ep, etp
-std::string order_text(const Candidate& candidate);      // of ranks: "tp,cp,dp,role"
-std::string recompute_word(const Candidate& candidate);  // a list of all layers is "best"
-// "8", or of stages with degrees of their own "1..8".
+std::string order_text(const Candidate& candidate);      // order of ranks: "tp,cp,dp,role"
+std::string recompute_word(const Candidate& candidate);  // a choice per layer is "best", because the list of layers is too long
+// The degree: "8"; for stages with degrees of their own its range: "1..8". `of_all`: the degree without such stages.
 std::string degree_text(const Candidate& candidate, int of_all, int StageDegrees::*degree);
-std::string stages_text(const Candidate& candidate);
-std::string schedule_word(const Candidate& candidate);     // "-" of one stage, which has one order
-std::string in_host_memory(const OffloadChoice& offload);  // "states, parameters, gradients"; empty: nothing is there
+std::string stages_text(const Candidate& candidate);       // number of pipeline stages: "8"
+std::string schedule_word(const Candidate& candidate);     // "-" for one stage, which has one order only
+std::string in_host_memory(const OffloadChoice& offload);  // "states, parameters, gradients"; empty: nothing is offloaded
 
 }  // namespace foreshard

@@ -14,6 +14,6 @@ std::string verb_help(const Verb& verb);
 // Every verb that begins with `word` ("show"), for "show --help".
 std::string family_help(const std::string& word, const std::vector<Verb>& verbs);
 
-std::string paragraph(const std::string& text);  // a line of prose below a table: two spaces, four where it goes on
+std::string paragraph(const std::string& text);  // prose below a table: wrapped, indented by two spaces, further lines by four
 
 }  // namespace foreshard

@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// A signal handler can reach nothing but globals; these are the only ones of the program.
+// A signal handler can use globals only; these are the only globals of the program.
 static std::atomic<bool> asked_to_stop{false};
 static std::atomic<const char*> answer_to_signal{nullptr};
 static std::atomic<std::int64_t> asked_at{0};  // milliseconds
@@ -17,7 +17,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<const char*>
                   std::atomic<std::int64_t>::is_always_lock_free,
               "only lock-free atomics may be touched by a signal handler");
 
-// `timeout` and launchers send a signal to the process and to its group: what comes so close to the first is the first.
+// Milliseconds. `timeout` and launchers send a signal to the process and to its group: a signal so soon after the first is the same.
 static constexpr std::int64_t kOnce = 500;
 
 static void ask_to_stop(int signal) {
@@ -27,7 +27,7 @@ static void ask_to_stop(int signal) {
   if (asked_to_stop.exchange(true)) {
     if (now - asked_at < kOnce) return;
     std::signal(signal, SIG_DFL);
-    std::raise(signal);  // comes when this returns
+    std::raise(signal);  // delivered when this handler returns
     return;
   }
   asked_at = now;

@@ -36,7 +36,7 @@ static std::vector<std::string> option_names(const Verb& verb) {
   throw Error(kCommandLine, name, "no value", expected);
 }
 
-// Option text and help stay ours; CLI11 tells options, values and positions apart.
+// CLI11 only separates options, values and positional arguments; help and messages are written here.
 static Arguments parse(const Verb& verb, const std::vector<std::string>& words) {
   CLI::App app;
   app.set_help_flag("");
@@ -52,7 +52,7 @@ static Arguments parse(const Verb& verb, const std::vector<std::string>& words) 
   }
   app.add_flag("--help,-h");
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 reads them from the back
   } catch (const CLI::ArgumentMismatch& problem) {
     const std::string text = problem.what();
     refuse_no_value(verb, text.substr(0, text.find(':')));
@@ -64,7 +64,7 @@ static Arguments parse(const Verb& verb, const std::vector<std::string>& words) 
   for (const auto& [option, made] : added) {
     if (made->count() == 0) continue;
     values[option->name] = made->results();
-    // CLI11 gives an option the next word, whatever it is.
+    // CLI11 takes the next word as the value of an option, even if that word is an option.
     if (!option->value.empty() && values[option->name].back().starts_with("--")) refuse_no_value(verb, option->name);
     if (made->count() > 1 && !option->repeatable)
       throw Error(kCommandLine, option->name, std::to_string(made->count()) + " values", "one");
@@ -81,7 +81,7 @@ static void check_required(const Verb& verb, const Arguments& arguments) {
                       " --help\"");
 }
 
-// The verb with the longest name that the words begin with, and how many words that were.
+// The verb with the longest name that the words begin with, and the number of words in the name.
 static std::optional<std::pair<Verb, std::size_t>> find_verb(const std::vector<Verb>& all,
                                                              const std::vector<std::string>& words) {
   for (const std::size_t length : {std::size_t{2}, std::size_t{1}}) {
@@ -139,7 +139,7 @@ static ExitCode dispatch(const std::vector<std::string>& words, const Console& c
 
 namespace {
 
-// Names in files reach the terminal as text, not as commands to it. Passes on whole lines.
+// Replaces control characters, so that names in files cannot send commands to the terminal. Passes on whole lines.
 class PrintableBuffer : public std::streambuf {
  public:
   explicit PrintableBuffer(std::ostream& to) : to_(to) {}

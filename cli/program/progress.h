@@ -1,4 +1,4 @@
-// How far a long verb is: a bar on a terminal once it has taken a second, or JSON lines for programs.
+// Progress: shows how far a long verb is, as a bar on a terminal once the verb has run for a second, or as JSON lines for programs.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@ class Progress {
   // `mode`: "auto" (a bar when standard error is a terminal), "json" ({"progress": 0.25} lines on standard error),
   // "none".
   Progress(const std::string& mode, const Console& console);
-  ~Progress();  // takes the bar away
+  ~Progress();  // erases the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void report(double fraction);
-  // One line of JSON on standard error in the mode "json", at once; nothing otherwise.
+  void report(double fraction);  // 0 to 1
+  // In mode "json" writes this line to standard error at once; otherwise does nothing.
   void line(const std::string& json);
 
  private:
@@ -30,6 +30,6 @@ class Progress {
 };
 
 std::vector<std::string> progress_modes();
-VerbOption progress_option(const std::string& group = "");  // --progress, under this heading of the help
+VerbOption progress_option(const std::string& group = "");  // --progress; `group`: heading in the help
 
 }  // namespace foreshard

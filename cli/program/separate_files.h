@@ -1,4 +1,4 @@
-// What a verb writes must not fall on what it reads, nor on something else that it writes.
+// Checks the files that a verb is to write: none may be a file that it reads, or one that it writes for another option.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace foreshard {
 
-// Of the options given: every one names a file, and those written differ from those read and from each other. Throws Error.
+// `read`, `written`: options whose values are files. For those given, throws Error unless each names a file, and each written file
+// differs from all others.
 void expect_separate_files(const Arguments& arguments, const std::vector<std::string>& read,
                            const std::vector<std::string>& written);
 
-// Of the options given, the files can be made: told before the work, not after it. Throws Error.
+// Throws Error when a file of a given option cannot be created, so that the user learns it before the work and not after.
 void expect_places(const Arguments& arguments, const std::vector<std::string>& written);
 
-// Of the options given, the folders of the files exist; the files may be devices. Throws Error.
+// Weaker: throws Error when the folder of such a file does not exist. The file may be a device such as /dev/null.
 void expect_folders(const Arguments& arguments, const std::vector<std::string>& written);
 
 }  // namespace foreshard

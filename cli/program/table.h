@@ -14,9 +14,10 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-// Columns as wide as their widest cell, numbers to the right, the last column wrapped at 100 columns.
+// Columns as wide as their widest cell; numbers are right-aligned; the last column is wrapped at 100 characters.
 std::string table_text(const Table& table);
-// An array of objects with the heads as keys ("GPUs per node" -> "gpus_per_node"); a column of whole numbers is numbers.
+// An array of objects with the heads as keys ("GPUs per node" -> "gpus_per_node"). A column with integers only is written as
+// numbers, others as strings.
 std::string table_json(const Table& table);
 void table_json(JsonWriter& json, const Table& table);
 

@@ -1,8 +1,8 @@
-// What the terminal can show.
+// The character set of the terminal.
 #pragma once
 
 namespace foreshard {
 
-bool terminal_takes_unicode();  // as the environment says (LC_ALL, LC_CTYPE, LANG)
+bool terminal_takes_unicode();  // by the environment (LC_ALL, LC_CTYPE, LANG)
 
 }  // namespace foreshard

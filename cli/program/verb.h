@@ -1,4 +1,4 @@
-// A verb of the program: its options as data, from which parsing and help are made, and the function that does it.
+// Verb: a command of the program, with its options as data (parsing and help use them) and the function that runs it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace foreshard {
 enum class ExitCode : std::uint8_t { Ok = 0, WrongInput = 1, Infeasible = 2, DeviceFailure = 3, Bug = 70, Interrupted = 130 };
 
 struct VerbOption {
-  std::string name = {};   // "--model"; without dashes: an argument told by its position
-  std::string value = {};  // what stands for the value in the help ("N"); empty: a flag
+  std::string name = {};   // "--model"; without dashes: a positional argument
+  std::string value = {};  // placeholder of the value in the help ("N"); empty: a flag
   std::string help = {};
   std::string group = {};  // heading in the help; empty: "options"
   bool required = false;
@@ -21,7 +21,7 @@ struct VerbOption {
   bool operator==(const VerbOption&) const = default;
 };
 
-// What the command line said: the values of every option given, in order. A flag's value is "true" or "false".
+// The parsed command line: for every option given its values, in order. A flag's value is "true" or "false".
 class Arguments {
  public:
   explicit Arguments(std::map<std::string, std::vector<std::string>> values) : values_(std::move(values)) {}
@@ -29,14 +29,14 @@ class Arguments {
   bool flag(const std::string& option) const { return text(option, "false") == "true"; }
   std::string text(const std::string& option, const std::string& otherwise = "") const;
   std::vector<std::string> all(const std::string& option) const;
-  // Throw Error with the option's name when the value is no number in [least, most].
+  // integer, number: `otherwise` when the option is not given; Error when the value is no number in [least, most].
   std::int64_t integer(const std::string& option, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
-  // The same with one option given once, as `value`.
+  // Copies of the arguments: with `option` given once, as `value`; ...
   Arguments with(const std::string& option, const std::string& value) const;
-  Arguments adding(const std::string& option, const std::string& value) const;   // once more
-  Arguments without(const std::string& option, const std::string& value) const;  // one of those given
+  Arguments adding(const std::string& option, const std::string& value) const;   // ... given once more; ...
+  Arguments without(const std::string& option, const std::string& value) const;  // ... without one value
   double number(const std::string& option, double otherwise, double least, double most) const;
-  // Throws Error with the nearest of `known` when the value is none of them.
+  // The value, `otherwise` when not given. Throws Error, which names the nearest of `known`, when the value is none of them.
   std::string choice(const std::string& option, const std::string& otherwise, const std::vector<std::string>& known) const;
 
  private:
@@ -81,9 +81,9 @@ Verb validate_verb();
 
 std::vector<Verb> verbs();  // in the order of the help
 
-// Where errors of options come from: "command line: --tp: found ...".
+// The source in errors about options: "command line: --tp: found ...".
 inline constexpr const char* kCommandLine = "command line";
-// A number as one reads it: six digits, no zeros behind the point.
+// A number as text: six significant digits, no trailing zeros after the point.
 std::string plain(double value);
 std::string percent(double fraction);  // 0.25 -> "25.00"
 std::string joined(const std::vector<std::string>& words, const std::string& separator = ", ");

@@ -1,4 +1,4 @@
-// foreshard ablate: what each technique of a chain adds.
+// foreshard ablate: the effect of each technique of a chain.
 #include <algorithm>
 #include <ostream>
 
@@ -30,7 +30,7 @@ std::vector<AblationStep> read_chain(const Arguments& arguments, const Job& job)
   });
 }
 
-// Steps that left the plan as it was were perhaps meant otherwise.
+// Prints a note for each step that did not change the plan, because the user probably expects a change.
 void say_unchanged(const Arguments& arguments, const Console& console, const std::vector<AblationRow>& rows) {
   for (std::size_t i = 1; i < rows.size(); ++i)
     if (rows[i].why_not.empty() && rows[i].hash == rows[i - 1].hash && rows[i].time == rows[i - 1].time)

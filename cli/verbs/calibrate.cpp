@@ -22,7 +22,7 @@
 
 namespace foreshard {
 
-// Products of 8 bits are for GPUs: the host rounds factors to be their reference, not to be fast.
+// 8-bit matrix products are measured on GPUs only: the host's implementation is a reference and not fast.
 static std::vector<DType> read_dtypes(const Arguments& arguments, bool cuda) {
   std::vector<std::pair<std::string, DType>> known = {
       {"fp64", DType::F64}, {"fp32", DType::F32}, {"bf16", DType::BF16}, {"fp16", DType::F16}};
@@ -43,7 +43,7 @@ static std::vector<DType> read_dtypes(const Arguments& arguments, bool cuda) {
   return dtypes;
 }
 
-// The clusters that a GPU stands in are those of topologies/: no cluster file is written.
+// For GPUs no cluster file is written: topologies/ has the clusters.
 static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, const std::string& file,
                          const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json")) {
@@ -59,7 +59,7 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
   return ExitCode::Ok;
 }
 
-// What is measured decides which options say something.
+// Refuses options that have no effect for the measurement that is asked for.
 static void expect_effects(const Arguments& arguments) {
   const bool gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
   const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--largest-hidden",
@@ -95,7 +95,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   expect_effects(arguments);
   expect_separate_files(arguments, {"--runs"}, {"--save-profile", "--save-cluster"});
   if (!arguments.flag("--collectives"))
-    expect_places(arguments, {"--save-profile", "--save-cluster"});  // there process 0 alone writes
+    expect_places(arguments, {"--save-profile", "--save-cluster"});  // with --collectives only process 0 writes
   if (arguments.has("--runs")) return calibrate_runs(arguments, console);
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments, arguments.text("--device", "host") == "cuda");
@@ -109,7 +109,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                            .largest_product = limits.product};
   options.cancel = &watch_interrupt();
   Cluster cluster = parse_cluster(host_cluster_text({}, cuda ? 16 : ranks), "this-host");
-  for (Gpu& gpu : cluster.gpus) gpu.fp8 = cuda ? gpu.bf16 : FlopsPerSecond{};  // that probes in fp8 are lowered, too
+  for (Gpu& gpu : cluster.gpus) gpu.fp8 = cuda ? gpu.bf16 : FlopsPerSecond{};  // any rate, so that probes in fp8 can be lowered
   const std::vector<Plan> probes =
       cuda ? gpu_probes(cluster, dtypes, limits.hidden, limits.sequence) : calibration_probes(cluster, dtypes, limits.hidden);
   std::optional<gpu::CudaMeasures> measures;

@@ -1,4 +1,4 @@
-// foreshard compare: two results of one plan, number beside number.
+// foreshard compare: prints two results of one plan side by side.
 #pragma once
 
 #include "cli/program/verb.h"

@@ -1,4 +1,4 @@
-// foreshard doctor: what a run of several processes would use here, and what is wrong.
+// foreshard doctor: shows what a run of several processes would use on this machine, and what is wrong.
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
@@ -43,7 +43,7 @@ static std::string as_text(const std::vector<Finding>& findings, bool sound) {
   return text + (sound ? "A run can start here.\n" : "A run would fail here.\n");
 }
 
-// What a group of GPUs of this machine would communicate over.
+// The links over which a group of GPUs of this machine would communicate.
 static std::string links_of(const std::vector<gpu::Properties>& gpus, std::size_t own) {
   if (gpus.size() < 2) return "";
   std::string numbers;

@@ -1,4 +1,4 @@
-// foreshard export: a strategy in the options or the file of a training framework.
+// foreshard export: writes a strategy as options or as the configuration file of a training framework.
 #include <algorithm>
 #include <ostream>
 

@@ -1,4 +1,4 @@
-// foreshard fit: the largest model that can be trained on a cluster, with more and more of it in host memory and on drives.
+// foreshard fit: the largest model that can be trained on a cluster, at increasing levels of offload to host memory and drives.
 #include "strategy/fit/fit.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// foreshard list: what can be named on the command line.
+// foreshard list: lists the models, clusters, options and other names that the command line takes.
 #include <algorithm>
 #include <ostream>
 
@@ -77,7 +77,7 @@ static Table list_options() {
   return table;
 }
 
-// Everything about every option: what a GUI panel or a completion is made from.
+// All properties of every option, for programs that build a GUI panel or a completion from them.
 static std::string options_json() {
   const Strategy defaults;
   JsonWriter json;
@@ -102,7 +102,7 @@ static Table list_policies() {
   return table;
 }
 
-// The options that choose among named ways of doing a thing.
+// The options that choose among named alternatives.
 static Table list_choices() {
   const Strategy defaults;
   Table table{{"option", "default", "choices"}, {}};

@@ -21,7 +21,7 @@ static std::string layers_text(const RankTrades& rank, const LayerTrade& trade) 
   return text;
 }
 
-// Some of the front, evenly, with the one that was chosen.
+// Some points of the front, evenly spaced, and the chosen point.
 static std::vector<LayerTrade> shown(const RankTrades& rank) {
   constexpr std::size_t kRows = 9;
   std::vector<LayerTrade> rows;

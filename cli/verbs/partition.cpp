@@ -26,9 +26,9 @@ namespace {
 
 struct Staged {
   Strategy strategy = {};
-  double cost = 0;     // of the slowest stage or link
+  double cost = 0;     // time of the slowest stage or link
   double seconds = 0;  // simulated
-  Bytes margin = {};   // that the fullest GPU keeps free beside the reserve
+  Bytes margin = {};   // free memory of the fullest GPU, without the reserve
 };
 
 struct Answer {
@@ -38,11 +38,11 @@ struct Answer {
   double plan_seconds = 0;  // simulated
   std::optional<Staged> staged = {};
   std::optional<Infeasible> why_none = {};
-  int simulated = 0;  // staged plans
+  int simulated = 0;  // number of staged plans that were simulated
 };
 
-constexpr int kSimulated = 8;  // of the partitions
-constexpr int kSteps = 40;     // from the fastest of them, and from the best plan with equal stages
+constexpr int kSimulated = 8;  // partitions that are simulated
+constexpr int kSteps = 40;     // of the local search from the fastest partition, and from the best plan with equal stages
 
 double seconds_of(const Plan& plan, const Job& job) {
   return makespan_of(plan, job.cluster, {.granularity = Granularity::Stage});
@@ -65,7 +65,7 @@ Bytes margin_of(const Plan& plan, const Cluster& cluster) {
   return margin(*std::ranges::min_element(plan.roles, {}, margin));
 }
 
-// The partitions and the best plan with equal stages on the simulator, then steps from the fastest of them.
+// Simulates the partitions and the best plan with equal stages, then improves the fastest of them by local search.
 void find_staged(const Job& job, Answer& answer) {
   const StagedPlans found =
       staged_plans(job.model, job.cluster, job.strategy, answer.job, {.most = kSimulated, .profile = job.measured()});
@@ -237,7 +237,8 @@ void save_faster(const Answer& answer, const std::string& path) {
   write_file(path, to_json(staged ? answer.staged->strategy : answer.plan->strategy));
 }
 
-// What it finds by itself, or leaves alone: no options of this verb. --set and --strategy FILE may have them.
+// Settings that `partition` chooses itself or does not use. They are no options of this verb, but --set and --strategy FILE can give
+// them.
 const std::vector<std::string>& not_looked_at() {
   static const std::vector<std::string> paths = {"dp",
                                                  "tp",
@@ -269,7 +270,7 @@ void say_not_looked_at(const Arguments& arguments, const Console& console) {
                              : " change nothing: partition does not look at them"));
 }
 
-// What neither of the plans would be different without.
+// Prints a note for each option without which both plans would be the same.
 void say_unchanged(const Arguments& arguments, const Console& console, const Job& job, const Answer& answer) {
   std::optional<std::vector<std::string>> notes;
   if (answer.plan) keep_common(notes, without_effect_on_found(arguments, job, answer.plan->strategy, not_looked_at()));
@@ -277,7 +278,7 @@ void say_unchanged(const Arguments& arguments, const Console& console, const Job
   say_all(arguments, console, notes.value_or(std::vector<std::string>{}));
 }
 
-// What is in the way of one micro-batch on one GPU, however large: formats that the GPU has not, a sequence that the model has not.
+// Why not even one micro-batch on one GPU of any size can run: a format that the GPU lacks, a sequence too long for the model.
 std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
   Strategy one = job.strategy;
   one.dp = one.tp = one.pp = one.cp = one.virtual_stages = 1, one.zero.stage = one.zero.group = 0;

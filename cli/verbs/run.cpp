@@ -24,7 +24,7 @@
 
 namespace foreshard {
 
-// Adam divides by 1 - beta^n.
+// The largest beta of Adam, which divides by 1 - beta^n.
 static constexpr double kBelowOne = 0.999999999;
 
 // Seconds: a GPU's libraries take long to load, and many nodes long to connect.
@@ -65,7 +65,7 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   return options;
 }
 
-// Those of Adam, on a plan with another optimizer.
+// Prints a note for options of Adam when the plan has another optimizer.
 static void say_unused_optimizer(const Arguments& arguments, const Plan& plan, const Console& console) {
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions) {
@@ -91,7 +91,7 @@ static Plan checked_plan(const Arguments& arguments) {
   return plan;
 }
 
-// Before the first step, so that a training that goes on from the wrong place is seen at once.
+// Printed before the first step, so that the user sees at once when a training resumes from the wrong checkpoint.
 static void tell_start(const RunStart& start, const std::string& mode, Progress& progress, const Console& console) {
   if (!start.knows_data)
     console.err << "foreshard: " << start.resumed << " does not say what it was trained on; an earlier version wrote it\n";
@@ -119,7 +119,7 @@ static void tell_result(const RunWords& words, const ExecuteOptions& options, co
 }
 
 static ExitCode run_plan(const Arguments& arguments, const Console& console) {
-  // --save may be what --resume reads: the new checkpoint takes the old one's place.
+  // --save may name the checkpoint that --resume reads: the new one then replaces it.
   expect_separate_files(arguments, {"PLAN", "--data", "--profile"}, {"--save", "--loss-log", "--trace", "--save-result"});
   expect_separate_files(arguments, {"--resume"}, {"--loss-log", "--trace", "--save-result"});
   ExecuteOptions options = execute_options(arguments);
@@ -167,7 +167,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
     tell_result(words, options, arguments, console);
   }
   if (!done.stopped) return ExitCode::Ok;
-  // Launchers kill the rest when a process ends with a code: nobody ends before process 0 has told.
+  // Launchers kill all processes when one ends with an exit code other than 0: wait until process 0 has printed the result.
   if (mesh) static_cast<void>(mesh->all_gather(""));
   return ExitCode::Interrupted;
 }
@@ -224,7 +224,7 @@ static std::vector<VerbOption> run_options() {
   return options;
 }
 
-// The executor was given a plan, not a file: what it finds wrong is told of the file.
+// Errors of the executor are about the plan; the message names the plan's file instead.
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::string plan = "plan: ";
   try {

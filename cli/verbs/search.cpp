@@ -1,4 +1,4 @@
-// foreshard search: the best strategies for a model on a cluster; the top is ranked by the simulator. Several clusters: quotes.
+// foreshard search: the best strategies for a model on a cluster, the top ones ranked by simulation. With several clusters: quotes.
 #include "strategy/search/search.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::optional<std::vector<std::string>> unchanged;
   std::vector<Quote> quotes;
-  std::vector<Job> jobs;  // all of them are read before the first one is searched: an error is told at once
+  std::vector<Job> jobs;  // all are read before the first search, so that an error in any is reported at once
   for (const std::string& name : names) {
     const Arguments one = arguments.with("--cluster", name);
     jobs.push_back(read_search_job(one));
@@ -93,7 +93,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
-// Told before the search, not after it.
+// Reported before the search, not after it.
 static void expect_what_is_saved(const Arguments& arguments) {
   const std::vector<std::string> files = {"--save-strategy", "--save-plan"};
   expect_separate_files(arguments, {}, files);
@@ -106,7 +106,7 @@ static void expect_what_is_saved(const Arguments& arguments) {
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
-  watch_interrupt();  // from the first moment on
+  watch_interrupt();  // before anything else, so that an early Ctrl-C is handled
   expect_one_format(arguments, {"--json", "--csv"});
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
   expect_what_is_saved(arguments);

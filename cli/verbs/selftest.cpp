@@ -1,4 +1,4 @@
-// foreshard selftest: every kernel of the GPU against the host.
+// foreshard selftest: compares every GPU kernel with the host.
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
@@ -38,7 +38,7 @@ std::string as_json(const std::vector<Line>& lines, const std::string& gpu) {
   return json.end_array().end_object().text();
 }
 
-// A rank per GPU; two where a single one may be shared.
+// With one rank per GPU; two ranks on a single GPU where NCCL allows them to share it.
 void compare_collectives(gpu::Runtime& runtime, std::vector<Line>& lines) {
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   const std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
@@ -67,7 +67,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       lines.push_back({tried.name + "_own", own.fault, own.error, tried.tolerance, own.borders_whole, own.right(tried)});
     }
     for (const gpu::FusedCase& tried : gpu::fused_cases(!arguments.flag("--quick")))
-      if (const auto done = gpu::run_case(tried, *runtime))  // else the library does not have it
+      if (const auto done = gpu::run_case(tried, *runtime))  // empty: the library does not have this fused product
         lines.push_back({tried.name, done->fault, done->error, tried.tolerance, done->borders_whole, done->right(tried)});
   }
   if (arguments.flag("--nccl")) compare_collectives(*runtime, lines);

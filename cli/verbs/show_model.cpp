@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// What layers have beyond plain attention and a dense MLP.
+// Features of the layers beyond plain attention and a dense MLP.
 static void show_settings(const Transformer& t, Table& table) {
   const auto row = [&](const std::string& what, const std::string& value) { table.rows.push_back({what, value}); };
   const auto text = [](std::int64_t n) { return std::to_string(n); };
@@ -31,7 +31,7 @@ static void show_settings(const Transformer& t, Table& table) {
                        text(mixtures) + " of " + text(t.layers) + " layers");
 }
 
-// Of mixtures of experts: what one token meets, and what multi-token prediction adds.
+// Parameter counts of mixtures of experts: routed experts, multi-token prediction, and active per token.
 template <class Add>
 static void show_counts(const Transformer& t, Add&& add) {
   if (t.block.experts.count == 0) return;

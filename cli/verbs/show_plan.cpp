@@ -1,4 +1,4 @@
-// foreshard show plan: what a saved plan holds.
+// foreshard show plan: prints the contents of a saved plan.
 #include <ostream>
 
 #include "cli/program/table.h"

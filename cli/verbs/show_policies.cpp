@@ -1,4 +1,4 @@
-// foreshard show policies: the tables that a strategy becomes before it is lowered.
+// foreshard show policies: prints the tables into which a strategy is resolved before it is lowered.
 #include <ostream>
 
 #include "cli/job/effort.h"
@@ -26,7 +26,7 @@ static std::variant<StrategyTables, Infeasible> tables_of_job(const Job& job) {
   return tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.runs);
 }
 
-// Which algorithm each collective of the plan runs by, where that is not a ring for all.
+// The algorithm of each collective of the plan; nothing when all are rings.
 static std::vector<TextOfTable> algorithms_of(const Job& job) {
   if (job.strategy.communication.algorithm == Algorithm::Ring) return {};
   const auto answer = tuned_plan(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});

@@ -18,7 +18,7 @@ namespace foreshard {
 
 namespace {
 
-struct Costs {  // of one micro-batch on one rank; a chunk takes its share
+struct Costs {  // of one micro-batch on one rank; a chunk costs its part of that
   double forward = 1, input_grad = 1, weight_grad = 1, latency = 0;
 };
 
@@ -29,8 +29,8 @@ struct Shown {
   ScheduleLists lists = {};
   ScheduleTiming<double> timing = {};
   std::vector<int> in_flight = {};
-  std::string found = {};        // by a search: from which order
-  std::string stage_times = {};  // as given
+  std::string found = {};        // found by a search: the order that it began with
+  std::string stage_times = {};  // the option's text
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ static Costs parse_costs(const Arguments& arguments) {
   return costs;
 }
 
-// "F,I,W;F,I,W;...": of every stage.
+// Parses the times of every stage: "F,I,W;F,I,W;...".
 static ScheduleTimes<double> parse_stage_times(const std::string& text, int stages, double latency) {
   ScheduleTimes<double> times;
   times.latency = latency;
@@ -91,7 +91,7 @@ static ScheduleTimes<double> times_of(const Arguments& arguments, const Shown& s
   return times;
 }
 
-// --search: an order of work for these times under a limit of micro-batches in flight, the same or one for each rank.
+// --search: finds a schedule for these times under a limit of micro-batches in flight, one limit for all ranks or one per rank.
 static std::optional<Infeasible> search(const Arguments& arguments, Shown& shown, const ScheduleTimes<double>& times) {
   const int p = shown.shape.p;
   ScheduleSearch search{.microbatches = shown.shape.m, .times = times};
@@ -171,13 +171,13 @@ static const ScheduleEntry* named_entry(const Arguments& arguments) {
   return find_schedule(arguments.choice("NAME", "", names));
 }
 
-// The lists of a file, which are those of this shape.
+// Reads the lists of a file and checks that they have this shape.
 static ScheduleLists lists_of_file(const std::string& path, const ScheduleShape& shape) {
   std::string lines;
   if (path.ends_with(".json"))
     for (const std::string& rank : read_schedule_lists(path)) lines += rank + "\n";
   else
-    lines = read_file(path);  // as it is, so that a mistake is told with the file's line
+    lines = read_file(path);  // unchanged, so that errors have the file's line numbers
   ScheduleLists lists = parse_schedule_text(lines, path);
   if (const auto wrong = wrong_size(lists, shape))
     throw Error(path, "", *wrong, "lists for --pp, --virtual-stages and --micro-batches as given");
@@ -220,7 +220,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const auto timing = evaluate<double>(shown.lists, times);
-  FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table; of a file: looked at
+  FS_ASSERT(timing.has_value());  // schedules of the table never deadlock (property test); those of a file were checked
   shown.timing = *timing;
   if (arguments.has("--save-schedule")) write_file(arguments.text("--save-schedule"), to_text(shown.lists));
   shown.in_flight = peak_in_flight(shown.lists);

@@ -1,5 +1,5 @@
-// foreshard simulate: lower, simulate, summarise, print. A strategy that does not fit is not played: its answer has the memory,
-// the reason and what would help. With --ignore-memory it is played like any other.
+// foreshard simulate: lowers, simulates, summarizes and prints. A strategy that does not fit is not simulated: the output has its
+// memory, the reason and what would help. With --ignore-memory it is simulated like any other.
 #include "sim/simulate.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ static std::optional<PredictionInterval> interval_of(const Prepared& prepared, c
   return interval_of(prepared.cluster, prepared.strategy, experts, predicted);
 }
 
-// Plan files and result files carry it in their origin.
+// Written to plan and result files, in their origin.
 static std::string with_interval(const std::string& origin, const PredictionInterval& interval) {
   JsonWriter json(0);
   json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
@@ -123,7 +123,7 @@ static void say_notes(const Arguments& arguments, const Prepared& prepared, cons
   if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty()) say(arguments, console, note);
 }
 
-// The result takes the plan. What needs no times is looked at while the simulation runs.
+// Moves the plan into the result. What does not depend on times is computed while the simulation runs.
 static Result play(const Arguments& arguments, SimulateOptions options, Prepared& prepared, std::vector<Bytes>& bounds,
                    const Console& console) {
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
@@ -146,7 +146,7 @@ static double makespan(const Arguments& arguments, const Plan& plan, const Clust
   return on_light_clock(arguments) ? makespan_of(plan, cluster, options) : simulate(plan, cluster, options).makespan_s;
 }
 
-// Of iterations back to back without a barrier: what each of the second half adds.
+// The time per iteration without a barrier between iterations: what each of the second half adds to the total.
 static double steady_period(const Arguments& arguments, const Result& result, const Cluster& cluster,
                             const SimulateOptions& options) {
   const auto iterations = static_cast<int>(arguments.integer("--iterations", 1, 1, 1000));
@@ -173,7 +173,7 @@ static std::string as_text(const Summary& summary, const Prepared& prepared) {
          allocation_text(prepared);
 }
 
-// The memory of a plan that does not fit, without playing it.
+// The memory of a plan that does not fit, without simulating it.
 static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared, const Console& console) {
   say_notes(arguments, prepared, prepared.plan, console);
   const Result unplayed{.plan = std::move(prepared.plan)};
@@ -322,7 +322,7 @@ Verb simulate_verb() {
                .options = job_options(),
                .run = run};
   for (VerbOption& option : verb.options) {
-    option.required = false;  // --plan stands for a job
+    option.required = false;  // --plan replaces the options of a job
     if (option.name == "--policy") option.help += "; all: every policy, side by side";
   }
   verb.options.push_back(force_option());

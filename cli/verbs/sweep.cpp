@@ -78,7 +78,7 @@ std::vector<Axis> read_axes(const Arguments& arguments) {
                   (nearest.empty() ? "" : " (nearest: " + nearest + ")"));
 }
 
-// The command line of one point.
+// The arguments of one point.
 Arguments with_values(Arguments arguments, const std::vector<Axis>& axes, const std::vector<std::string>& values) {
   const std::vector<VerbOption> options = job_options();
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -107,7 +107,7 @@ std::vector<std::vector<std::string>> combinations(const std::vector<Axis>& axes
   return all;
 }
 
-// Of a step, in seconds: a quote has the interval of its whole time.
+// The interval of a step in seconds; a quote has that of the whole training.
 std::optional<std::pair<double, double>> step_interval(const Quote& q) {
   if (q.high == Seconds{}) return {};
   const double share = q.best->seconds() / q.time.value;
@@ -207,7 +207,7 @@ std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoi
   return json.end_array().field("threads", threads).end_object().text();
 }
 
-// Tokens per second over the last axis, one line for every combination of the others.
+// A picture of tokens per second over the last axis, with one line for every combination of the others.
 std::string sweep_svg(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points, const std::string& title) {
   Plot plot{.title = title, .x_name = axes.back().path, .y_name = "tokens per second"};
   const std::vector<std::string>& words = axes.back().values;
@@ -248,7 +248,7 @@ bool equal(const Quote& a, const Quote& b) {
   return numbers(a) == numbers(b);
 }
 
-// An axis along which nothing changes was perhaps meant otherwise.
+// Prints a note for an axis along which no answer changes, because the user probably expects a change.
 void say_equal_axes(const Arguments& arguments, const Console& console, const std::vector<Axis>& axes,
                     const std::vector<SweepPoint>& points) {
   std::size_t step = points.size();
@@ -263,7 +263,7 @@ void say_equal_axes(const Arguments& arguments, const Console& console, const st
   }
 }
 
-// Each is given, or varied.
+// Throws Error when an option is neither given nor varied.
 void expect_job(const Arguments& arguments, const std::vector<Axis>& axes) {
   for (const std::string noun : {"model", "cluster"})
     if (!arguments.has("--" + noun) && std::ranges::find(axes, noun, &Axis::path) == axes.end())
@@ -279,7 +279,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<SweepPoint> points;
   const auto all = combinations(axes);
-  for (const auto& values : all) {  // before the first search: an error is told at once
+  for (const auto& values : all) {  // before the first search, so that an error is reported at once
     const Arguments here = with_values(arguments, axes, values);
     const Job job = read_search_job(here);
     const SearchOptions options = read_search_options(here, job);
@@ -344,7 +344,7 @@ Verb sweep_verb() {
                    "global-batch=128,256 --svg sweep.svg"},
       .options = job_options(),
       .run = run};
-  for (VerbOption& option : verb.options) option.required = false;  // what is varied stands for it
+  for (VerbOption& option : verb.options) option.required = false;  // --vary may give it instead
   verb.options.push_back(force_option());
   const std::vector<VerbOption> searching = search_run_options();
   const std::vector<VerbOption> more = {

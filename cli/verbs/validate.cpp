@@ -1,4 +1,4 @@
-// foreshard validate: predicts published measurements and says how far off it is.
+// foreshard validate: predicts published measurements and prints the errors.
 #include <iterator>
 #include <ostream>
 

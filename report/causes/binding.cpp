@@ -73,7 +73,7 @@ class LocalWalk {
  private:
   struct Lane {
     std::int32_t next = -1, last = -1;  // spans of the class on this stream not yet opened
-    std::int32_t newest = -1;           // what the next instruction of the stream comes after
+    std::int32_t newest = -1;           // the span that the next instruction of the stream follows
     std::int32_t open = -1;             // the span opened last
   };
 

@@ -1,8 +1,8 @@
-// Binding predecessors: for every span of a trace, which end let it begin. Rebuilt from the meaning of the plan
-// (streams, `after`, events, exchanges and collectives) and the integer times of the trace, so it holds for every
-// backend.
+// Binding predecessors: for every span of a trace, the span that it waited for longest. They are derived from the
+// dependencies of the plan (streams, `after`, events, exchanges and collectives) and the integer times of the trace, so
+// this works for simulated and for measured traces.
 //
-//   rank 0  compute  [ F0 ][ F1 ]            before(B0) = the receive, because it ended last
+//   rank 0  compute  [ F0 ][ F1 ]            before(B0) = the receive, because of all that B0 waited for it ended last
 //           receive              [~~]        before(receive) = B0 of rank 1: the sender came last (peer = its send)
 //   rank 1  compute        [ F0 ][ B0 ]
 //           send                   [~~]
@@ -17,24 +17,27 @@
 namespace foreshard {
 
 struct Binding {
-  std::int32_t before = -1;  // index in Trace::spans; -1: the start of the run
-  std::int32_t peer = -1;    // the matching span of the class that came last to the exchange or collective; -1: this one
+  std::int32_t before = -1;  // the predecessor that ended last, an index in Trace::spans; -1: none, the start of the run
+  // For an exchange or collective that waited for a span of another class: that span, the last to be ready. `before` is
+  // then the predecessor of that span. -1: this span was ready last, or no other class takes part.
+  std::int32_t peer = -1;
   bool operator==(const Binding&) const = default;
 };
 
-// One entry per span. Linear in spans and in the instructions that have an edge off their stream. Throws Error when the
-// trace does not belong to the plan (an index out of range).
+// [span]. Takes time linear in the spans and in the instructions with a dependency on another stream or rank. Throws Error
+// when the trace does not belong to the plan (an index out of range).
 std::vector<Binding> bind_spans(const Plan& plan, const Trace& trace);
 
-// A piece of the critical chain: `span` explains the time from `begin` to `end`. `begin` is the end of the piece
-// before; it lies before the span's own begin only when the trace has a hole there (measured runs).
+// One link of the critical chain: the run spent the time from `begin` to `end` on `span`. `begin` is the end of the
+// previous link. It is earlier than the begin of the span only where the trace has a gap (measured runs).
 struct ChainLink {
   std::int32_t span = 0;
   Nanoseconds begin = {}, end = {};
   bool operator==(const ChainLink&) const = default;
 };
 
-// From 0 to the makespan without a gap, in time order. Empty for an empty trace.
+// The chain of binding predecessors that ends with the span that ends last. Its links cover the time from 0 to the makespan
+// without a gap, in time order. Empty for an empty trace.
 std::vector<ChainLink> critical_chain(const Trace& trace, const std::vector<Binding>& bindings);
 
 }  // namespace foreshard

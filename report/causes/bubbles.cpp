@@ -79,7 +79,7 @@ class BubbleSearch {
     if (busy_until < trace_.makespan) explain(who, busy_until, trace_.makespan, -1);
   }
 
-  // Cuts [begin, end) of the class into pieces, last piece first, then hands them over in time order.
+  // Cuts the gap [begin, end) of the class into pieces, last piece first, then appends them in time order.
   void explain(ClassId who, Nanoseconds begin, Nanoseconds end, std::int32_t before) {
     pieces_.clear();
     const BubbleCause waiting = standing(who, begin, end);
@@ -121,7 +121,7 @@ class BubbleSearch {
     return std::holds_alternative<Collective>(what) && program.streams[span.stream.index()].kind != StreamKind::Compute;
   }
 
-  // Of the waiting after the last work, the drain comes first, up to the lead that the rank had over the last of all.
+  // Idle time after the rank's last work is drain up to the time by which the last of all ranks ends its work later.
   void hand_over(Bubble piece) {
     if (piece.cause == BubbleCause::Barrier) {
       const Nanoseconds lead = last_work_ - milestones_[piece.who.index()].last_work;

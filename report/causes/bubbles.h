@@ -1,15 +1,17 @@
 // Bubbles: the time in which no instruction runs on a rank's compute streams, cut into pieces with one cause each.
 //
-// For a gap the chain of binding predecessors is followed back from the span that ends it, across ranks, until it
-// leaves the gap. Pieces in which the chain is on the wire (exchange, copy, or a collective on a communication stream)
-// are exposed communication. Pieces reached through a collective whose last member was another class of the same role
-// are a straggler's. The rest is what another stage was doing, and is named by where the rank stands in its step:
+// To explain a gap, the chain of binding predecessors is followed back in time from the span that ends the gap, across
+// ranks, to the begin of the gap. While the chain runs through an exchange, a copy, or a collective on a communication
+// stream, the cause is exposed communication. Once the chain has passed a collective or exchange that waited for another
+// class of the same role, all earlier pieces (except communication) have the cause straggler. In every other piece the rank
+// waits for another stage; the cause is then the phase of the step that the rank is in:
 //
 //   |-- warm-up: until its first backward --|-- dependency --|-- drain: from its last forward on --|-- drain, barrier
 //   --| [F0][F1]                                [B0][F2][B1]..[F7]            [B6]              [B7]   [reduce][update]
 //
-// After its last forward or backward a rank loses as much to the drain as the last rank of all finishes its own later;
-// idle time beyond that is the barrier's. A rank without a backward is warm from its first work on.
+// After a rank's last forward or backward, idle time counts as drain until its sum is the time by which the last of all ranks
+// finishes its own last forward or backward later; the rest is barrier. For a rank without a backward, warm-up ends when its
+// first work begins.
 #pragma once
 
 #include <vector>
@@ -29,10 +31,10 @@ struct Bubble {
   bool operator==(const Bubble&) const = default;
 };
 
-// Ordered by (who, begin). The pieces of a class sum to its idle time exactly, in nanoseconds.
+// Ordered by (who, begin). The pieces of a class sum exactly to its idle time.
 std::vector<Bubble> find_bubbles(const Plan& plan, const Trace& trace, const std::vector<Binding>& bindings);
 
-// One bubble per wait: pieces that follow each other without work between them, named by the cause that takes most of their time.
+// Joins adjacent pieces that the same span ends into one bubble, with the cause that takes most of its time.
 std::vector<Bubble> whole_bubbles(const std::vector<Bubble>& pieces);
 
 }  // namespace foreshard

@@ -15,8 +15,8 @@ enum class PathKind : std::uint8_t { Compute, Collective, Transfer, Copy, Waitin
 inline constexpr int kPathKinds = 5;
 using PathTimes = std::array<Nanoseconds, kPathKinds>;  // [PathKind]
 
-// Sums to the makespan. A merged span is divided by its isolated times into computation and collectives. Waiting: the holes that a
-// measured run has.
+// The time of each kind on the chain; together they are the makespan. A span of several instructions counts as computation
+// for the isolated times of its computes and as collective for the rest. Waiting: gaps in the trace of a measured run.
 PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainLink>& chain);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// Joints: the instructions of a segment that have an edge off their stream, found once per segment and used for every
-// action.
+// Joints: the instructions of a segment whose dependencies are more than the order of their stream: exchanges, collectives,
+// instructions with `after`, waits or records, and those that an `after` names. Found once per segment, used for every action.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace foreshard {
 
 struct SegmentJoints {
   std::vector<std::int32_t> joints = {};    // instructions, in issue order
-  std::vector<std::int32_t> joint_of = {};  // [instruction]: its place in `joints`, -1: none
-  std::vector<std::int32_t> ordinal = {};   // [instruction]: its place among the instructions of its stream
+  std::vector<std::int32_t> joint_of = {};  // [instruction]: index in `joints`; -1: no joint
+  std::vector<std::int32_t> ordinal = {};   // [instruction]: number of instructions before it on its stream
 };
 
 // [segment]

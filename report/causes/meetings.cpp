@@ -24,8 +24,8 @@ int Meetings::channel(std::int32_t from, std::int32_t to, std::int32_t tag) {
   return at->second;
 }
 
-// A group instance is known by the set of classes of its members: instances with equal sets are alike, or the folding
-// would not have put their ranks together.
+// A group instance is identified by the set of classes of its members: instances with equal sets behave the same, because
+// folding joins only ranks that behave the same.
 int Meetings::gathering(ClassId who, GroupId group) {
   ++stamp_;
   std::vector<std::int32_t> classes;
@@ -76,8 +76,8 @@ void Meetings::attend(ClassId who, std::int32_t number_of_point, std::int32_t nu
 
 std::vector<std::int32_t> Meetings::last_to_come() const {
   std::vector<std::int32_t> last(trace_.spans.size(), -1);
-  // A span that covers several instructions may begin before a peer of one of them is ready: that peer did not hold it
-  // up.
+  // A span that covers several instructions may begin before a peer of one of them is ready: the span did not wait for that
+  // peer.
   const auto consider = [&](std::int32_t self, std::int32_t other) {
     std::int32_t& best = last[static_cast<std::size_t>(self)];
     const auto begin = trace_.spans[static_cast<std::size_t>(self)].begin;

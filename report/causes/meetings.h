@@ -1,5 +1,6 @@
-// Meetings: which spans of different classes are the same exchange or collective, and who came last. Uses of a meeting point are
-// numbered by the program (core/plan/program.h); the n-th send of a class to another one is the n-th receive there.
+// Meetings: which spans of different classes are the same exchange or collective, and which of them was ready last. The program
+// (core/plan/program.h) numbers the uses of a meeting point; the n-th send of a class to another class matches the n-th
+// receive there.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,20 @@ class Meetings {
  public:
   Meetings(const Plan& plan, const Trace& trace, const MeetingPoints& points);  // all must outlive it
 
-  // Use `number` of the meeting point by the class, which `span` (an index in the trace) covers. Classes one after the other.
+  // Records that `span` (an index in the trace) covers use `number` of the meeting point `point` by class `who`. All calls for
+  // one class come before those for the next.
   void attend(ClassId who, std::int32_t point, std::int32_t number, std::int32_t span);
 
-  // [span]: the matching span that was ready last, -1 when the span itself was or when no rank outside takes part in its
-  // class.
+  // [span]: the matching span of another class that was ready last; -1 when the span itself was last, when it began before the
+  // others were ready, or when no other class takes part.
   std::vector<std::int32_t> last_to_come() const;
 
  private:
-  struct Place {            // where the current class goes for a meeting point
-    std::int32_t who = -1;  // valid for this class only
+  struct Place {            // what a meeting point is for class `who`: an index in channels_ or in latest_, else -1
+    std::int32_t who = -1;  // the entry holds for this class only
     int channel = -1, gathering = -1;
   };
-  struct Channel {  // [number]: span, -1: none
+  struct Channel {  // exchanges of two classes with one tag. [number]: span, -1: none
     std::vector<std::int32_t> sends = {}, receives = {};
   };
   struct Visit {
@@ -49,7 +51,7 @@ class Meetings {
   std::vector<std::int32_t> class_of_;  // [rank]
   std::vector<Place> places_;           // [meeting point]
   std::vector<Channel> channels_;
-  std::vector<std::vector<std::int32_t>> latest_;  // [gathering][number]: the span that was ready last, -1: none came
+  std::vector<std::vector<std::int32_t>> latest_;  // [gathering][number]: the span that was ready last, -1: none yet
   std::vector<Visit> visits_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, int> channel_ids_;  // (sender, receiver, tag)
   std::map<std::pair<std::int32_t, std::vector<std::int32_t>>, int> gathering_ids_;  // (group, its classes)

@@ -21,7 +21,7 @@ namespace {
 
 using Interval = std::pair<Nanoseconds, Nanoseconds>;
 
-// Sorts and joins what touches or overlaps.
+// Sorts the intervals and joins those that touch or overlap.
 void join(std::vector<Interval>& intervals) {
   if (!std::is_sorted(intervals.begin(), intervals.end())) std::sort(intervals.begin(), intervals.end());
   std::size_t kept = 0;
@@ -51,7 +51,7 @@ void shorten(Seconds& shortest, Nanoseconds time) {
   if (shortest.value == 0 || to_seconds(time) < shortest) shortest = to_seconds(time);
 }
 
-// One action's time on the compute stream goes to the stage that it works for.
+// Gives the compute time of an action to the stage that it works for.
 void credit(std::vector<StageTimes>& stages, const Action& action, Nanoseconds busy, Nanoseconds weight_gradient) {
   if (action.does.size() != 1 || busy == Nanoseconds{}) return;
   const Does& does = action.does.front();

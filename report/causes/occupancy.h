@@ -1,4 +1,4 @@
-// Occupancy: how the compute and communication streams of each class fill the makespan, and the stages' own times.
+// Occupancy: how long each class communicates, exposed and hidden, and how long each stage takes per micro-batch.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ namespace foreshard {
 
 struct Occupancy {                 // of one class
   Nanoseconds communicating = {};  // collectives, exchanges and copies on the compute streams
-  Nanoseconds hidden = {};         // some communication stream and some compute stream are both busy
+  Nanoseconds hidden = {};         // a compute stream is busy, and a communication or copy stream too
   bool operator==(const Occupancy&) const = default;
 };
 
-// One per role: the sums that belong to its device kind. Indices into `tables`.
+// The segment sums of each role; roles of one device kind share a table.
 struct SumsByRole {
   std::vector<SegmentSums> tables = {};
-  std::vector<std::size_t> of_role = {};
+  std::vector<std::size_t> of_role = {};  // [role]: index in `tables`
   const SegmentSums& operator[](RoleId role) const { return tables[of_role[role.index()]]; }
 };
 SumsByRole sums_by_role(const Plan& plan);
@@ -29,9 +29,9 @@ SumsByRole sums_by_role(const Plan& plan);
 // [class]
 std::vector<Occupancy> occupancy(const Plan& plan, const Trace& trace, const SumsByRole& sums);
 
-// [stage]: the shortest time that any micro-batch took on the compute stream, waiting left out; a backward is split by
-// the isolated times of its weight gradients, and the recomputation counts as input gradient. p2p: the shortest
-// transfer to or from another stage. 0 where the trace has none.
+// [stage]: the shortest time that a micro-batch took on the compute stream, without waiting. A backward counts as weight
+// gradient for the isolated times of its weight-gradient instructions, and as input gradient for the rest, recomputation
+// included. p2p: the shortest transfer to or from another stage. 0 where the trace has none.
 std::vector<StageTimes> stage_times(const Plan& plan, const Trace& trace, const SumsByRole& sums);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// What a stretch of a segment's instructions adds up to: how much of a merged span is compute and how much
+// Sums over consecutive instructions of a segment: how much of a span of several instructions is compute and how much is
 // communication.
 #pragma once
 
@@ -16,17 +16,18 @@ class SegmentSums {
   // Isolated times are those of the device kind; without a cost table they count as 0.
   SegmentSums(const Plan& plan, const std::string& device_kind);
 
-  // Part of the span in which a collective, exchange or copy runs: all or nothing for one instruction; for a merged
-  // span what its compute does not take.
+  // The time of the span in which a collective, exchange or copy runs: for one instruction all of the span or nothing; for a
+  // mixed span its duration less the isolated times of its computes.
   Nanoseconds communication(SegmentId segment, const Span& span) const;
+  // Isolated times of the weight-gradient computes of the segment.
   Nanoseconds weight_gradient(SegmentId segment) const { return segments_[segment.index()].weight_gradient; }
   Flops flops(SegmentId segment) const { return segments_[segment.index()].flops; }
 
  private:
   struct Sums {
-    std::vector<std::int32_t> place = {};  // [instruction]: in the order (stream, issue)
-    std::vector<Nanoseconds> busy = {};    // [place]: compute before it
-    std::vector<std::int32_t> communications = {};  // [place]: those before it
+    std::vector<std::int32_t> place = {};  // [instruction]: its position when ordered by (stream, issue)
+    std::vector<Nanoseconds> busy = {};    // [place]: isolated compute time before it
+    std::vector<std::int32_t> communications = {};  // [place]: number of communications before it
     Nanoseconds weight_gradient = {};
     Flops flops = {};
   };

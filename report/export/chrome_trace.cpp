@@ -122,7 +122,7 @@ class ChromeWriter {
     return args;
   }
 
-  // Spans without duration are left out: nothing can be seen of them, and two at one instant do not nest.
+  // Spans without duration are left out: they are invisible, and two at one instant do not nest.
   void write_group(const Group& group) {
     const Span& first = trace_.spans[group.first];
     const Action& action = action_of(plan_, trace_, first);

@@ -1,7 +1,7 @@
 // A Result as a Chrome trace, to be opened in Perfetto (ui.perfetto.dev) or chrome://tracing.
 //
-// One process per class of ranks, one thread per stream, and nothing but X events that nest on their thread: an action
-// and inside it its spans. Flow arrows follow the critical chain only. One counter track per memory category.
+// Each class of ranks is a process, each of its streams a thread. A thread holds complete events (phase X) only: one per
+// action, and nested in it one per span. Flow arrows follow the critical chain. Each memory category has a counter track.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 namespace foreshard {
 
 struct ChromeTraceOptions {
-  // Above it the spans inside actions are left out first, then whole classes from the last on; the file says how many.
+  // With more slices than this, the spans inside actions are left out first, then whole classes, the last ones first; the
+  // file says how many classes were left out.
   std::int64_t most_slices = 200'000;
-  int most_memory_points = 4096;  // per class; above it the largest sum of each equal stretch of time is kept
+  int most_memory_points = 4096;  // per class; of more, the moment with the most bytes of each equal interval is kept
   bool critical_chain = true;
 };
 
-// Times in microseconds with three decimals, so that no nanosecond is lost; in order on every thread.
+// The JSON text. Times are in microseconds with three decimals (exact nanoseconds); events are in time order on each thread.
 std::string chrome_trace(const Result& result, const ChromeTraceOptions& options = {});
 
 }  // namespace foreshard

@@ -48,7 +48,7 @@ std::string recomputed_layers(const Recompute& recompute) {
   return recompute.layers > 0 ? "the first " + counted(recompute.layers, "layer") + " of each stage" : "";
 }
 
-// What no framework has an option for.
+// Notes on choices for which no framework has an option.
 static void add_general_notes(const Strategy& s, FrameworkExport& out) {
   out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
   if (s.communication.algorithm != Algorithm::Ring)

@@ -91,7 +91,7 @@ class MegatronOptions {
     if (s_.zero.stage == 1 && in_groups(s_)) add("num-distributed-optimizer-instances", s_.dp / s_.zero.group);
     const bool away =
         s_.offload.optimizer == Space::PinnedHost && s_.offload.updated_on == UpdatedOn::Host && s_.zero.stage > 0;
-    if (away) {  // HybridDeviceOptimizer: states of a share of the elements
+    if (away) {  // HybridDeviceOptimizer: holds the states of this fraction of the elements on the host
       add("optimizer-cpu-offload"), add("use-precision-aware-optimizer");
       add("optimizer-offload-fraction " + number(1 - s_.offload.optimizer_kept));
     }
@@ -105,7 +105,7 @@ class MegatronOptions {
   void numbers() {
     const StateTypes types = state_types(s_);
     add_if(types.compute == DType::BF16, "bf16");
-    if (s_.precision == DType::F8) add("fp8-format hybrid"), add("fp8-recipe tensorwise");  // its head stays in bf16, too
+    if (s_.precision == DType::F8) add("fp8-format hybrid"), add("fp8-recipe tensorwise");  // the head stays in bf16 there, too
     add_if(s_.precision == DType::F16, "fp16");
     if (types.compute == DType::BF16 || types.compute == DType::F16) {
       const bool wide = types.grad == DType::F32;

@@ -23,7 +23,7 @@ bool all_away(const OffloadChoice& offload) {
          offload.gradients == Space::PinnedHost;
 }
 
-// After each forward, to be gathered again for the backward.
+// Whether parameters are released after each forward and gathered again for the backward.
 bool reshards(const FrameworkFacts& facts, const Strategy& s) { return s.zero.stage == 3 && !facts.keeps_after_forward; }
 
 class TorchTitanFile {
@@ -43,7 +43,7 @@ class TorchTitanFile {
     parallelism();
     pipeline();
     recomputation();
-    if (s_.precision == DType::F8)  // a scale per tensor, made anew each time; not the head
+    if (s_.precision == DType::F8)  // one scale per tensor, computed at each use; the head stays in higher precision
       section("quantize.linear.float8"), add("recipe_name", quoted("tensorwise")), add("filter_fqns", "[\"output\"]");
     section("compile"), add("enable", "true");
     notes();
@@ -87,7 +87,7 @@ class TorchTitanFile {
     if (all_away(s_.offload)) section("training"), add("enable_cpu_offload", "true");
   }
 
-  // torch/distributed/pipelining/schedules.py, get_schedule_class; null: it has none.
+  // torch/distributed/pipelining/schedules.py, get_schedule_class; null: torchtitan has no such schedule.
   static const char* class_of(Schedule schedule) {
     switch (schedule) {
       case Schedule::GPipe: return "GPipe";
@@ -101,7 +101,7 @@ class TorchTitanFile {
     }
   }
 
-  // The split is always said: left alone, torchtitan takes a layer off the first and the last stage, and two stages per rank.
+  // The split is always written: by default torchtitan gives the first and the last stage one layer less, and each rank two stages.
   void pipeline() {
     if (s_.pp == 1) return;
     const char* schedule = class_of(*s_.pipeline.schedule);

@@ -69,7 +69,7 @@ class Drawing {
       for (const PlotPoint& point : series.points) columns_.emplace(point.x, shown(point.x));
   }
 
-  // Margins that hold the words beside the axes, and a line each for the title, the intervals, the legend and the name of the axis.
+  // Margins for the labels beside the axes, and one line each for the title, the intervals, the legend and the axis name.
   void make_room() {
     left_ = kLeast, right_ = 20;
     for (int i = 0; i <= marks_.count; ++i) left_ = std::max(left_, text_width(shown(i * marks_.step), kText) + 16);

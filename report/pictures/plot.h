@@ -1,4 +1,4 @@
-// Lines over a common axis as a picture: what a sweep found. Made to be read in print.
+// Draws line series over a common x axis as an SVG picture, for the results of a sweep. The picture is made for print.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace foreshard {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  double low = 0, high = 0;  // an interval around y, drawn as a bar; none where high is 0
+  double low = 0, high = 0;  // ends of an interval around y, drawn as an error bar; high = 0: no bar
 };
 struct PlotSeries {
   std::string name = {};
@@ -16,12 +16,12 @@ struct PlotSeries {
 };
 struct Plot {
   std::string title = {}, x_name = {}, y_name = {};
-  std::string interval_name = {};         // what the bars are, said below the title
-  std::vector<std::string> x_words = {};  // instead of numbers: the series' x are 0, 1, 2 ...
+  std::string interval_name = {};         // what the error bars mean, written below the title
+  std::vector<std::string> x_words = {};  // labels of x = 0, 1, 2 ... instead of numbers; empty: numbers
   std::vector<PlotSeries> series = {};
 };
 
-// The y axis begins at 0. Empty series are left out.
+// The SVG text, `width` x `height` pixels. The y axis begins at 0. Series without points are left out.
 std::string plot_svg(const Plot& plot, int width = 720, int height = 420);
 
 }  // namespace foreshard

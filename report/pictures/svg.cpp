@@ -34,7 +34,7 @@ namespace {
 
 constexpr double kGutter = 92, kMostGutter = 220, kMargin = 84, kMemory = 150;
 
-// The name as it is, or as much of its begin as there is room for.
+// The name, cut at its end where there is no room for all of it.
 std::string fitted(std::string name, double room, double size) {
   if (text_width(name, size) <= room) return name;
   while (!name.empty() && text_width(name + "…", size) > room) name.pop_back();
@@ -65,7 +65,7 @@ class Picture {
   }
 
  private:
-  // The first class of each role; thinned out evenly when there are too many, the last one kept.
+  // Takes the first class of each role. Of too many it keeps every k-th, and the last.
   void choose_lanes() {
     std::vector<bool> seen(result_.plan.roles.size(), false);
     std::vector<ClassId> all;

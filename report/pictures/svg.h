@@ -1,5 +1,6 @@
-// A Result as a picture: one lane per pipeline rank with its work, its bubbles hatched by cause and its communication below,
-// and under it the memory of the tightest stage by category with the capacity line. Made to be read in print.
+// Draws a Result as an SVG picture for print. Each pipeline rank has a lane with its work, its bubbles (hatched by cause) and,
+// in a strip below, its communication. A panel under the lanes shows the memory of the fullest stage by category, with the
+// capacity as a line.
 #pragma once
 
 #include <string>
@@ -13,11 +14,11 @@ struct SvgOptions {
   int width = 1200;           // pixels
   std::string title = {};     // "gpt3-175b on dgx-a100-x128"
   std::string subtitle = {};  // "tp 8, pp 16, dp 8, 1f1b"
-  int most_lanes = 64;        // one class per role; of more roles every k-th is shown
+  int most_lanes = 64;        // a lane shows one class of a role; of more roles, every k-th and the last are shown
 };
 
-// The number of elements is bounded by the width and the lanes, not by the length of the trace: cells below half a pixel are
-// merged into one with their mean colour.
+// The SVG text. The number of SVG elements depends on the width and the lanes, not on the length of the trace: neighbouring
+// cells narrower than half a pixel are merged into one cell with their mean colour.
 std::string timeline_svg(const Result& result, const Summary& summary, const SvgOptions& options = {});
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// The few SVG elements that the pictures are made of. Lengths in pixels; coordinates are written with two decimals at most.
+// SvgCanvas: collects the SVG elements of a picture. Lengths are in pixels, written with at most two decimals.
 #pragma once
 
 #include <string>
@@ -19,12 +19,12 @@ class SvgCanvas {
  public:
   void rect(Box box, std::string_view fill);  // a colour or "url(#pattern)"
   void rect(Box box, Colour fill) { rect(box, hex(fill)); }
-  void rects(const std::vector<Box>& boxes, std::string_view fill);  // one element for all
+  void rects(const std::vector<Box>& boxes, std::string_view fill);  // all boxes as one SVG element
   void line(double x1, double y1, double x2, double y2, Colour stroke, double width = 1, bool dashed = false);
   void text(double x, double y, std::string_view words, double size, Colour fill, Anchor anchor = Anchor::Start,
             bool bold = false);
   void polygon(const std::vector<std::pair<double, double>>& points, Colour fill);
-  void hatch(const std::string& id, BubbleCause cause);  // defines a pattern
+  void hatch(const std::string& id, BubbleCause cause);  // defines the fill pattern "url(#id)" of the cause
   void begin_group(const std::string& title);            // browsers show the title as a tooltip
   void end_group();
   std::string document(double width, double height, const std::string& title) const;
@@ -33,6 +33,6 @@ class SvgCanvas {
   std::string defs_, body_;
 };
 
-double text_width(std::string_view words, double size);  // an estimate that fits common sans-serif faces
+double text_width(std::string_view words, double size);  // pixels, an estimate for common sans-serif fonts
 
 }  // namespace foreshard

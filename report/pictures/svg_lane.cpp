@@ -14,7 +14,7 @@ std::string hatch_id(BubbleCause cause) { return std::string("bubble-") + name_o
 
 namespace {
 
-struct Piece {  // of one action, without a gap
+struct Piece {  // a time without a gap in which one action runs
   Nanoseconds begin = {}, end = {};
   const Action* action = nullptr;
 };
@@ -23,7 +23,7 @@ struct Label {
   std::string words = {};
   double x = 0, size = 9;
   Colour colour = {};
-  bool plate = false;  // white behind it
+  bool plate = false;  // on a white background
 };
 
 class Lane {
@@ -105,11 +105,11 @@ class Lane {
     labels_.push_back({label, scale_.at(bubble.begin) + pixels / 2, 9, colour_of(bubble.cause), true});
   }
 
-  // Neighbouring bubbles too narrow for a hatch of their own become one, with the cause that takes most of it.
+  // Joins neighbouring bubbles that are too narrow to show a hatch; the result has the cause that takes most of its time.
   std::vector<Bubble> visible(const std::vector<Bubble>& bubbles) const {
     std::vector<Bubble> out;
     std::array<std::int64_t, kBubbleCauses> shares = {};
-    bool narrow = false;  // the last of `out` is made of narrow ones
+    bool narrow = false;  // the last bubble of `out` was joined from narrow ones
     for (const Bubble& bubble : bubbles) {
       const bool joins = width(bubble.begin, bubble.end) < 3;
       if (!(joins && narrow && out.back().end == bubble.begin)) {
@@ -124,7 +124,7 @@ class Lane {
     return out;
   }
 
-  // Collects what is too narrow to be seen alone; the result has the mean colour of what it covers.
+  // Collects cells that are too narrow to be seen; the merged cell has their mean colour.
   void blend(Nanoseconds begin, Nanoseconds end, Colour colour) {
     if (weight_ == 0) from_ = begin;
     const auto weight = static_cast<double>((end - begin).value);
@@ -143,7 +143,7 @@ class Lane {
     weight_ = 0;
   }
 
-  // One thin band for all communication streams; collectives in line with compute lie on the foot of the cells.
+  // One thin band shows all communication streams; collectives on the compute stream are drawn at the foot of the cells.
   void communication() {
     double drawn_to = -1;
     for (const Span& span : spans_) {

@@ -35,7 +35,7 @@ struct Panel {
     }
   }
 
-  // The band between the sums below and with the category, as steps.
+  // Draws the band of one category in the stack: between the sum of the categories below it and the sum with it.
   void band(const std::vector<MemoryStep>& steps, Bytes framework, std::size_t upto, Category category) const {
     const auto level = [&](const MemoryStep& step, std::size_t count) {
       Bytes total = framework;
@@ -73,7 +73,8 @@ ClassId draw_memory(SvgCanvas& canvas, const Result& result, const Summary& summ
   const auto most_points = static_cast<int>(scale.right - scale.left);
   const std::vector<MemoryStep> steps = memory_steps(*curve, result.trace.makespan, most_points);
   const Bytes peak = sum(curve->peak) + summary.fit.framework;
-  // A device that is hardly used would squeeze the curve flat: then its capacity stays in the title only.
+  // Where the peak is small beside the capacity, an axis up to the capacity would flatten the curve: the capacity is then only
+  // in the title.
   const bool roomy = in_gib(peak) < 0.35 * in_gib(summary.fit.capacity);
   const double most = std::max(roomy ? in_gib(peak) : std::max(in_gib(peak), in_gib(summary.fit.capacity)), 1e-6) * 1.04;
   const Panel panel{canvas, scale, top, height, most};

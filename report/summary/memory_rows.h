@@ -9,18 +9,19 @@
 
 namespace foreshard {
 
-// [role], device memory. Peaks come from the class of the role with the largest one; without curves (a plan that was
-// not played) they stay 0 and the arena comes from the plan.
+// [role], device memory. `peak` and `live_peak` are those of the class of the role with the largest live peak; without memory
+// curves (a plan that was not replayed) they stay 0. The arena is the plan's.
 std::vector<StageMemory> memory_rows(const Result& result);
 
-// The one meaning of "peak" that is shown: what lives on a device of the stage at its fullest moment, the framework's own memory
-// included. The parts sum to the peak.
+// "Peak" as all outputs show it: the live peak of a device of the stage plus framework memory. The parts, one per category, sum
+// to the peak.
 Bytes peak_of(const Summary& summary, const StageMemory& stage);
 LiveBytes peak_parts(const Summary& summary, const StageMemory& stage);
-Bytes usable(const Summary& summary);                      // capacity less the reserve; 0: nothing is known of the device
-const StageMemory* fullest_stage(const Summary& summary);  // by peak, the first of equals; null: no stage
+Bytes usable(const Summary& summary);                      // device capacity less the reserve; 0: the capacity is unknown
+const StageMemory* fullest_stage(const Summary& summary);  // with the largest peak, the first of equals; null: no stage
 
-// Fills memory, capacity, reserve, framework, fits_margin, and, when the margin is negative, feasible and its reason.
+// Sets `memory` and `fit`, for the role with the smallest margin; when that margin is negative also `feasible` (false) and
+// `infeasible_reason`.
 void add_memory(Summary& summary, const Result& result, const Cluster& cluster);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// A memory curve as steps: the live bytes by category from each moment on, with a bound on their number.
+// A memory curve as a step function: the live bytes by category from each moment on, with a limit on the number of steps.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,11 @@ struct MemoryStep {
   bool operator==(const MemoryStep&) const = default;
 };
 
-// In time order, the first at 0, one per moment; of more than `most` moments each of `most` equal stretches of the
-// makespan keeps the one with the largest sum, so the peak is always there.
+// In time order, one step per moment with events, and one at 0. Of more than `most` moments each of `most` equal intervals of
+// the makespan keeps only the step with the most live bytes; so the peak is always kept, the step at 0 not.
 std::vector<MemoryStep> memory_steps(const MemoryCurve& curve, Nanoseconds makespan, int most);
 
-// The curves of device memory with their events; those of the result when it kept them, else made from its plan and
+// The device-memory curves with their events: those of the result when it has events, otherwise computed from its plan and
 // trace.
 std::vector<MemoryCurve> device_curves(const Result& result);
 

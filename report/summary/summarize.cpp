@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-// The number format that most of the matrix work is done in: its dense peak is what utilisation is measured against.
+// The number format of most of the matrix products. MFU is relative to the dense peak of this format.
 static DType matrix_type(const Plan& plan) {
   std::array<double, 16> flops = {};
   for (const Segment& segment : plan.segments)
@@ -131,7 +131,7 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   add_utilization(summary, result, cluster, sums, ranks);
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
-  // With three streams the bound may lie above what can happen; what can live together fits into the arena.
+  // With three streams the order bound may exceed what can be alive together. The arena holds all of that, so it limits the bound.
   FS_ASSERT(order_bounds.empty() || order_bounds.size() == summary.memory.size());
   for (std::size_t r = 0; r < order_bounds.size(); ++r)
     summary.memory[r].order_bound = std::min(order_bounds[r], summary.memory[r].arena);

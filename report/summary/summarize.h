@@ -1,4 +1,4 @@
-// summarize: Result -> Summary. Knows neither the strategy engine nor the backend that made the result.
+// summarize: Result -> Summary. It needs neither the strategy engine nor the backend that made the result.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,15 @@
 
 namespace foreshard {
 
-struct Workload {                      // what the result is judged by; lower knows it, the plan carries it in `origin`
-  std::int64_t tokens_per_sample = 0;  // 0: samples are counted instead
+struct Workload {                      // turns times into throughput and MFU; `lower` computes it, the plan stores it in `origin`
+  std::int64_t tokens_per_sample = 0;  // 0: throughput is in samples
   Flops model_flops_per_sample = {};
   std::int64_t parameters = 0;
 };
 
-// Linear in spans; a Result without spans gives what the plan alone says: memory and whether it fits. `order_bounds` of the plan
-// (core/result/order_bound.h), which take longer than all the rest, become StageMemory::order_bound; empty: not asked for.
+// Takes time linear in the spans. For a Result without spans the summary has only memory and whether the plan fits.
+// `order_bounds` ([role], core/result/order_bound.h) become StageMemory::order_bound; empty: unknown. They are a parameter
+// because computing them takes longer than all of the summary.
 Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload,
                   const std::vector<Bytes>& order_bounds = {});
 

@@ -70,7 +70,7 @@ class SummaryWriter {
     else
       json_.null();
   }
-  // A number that only a plan can give.
+  // Writes a number that needs a plan.
   template <class Number>
   void of_plan(const char* key, Number number) {
     json_.key(key);
@@ -79,7 +79,7 @@ class SummaryWriter {
     else
       json_.null();
   }
-  // A number that only a run can give.
+  // Writes a number that needs a replay or a run.
   void measured(const char* key, double number) { optional(key, played() ? std::optional(number) : std::nullopt); }
 
   void feasibility() {
@@ -161,7 +161,7 @@ class SummaryWriter {
 
   void memory() {
     json_.key("peak_memory_bytes").begin_object();
-    const Bytes live = largest(&StageMemory::live_peak);  // 0: not played
+    const Bytes live = largest(&StageMemory::live_peak);  // 0: not replayed
     const auto peak = [&](const char* key) { live > Bytes{} ? json_.field(key, live.value) : json_.key(key).null(); };
     peak("max");
     if (live > Bytes{}) per_stage("per_stage", &StageMemory::live_peak);

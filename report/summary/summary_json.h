@@ -9,14 +9,14 @@
 
 namespace foreshard {
 
-// What the summary itself does not know.
+// Where the summary comes from; these keys are written beside those of the Summary.
 struct SummaryOrigin {
   std::string model = {}, cluster = {};
   std::string strategy_json = {};   // as to_json(Strategy) writes it; empty: null
   double wall_time_s = 0;           // of lowering, simulation and summary
-  double makespan_s = 0;            // the engine's clock, before rounding to nanoseconds
+  double makespan_s = 0;            // end of the run on the replay's clock, not rounded to nanoseconds
   std::string clock = "simgrid";    // or "light"
-  std::int64_t simgrid_events = 0;  // of that clock
+  std::int64_t simgrid_events = 0;  // events that this clock processed
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
   std::string framework_allocation_json = {};  // empty: null

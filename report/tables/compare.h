@@ -1,5 +1,5 @@
-// compare: one plan, two results (simulated, emulated, measured), number beside number. Spans are joined by rank, action and
-// instruction; folded and merged results are unfolded and cut for it.
+// compare: sets two results of one plan (simulated, emulated or measured) side by side. Instructions are matched by rank, action
+// and index; classes are split into ranks, and spans of several instructions into instructions, where the results differ in it.
 #pragma once
 
 #include <array>
@@ -28,13 +28,13 @@ struct ComparedKind {
   bool operator==(const ComparedKind&) const = default;
 };
 
-// One instruction of one action, on `ranks` ranks that both results tell together.
+// One instruction of one action, on `ranks` ranks that are in one class in both results.
 struct ComparedSpan {
   RankId rank = {};  // the first of them
   int ranks = 1;
   std::int32_t action = 0, instruction = 0;
   std::string action_name = {}, instruction_name = {};  // "F3", "h.2.qkv"
-  Compared begin = {}, seconds = {};
+  Compared begin = {}, seconds = {};  // seconds: begin and duration
   bool operator==(const ComparedSpan&) const = default;
 };
 
@@ -42,7 +42,7 @@ struct Comparison {
   std::string plan_hash = {};
   Origin predicted = Origin::Simulated, measured = Origin::Measured;
   std::string predicted_device = {}, measured_device = {};  // device_words
-  bool same_device = true;  // else times, and shares of time, have no errors (report/words/devices.h)
+  bool same_device = true;  // false: no errors are printed for times and shares of time (report/words/devices.h)
   int ranks = 0;
   Compared iteration_time = {};  // seconds
   Compared bubble = {};          // idle compute streams as a share of the iteration, mean over ranks
@@ -51,19 +51,19 @@ struct Comparison {
   std::array<Compared, kCategories> memory_by_category = {};
   std::vector<ComparedKind> op_kinds = {};    // longest measured first
   std::vector<ComparedSpan> spans = {};       // largest difference of durations first
-  std::int64_t joined = 0, without_twin = 0;  // instructions of all ranks; those that only one result has
+  std::int64_t joined = 0, without_twin = 0;  // instructions of all ranks that both results have, and that only one has
   bool operator==(const Comparison&) const = default;
 };
 
 struct CompareOptions {
-  std::string predicted_name = "A", measured_name = "B";  // for errors
-  std::size_t most_spans = 10;
+  std::string predicted_name = "A", measured_name = "B";  // for messages of errors
+  std::size_t most_spans = 10;  // in Comparison::spans
 };
 
-// `predicted` may be any result, `measured` too. Throws Error when they are of different plans or have no spans.
+// Both may be simulated or measured results. Throws Error when their plans differ or one of them has no spans.
 Comparison compare(const Result& predicted, const Result& measured, const CompareOptions& options = {});
 
-// The ranks that one class of each result plays.
+// Ranks that are in class `predicted` of one result and in class `measured` of the other.
 struct ClassPair {
   ClassId predicted = {}, measured = {};
   RankId first = {};

@@ -40,8 +40,8 @@ struct Run {
   std::size_t first = 0, last = 0;
 };  // rows first..last are printed as one
 
-// Neighbours with equal cells become one run; of more than `most` runs the middle ones are dropped (an empty run marks
-// the place), but `keep` stays.
+// Joins neighbours with equal cells into runs. Of more than `most` runs it drops the middle ones, except `keep`; an empty run
+// marks their place.
 std::vector<Run> fold(const std::vector<std::vector<std::string>>& cells, int most, std::size_t keep) {
   std::vector<Run> runs;
   for (std::size_t r = 0; r < cells.size(); ++r) {
@@ -72,7 +72,7 @@ std::string share_range(const std::vector<double>& shares, Run run) {
 
 std::string short_word(BubbleCause cause) { return cause == BubbleCause::ExposedCommunication ? "comm." : words_of(cause); }
 
-// The two largest causes, mean over the run.
+// The two causes with the largest shares, each the mean over the rows of the run.
 std::string mostly(const Summary& summary, Run run) {
   std::array<double, kBubbleCauses> shares = {};
   std::array<std::size_t, kBubbleCauses> order = {};

@@ -1,4 +1,4 @@
-// The two tables of a Summary that have one row per stage or pipeline rank, with equal neighbours folded.
+// The tables of a Summary with one row per stage or pipeline rank. Equal neighbouring rows are printed as one.
 #pragma once
 
 #include "core/result/summary.h"
@@ -8,13 +8,14 @@ namespace foreshard {
 
 std::string words_of(BubbleCause cause);  // "warm-up", "exposed communication"
 
-// Isolated times per stage and, when every pipeline rank holds one stage, its bubble.
+// The times of each stage per micro-batch and, when every pipeline rank holds one stage, its bubble. `most_rows` limits the rows,
+// here and below: of more, the middle ones are left out.
 TextTable stage_table(const Summary& summary, int most_rows);
 
-// Bubbles per pipeline rank, for ranks that hold several stages; else empty.
+// The bubbles of each pipeline rank, when ranks hold several stages; otherwise empty.
 TextTable rank_table(const Summary& summary, int most_rows);
 
-// GiB per category at the peak, then live peak, order bound, arena, arena + framework, margin.
+// Per pipeline rank, in GiB: each category at the peak, live peak, order bound, arena, arena + framework, margin.
 TextTable memory_table(const Summary& summary, int most_rows);
 
 }  // namespace foreshard

@@ -136,7 +136,7 @@ class Writer {
     line("  total: with the framework (context, workspaces, communication library); margin: after reserve");
   }
 
-  // Of links that differ only in the numbers of their names the hottest class is shown, with the links of all.
+  // Of link classes whose names differ only in numbers, shows the busiest one, with the number of links of all of them.
   void links() {
     std::vector<LinkUtilization> kinds;
     std::vector<std::string> seen;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kHost = "host";
 
-// In small letters, cut at what is neither letter nor digit.
+// The words of a name in lower case, split at every character that is neither a letter nor a digit.
 std::set<std::string> words_of(const std::string& name) {
   std::set<std::string> words;
   std::string word;
@@ -40,7 +40,7 @@ std::set<std::string> kinds_of(const Result& result) {
 
 bool measured(const Result& result) { return result.trace.origin == Origin::Measured; }
 
-// The measurement `m` beside the prediction `p`.
+// Whether measurement `m` ran on the devices of prediction `p`.
 bool measured_as_predicted(const Result& m, const Result& p) {
   const std::set<std::string> kinds = kinds_of(p);
   const std::string& kind = m.measured_on.kind;
@@ -58,7 +58,7 @@ bool can_be(const std::string& product, const std::string& gpu) {
   bool knows_model = false;
   for (const std::string& word : of_gpu) {
     if (!has_digit(word)) continue;
-    if (all_digits(word) && word.size() < 4) {  // gigabytes, which not every product says
+    if (all_digits(word) && word.size() < 4) {  // gigabytes, which not every product name states
       const bool says = std::ranges::any_of(of_product, [](const std::string& w) {
         return w.size() > 2 && w.size() < 5 && w.ends_with("gb") && all_digits(w.substr(0, w.size() - 2));
       });
@@ -84,7 +84,7 @@ bool same_device(const Result& a, const Result& b) {
     return x == y || (x.empty() && measured_as_predicted(b, a)) || (y.empty() && measured_as_predicted(a, b));
   }
   if (measured(a) || measured(b)) return measured(a) ? measured_as_predicted(a, b) : measured_as_predicted(b, a);
-  return true;  // two predictions: which devices are better is what is asked
+  return true;  // two predictions: comparing devices is the purpose
 }
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
-// Devices: what the times of a result speak of. Those of a processor say nothing of a GPU, nor those of one kind of GPU of another.
+// On which kind of device the times of a result were simulated or measured. Times of different kinds of devices (CPU and GPU, or
+// two kinds of GPU) must not be compared as errors of a prediction.
 #pragma once
 
 #include <string>
@@ -12,11 +13,12 @@ inline constexpr const char* kUnknownDevice = "an unknown device";
 // Simulated: the device kinds of the plan ("a100-80"); measured: what the file says, or kUnknownDevice.
 std::string device_words(const Result& result);
 
-// Whether times of the two may be held against each other. A measurement that does not say its device is one of the devices of its
-// plan only when those are the host; two such measurements may be compared.
+// Whether the times of two results may be compared. A measurement without a device name counts as one of the host, so it may be
+// compared with a prediction for the host. Two such measurements may be compared; two predictions always may.
 bool same_device(const Result& a, const Result& b);
 
-// Whether a GPU that calls itself "NVIDIA A100-SXM4-80GB" can be the "a100-80" of a cluster. Names that tell no model can be anything.
+// Whether `product` ("NVIDIA A100-SXM4-80GB", the name that the driver reports) can be the `gpu` of a cluster file ("a100-80").
+// True for every product when the name in the cluster file holds no model number.
 bool can_be(const std::string& product, const std::string& gpu);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// Colours of the timeline and the memory curve. Okabe-Ito hues, lightened, so that they stay apart for colour-blind readers and
-// in print; bubbles also differ by the direction of their hatching, and every kind of work by its letter.
+// Colours of the timeline and the memory curve: lightened Okabe-Ito hues, which colour-blind readers can tell apart, on screen and
+// in print. Bubbles differ also by the direction of their hatching, and kinds of work by their letter.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ struct Colour {
   bool operator==(const Colour&) const = default;
 };
 
+// share_of_b: 0 gives `a`, 1 gives `b`.
 constexpr Colour mix(Colour a, Colour b, double share_of_b) {
   const auto part = [&](std::uint8_t x, std::uint8_t y) {
     return static_cast<std::uint8_t>(  // NOLINT(bugprone-incorrect-roundings): lround is not constexpr
@@ -28,8 +29,8 @@ inline constexpr Colour kTransfer = {0, 114, 178}, kCollective = {213, 94, 0}, k
 inline constexpr Colour kInLine = {204, 121, 167};  // a collective on the compute stream
 inline constexpr Colour kLimit = {190, 40, 30};
 
-// What a cell of the timeline does.
-enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Both, Update, Other };  // Both: a forward beside a backward
+// The kind of work that a cell of the timeline shows.
+enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Both, Update, Other };  // Both: a forward overlapped with a backward
 inline constexpr int kCells = 6;
 Cell cell_of(const Action& action);
 Colour colour_of(Cell cell);

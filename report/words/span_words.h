@@ -1,4 +1,4 @@
-// What a span is called and what it did, for readers of timelines.
+// Names of spans, actions and classes in timelines, and the plan's entries that they refer to.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ const Instruction& instruction_of(const Plan& plan, const Trace& trace, const Sp
 // segment's name.
 std::string action_name(const Plan& plan, const Action& action);
 
-// "stage 3", and how many ranks stand behind it when more than one.
+// "stage 3 (8 ranks)"; of a class of one rank: "stage 3 (rank 24)".
 std::string class_name(const Plan& plan, const Trace& trace, ClassId who);
 
 const char* letter_of(Work work);  // "F", "B", "I", "W", "U"

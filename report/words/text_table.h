@@ -1,4 +1,4 @@
-// A table of text with aligned columns, and the small words it is filled with. Widths count characters, not bytes.
+// A text table with aligned columns, and the formats of the numbers in its cells. Widths count characters, not bytes.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ int width_of(std::string_view text);  // characters of a UTF-8 text
 std::string pad(const std::string& text, int width, Align align);
 
 inline constexpr std::size_t kTextWidth = 80;  // of a terminal
-// `text` in lines of at most `width`; every line but the first is indented. A longer word stands on a line of its own; a number
-// and its unit stay together.
+// Breaks `text` into lines of at most `width` characters; every line but the first is indented by `indent`. A word longer than that
+// gets a line of its own; no line break separates a number from its unit.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width = kTextWidth);
 
 std::string in_time(Seconds time);                       // "41.32 s", "9.81 ms", "3.20 µs", "-" for 0
@@ -40,7 +40,7 @@ std::string per_cent(double share);                      // "11.3", under a head
 std::string in_gib_text(Bytes bytes);                    // "12.34"
 std::string with_commas(double number);                  // "76,132"; below 100 with two decimals
 std::string in_flops(Flops flops);                       // "231.4 PFLOP"
-// A bar of `share` of `columns` characters, in eighths of a character; "#" without Unicode.
+// A bar that fills `share` (0 to 1) of `columns` characters, to an eighth of a character; without Unicode of "#".
 std::string bar(double share, int columns, bool unicode);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Where a collective runs: what its phases put on the links between the devices of one group.
+// The path of a collective: what its phases put on the links between the devices of one group.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,7 @@
 
 namespace foreshard {
 
+// `devices`: those of the group's members, in the order of the members.
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
 
 }  // namespace foreshard

@@ -1,6 +1,7 @@
-// Numbers of the cost model that were fitted on measured training runs: one table, accuracy/constants.json, each with its
-// mechanism, the rows it was fitted on and how certain it is. Leaving a source out and fitting again says what they are
-// worth (scripts/cross_validate.py). Numbers of datasheets and of kernel benchmarks are in strategy/cost/machine_constants.h.
+// The fitted constants: numbers of the cost model that were fitted to measured training runs. accuracy/constants.json lists each with its
+// mechanism, the sources of the rows that it was fitted to, and how certain it is. scripts/cross_validate.py leaves out one source at a
+// time and fits again, to show how well they predict unseen rows. Numbers of datasheets and of kernel benchmarks are in
+// strategy/cost/machine_constants.h.
 #pragma once
 
 #include <optional>
@@ -11,27 +12,27 @@ namespace foreshard {
 
 struct FittedConstant {
   std::string name = {}, mechanism = {};
-  double value = 0;                         // times are seconds
-  double low = 0, high = 0;                 // where the error of its rows stays within a tenth of its least
-  double without = 0;                       // what one would take without any row that it matters to
-  std::vector<std::string> fitted_on = {};  // sources of data/measured
+  double value = 0;                         // times in seconds
+  double low = 0, high = 0;                 // the range in which the error of its rows is at most a tenth above its minimum
+  double without = 0;                       // the value one would assume if no row could show it
+  std::vector<std::string> fitted_on = {};  // names of sources in data/measured
   bool operator==(const FittedConstant&) const = default;
 };
 
-// Throws Error: unknown keys, a value outside of its range, two of one name.
+// Throws Error for unknown keys, two constants of one name, a value outside its range, or a constant without sources.
 std::vector<FittedConstant> parse_fitted_constants(const std::string& text, const std::string& file_name);
 
 // The shipped table; read once.
 const std::vector<FittedConstant>& fitted_constants();
-std::optional<double> find_fitted(const std::string& name);
-double fitted(const std::string& name);  // throws Error when the table has no such name
+std::optional<double> find_fitted(const std::string& name);  // the value of the constant in the shipped table; empty: none of that name
+double fitted(const std::string& name);                      // throws Error when the table has no such name
 
-// Those that every kernel asks for.
+// The constants that the time of every kernel needs, looked up once.
 struct ProductConstants {
-  double library_choice = 1;   // the kernel that the library picks, against the best of a search over shapes and kernels
-  double sustained_level = 1;  // of a short benchmark's rate, what training keeps: level * (watts per TFLOP/s)^exponent
+  double library_choice = 1;   // rate of the kernel that the library picks, over that of the best kernel for the shape
+  double sustained_level = 1;  // share of a short benchmark's rate that training sustains: level * (watts per TFLOP/s)^exponent
   double sustained_exponent = 0;
-  double exposed = 0;  // of the shorter of arithmetic and traffic
+  double exposed = 0;  // share of the shorter of arithmetic and memory traffic that does not overlap with the longer (OpTime::total)
 };
 const ProductConstants& product_constants();
 

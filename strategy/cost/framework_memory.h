@@ -1,4 +1,5 @@
-// Device memory outside the arena: CUDA context, library workspaces, NCCL buffers. An estimate to be replaced by calibration.
+// Framework memory: device memory outside the arena, which is the CUDA context, library workspaces and NCCL buffers. An estimate, which
+// calibration replaces by a measurement.
 #pragma once
 
 #include <optional>
@@ -12,14 +13,14 @@ namespace foreshard {
 struct Cluster;
 struct MachineProfile;
 
-// Context and loaded kernels 0.5 GiB, cuBLAS workspace 32 MiB, and per communicator of more than one rank the buffers of two
-// ring neighbours over NCCL's default channels: 9,633,792 B per connection (memory.md section 6; NVIDIA/nccl src/init.cc).
-// Only the connections that a ring uses are allocated: one protocol set in each direction and channel.
+// What DeviceMemory::framework of the strategy states; else the sum of 0.5 GiB for context and loaded kernels, 32 MiB for the cuBLAS
+// workspace, and 9,633,792 bytes for each of NCCL's connections (NVIDIA/nccl src/init.cc): 8 channels for every data, context or tensor
+// communicator of more than one rank, and 2 channels to each of two neighbours in a pipeline.
 Bytes framework_memory(const Strategy& strategy);
-// As `calibrate` found it on this cluster's GPUs, and a workspace; nothing when it did not measure it there.
+// The memory that `calibrate` measured on this cluster's GPUs, plus a workspace; empty: not measured on them.
 std::optional<Bytes> measured_outside(const MachineProfile* profile, const Cluster& cluster);
 
-// The same with what the framework's traits say about the context.
+// The same as the first, with MemoryTraits::context, where it is set, in place of context and workspace.
 Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits);
 
 }  // namespace foreshard

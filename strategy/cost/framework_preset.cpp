@@ -141,7 +141,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "optimizer", preset.styles.optimizer);
 }
 
-// The preset that a file builds on; that one stands alone, so that there is no circle.
+// The preset named by "like". It may not have a "like" itself, so there are no cycles.
 FrameworkPreset base_of(const JsonReader& like) {
   const std::string name = like.as_choice(framework_names());
   const std::string path = data_directory() + "/frameworks/" + name + ".json";

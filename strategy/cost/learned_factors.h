@@ -1,4 +1,5 @@
-// What learned runs say about shapes, seen or not: factors on predicted costs and how sure they are. docs/learning.md.
+// Factors on predicted costs that a user's own runs taught (LearnedCosts), for shapes that these runs had and for others, with their
+// uncertainty. docs/learning.md.
 #pragma once
 
 #include <utility>
@@ -8,29 +9,29 @@
 
 namespace foreshard {
 
-// Covariance of ln(time / predicted time) of parts of two shapes before any run: machine^2, and where the parts are of one kind
-// compute^2 or communication^2 times exp(-distance / reach), distance = sum of |differences of places| + 2 per word that differs.
+// Prior covariance, before any run, of ln(time / predicted time) of the parts of two shapes: machine^2; where the parts are of one kind,
+// plus compute^2 or communication^2 times exp(-distance / reach).
 double prior_covariance(const LearnedScales& scales, const PartShape& a, const PartShape& b);
 bool is_communication(CostPart part);
-// The distance alone, for parts of one kind.
+// Distance of two shapes of one kind of part: sum of |differences of places| + 2 per word that differs.
 double distance(const PartShape& a, const PartShape& b);
 
-// How much of an iteration a part's shape takes: d ln(iteration) / d ln(its costs).
+// A part's shape, and its share of an iteration: d ln(time of the iteration) / d ln(costs of the part).
 using PartShare = std::pair<PartShape, double>;
 
 class LearnedFactors {
  public:
   explicit LearnedFactors(const LearnedCosts& learned) : learned_(learned) {}  // it must outlive this
 
-  // By which predicted costs of this shape are multiplied: the median of what they will be.
+  // The factor by which predicted costs of this shape are to be multiplied: the median of measured over predicted.
   double factor(const PartShape& shape) const;
-  // Standard deviation of ln(measured / predicted) of one more run with these shares.
+  // Standard deviation of ln(measured / predicted) of the next run, whose parts have these shares.
   double spread(const std::vector<PartShare>& shares) const;
-  int runs(const PartShape& shape) const;  // that had it
-  bool knows(const std::string& framework) const;
+  int runs(const PartShape& shape) const;          // number of learned runs in which exactly this shape took time
+  bool knows(const std::string& framework) const;  // some learned shape is of this framework
 
  private:
-  std::vector<double> covariances(const PartShape& shape) const;  // with the learned shapes
+  std::vector<double> covariances(const PartShape& shape) const;  // prior, [learned shape]
   const LearnedCosts& learned_;
 };
 

@@ -1,6 +1,6 @@
-// What no datasheet says about a GPU generation: achievable fractions and protocol costs, from benchmarks of kernels and
-// from libraries' own tables; what was fitted on training runs is in strategy/cost/fitted_constants.h. docs/cost-model.md says
-// how each was obtained. A calibrated profile replaces these numbers, not the formulas.
+// Constants of a GPU generation that no datasheet states: achievable fractions of peak rates and protocol costs, from kernel benchmarks and
+// from libraries' own tables. Constants that were fitted to training runs are in strategy/cost/fitted_constants.h. docs/cost-model.md
+// says how each was obtained. A calibrated profile replaces these numbers, not the formulas.
 #pragma once
 
 #include <array>
@@ -12,40 +12,40 @@
 
 namespace foreshard {
 
-// NCCL's three wire protocols: LL sends 8 bytes of flag with 8 of data, LL128 8 with 120, Simple none but synchronises
-// more.
+// NCCL's three wire protocols: LL sends flags as large as its data, LL128 sends 8 bytes of flags per 120 bytes of data, Simple sends none
+// but synchronises more.
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr int kProtocols = 3;
 
 struct MachineConstants {
-  // Products. Of the dense datasheet peak the best shapes reach min(cap, coefficient * cbrt(watts per TFLOP/s)): under full
-  // load the power limit sets the clock, and power goes with its cube.
+  // Matrix products. The best shapes reach the share min(cap, coefficient * cbrt(watts per TFLOP/s)) of the dense datasheet peak: under
+  // full load the power limit sets the clock, and power grows with the cube of the clock.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
-  double fp8_share = 0.95;    // of the 16-bit ceiling: more data to feed per second
-  bool copies_beside = true;  // products load their operands beside the arithmetic: losses are clocks, not a share of it
-  // What rows of operands cost that are multiples of 4 or 8 bytes, or of less, instead of 16: clocks per FLOP of an SM in units of what
-  // an A100's tensor cores take.
+  double fp8_share = 0.95;    // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
+  bool copies_beside = true;  // products load operands asynchronously beside the arithmetic; false: a kernel's losses count twice
+  // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
+  // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;
-  double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
-  double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
-  // Flash attention of head dimension 128 and long sequences, of the dense peak, FLOPs really executed.
-  // By FlashKernel (op_cost.h).
+  double vector_ceiling = 0.9;  // share of the peak that fp32 and fp64 products reach without tensor cores
+  double fill_depth = 64;       // steps of k that filling the pipeline and writing the result cost per output tile
+  // [FlashKernel] (op_cost.h): share of the dense peak that flash attention with head size 128 and long sequences reaches, counting the
+  // FLOPs that it really executes.
   std::array<double, 4> flash_forward = {0.35, 0.6, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5, 0.33};
   // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
   double memory_efficiency = 0.85;
-  double gather_efficiency = 0.5;  // rows picked by index
+  double gather_efficiency = 0.5;  // the same for kernels that read rows by index (embeddings)
   // Links: fraction of the datasheet rate of one direction that large messages reach.
   double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
-  BytesPerSecond ll_limit = {87.7e9};  // LL is bound by flag polling
+  BytesPerSecond ll_limit = {87.7e9};  // the most that protocol LL reaches: polling of flags limits it
   int channels = 24;                   // thread blocks of a large collective, one SM each
   bool operator==(const MachineConstants&) const = default;
 };
 
-// By Gpu::architecture; an unknown name gets the defaults above.
+// The constants of an architecture (Gpu::architecture); an unknown name gets the defaults above.
 const MachineConstants& machine_constants(const std::string& architecture);
 
-// Of a card: Blackwell's GeForce and RTX PRO have no tensor memory, their products are those of a warp as Ada's.
+// The constants of a GPU. Blackwell's GeForce and RTX PRO cards have no tensor memory; a warp computes their products, as on Ada.
 const MachineConstants& machine_constants(const Gpu& gpu);
 
 // NCCL's own latency table (src/graph/tuning.cc), ring algorithm, per protocol.
@@ -55,15 +55,16 @@ struct ProtocolLatency {
 };
 const ProtocolLatency& protocol_latency(Protocol protocol);
 
-// Of the rate of a short benchmark, what products keep in training: min(1, level * (watts / TFLOP/s)^exponent). A burst ends before
-// the power limit acts; the less power a FLOP has, the more it costs. Level and exponent are fits (strategy/cost/fitted_constants.h).
+// The share of a short benchmark's rate that products sustain in training: min(1, level * (watts per TFLOP/s)^exponent). A benchmark ends
+// before the power limit acts. Level and exponent are fitted constants (strategy/cost/fitted_constants.h).
 double sustained_share(const Gpu& gpu);
 
-inline constexpr double kLl128Efficiency = 0.92;  // NCCL: 120/128 and its flag handling
-inline constexpr double kLlEfficiency = 0.5;
+// Shares of a link's datasheet rate.
+inline constexpr double kLl128Efficiency = 0.92;  // protocol LL128: 120/128 and the handling of flags
+inline constexpr double kLlEfficiency = 0.5;      // protocol LL
 inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits
-inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, peer to peer (RTX A6000: 26.3 of 31.5 GB/s)
-inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, pinned memory (H200: 55.4 of 63 GB/s)
+inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, between two GPUs (RTX A6000: 26.3 of 31.5 GB/s)
+inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, to and from pinned memory (H200: 55.4 of 63 GB/s)
 inline constexpr Seconds kNvlinkSharpBase = {23e-6};   // NCCL: latency of its NVLS algorithm
 
 }  // namespace foreshard

@@ -1,8 +1,8 @@
-// What a training framework keeps in host memory instead of on the device, and how it goes about it. A preset says what the words
-// of its command line mean: the "offload" list of frameworks/*.json.
+// What a training framework keeps in host memory instead of on the device, as the words of its command line say. The "offload" list of
+// frameworks/*.json says what the words mean; a rule holds when all of its words are there.
 //
 //   "offload": [{"words": ["offload-opt-m"], "in_host": ["momentum"]},
-//               {"words": ["shard-weights", "offload-master"], "in_host": ["weights"]}]      all of the words have to be there
+//               {"words": ["shard-weights", "offload-master"], "in_host": ["weights"]}]
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ namespace foreshard {
 
 struct Offload {
   bool master = false, momentum = false, variance = false;  // optimizer states
-  bool gradients = false;                                   // those of the layers; each micro-batch's are added to them
-  bool weights = false;                                     // of the layers: they come in for every forward and backward
-  bool narrow_weights = false;                              // ... in the format of the products, 8 bits
+  bool gradients = false;                                   // of the layers; each micro-batch adds to them
+  bool weights = false;                                     // of the layers; copied in for every forward and backward
+  bool narrow_weights = false;                              // the weights are copied in the format of the products, 8 bits
   bool inputs = false;                                      // of the layers, from their forward to their backward
-  bool activations = false;                                 // all that the first `activation_layers` layers keep
+  bool activations = false;                                 // everything that the first `activation_layers` layers keep
   int activation_layers = 0;
   bool host_update = false;    // the CPU runs the optimizer
   bool operator==(const Offload&) const = default;
@@ -33,12 +33,12 @@ struct OffloadRule {
 };
 std::vector<OffloadRule> read_offload_rules(const JsonReader& json);  // throws Error
 
-// What `text` asks for ("offload-opt-m offload-residual; flags --shard-weights"); empty when no rule knows a word of it, or when
-// it has a word "offload-..." that none knows. "activations of 20 layers" says how many.
+// The offload that `text` asks for ("offload-opt-m offload-residual; flags --shard-weights"): the union of all rules that hold. The number
+// of activation layers is the one in "activations of 20 layers". Empty: no rule holds, or no rule has one of the words "offload-...".
 std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const std::string& text);
 
-// The options of a plan that moves the same: `lower` obeys them. A plan moves weights in the format of the parameters, and a master copy that
-// is the parameters themselves stays with them.
+// The offload options of a strategy that moves the same data. `narrow_weights` has no counterpart: a plan moves weights in the format of
+// the parameters. Nor has `master`: all optimizer states move where momentum or variance does.
 OffloadChoice choice_of(const Offload& offload);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Time of one compute instruction alone on a GPU: roofline with a shape-dependent efficiency. docs/cost-model.md has
+// Isolated time of one compute instruction on a GPU: a roofline with an efficiency that depends on shapes. docs/cost-model.md has
 // the formulas with their sources, strategy/cost/machine_constants.h the numbers.
 #pragma once
 
@@ -10,32 +10,32 @@
 
 namespace foreshard {
 
-// FlashAttention 1 (and Triton's of its time), FlashAttention 2, what vendors ship now (FlashAttention 3, cuDNN), and the newest
-// whose backward adds in a fixed order.
+// One: FlashAttention 1 and Triton's kernels of its time. Two: FlashAttention 2. Newest: FlashAttention 3, cuDNN. Deterministic: the
+// newest, with a backward that adds in a fixed order.
 enum class FlashKernel : std::uint8_t { One, Two, Newest, Deterministic };
 inline constexpr int kFlashKernels = 4;
 
-// A kernel takes the longer of its arithmetic and its memory traffic. Of a kernel bound by arithmetic a part of the traffic
-// stays exposed: the first tiles load and the last ones store with nothing to overlap. Starting the kernel comes on top.
+// A kernel takes the longer of its arithmetic and its memory traffic, plus its launch. Of the shorter, the share
+// ProductConstants::exposed * arithmetic / (arithmetic + memory) is added: the first tiles load and the last ones store with nothing to
+// overlap.
 struct OpTime {
   Seconds arithmetic = {};
   Seconds memory = {};
-  Seconds overhead = {};
+  Seconds overhead = {};  // launch, and casts of the operands of 8-bit products
   Seconds total() const;
   bool operator==(const OpTime&) const = default;
 };
 
-// Shapes as in docs/operators.md. An operator without FLOPs is bound by its traffic. No traffic and no
-// FLOPs: all zero (nothing is launched).
-// Attention is that of `flash`.
+// The parts of the instruction's time. Shapes as in docs/operators.md; `flash`: the kernel of its attention. An instruction with neither
+// FLOPs nor traffic launches nothing: all zero.
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
-Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
+Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);  // their total()
 
-// C[batch, m, n] = A[batch, m, k] B[batch, k, n] on tensor (or vector) units: tiles over SMs in whole waves. Arithmetic
-// only.
+// C[batch, m, n] = A[batch, m, k] B[batch, k, n]
 struct Gemm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
+// Arithmetic only, on tensor units (or vector units): waves of output tiles over the SMs, with the fastest tile size and split of k.
 Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type);
 
 }  // namespace foreshard

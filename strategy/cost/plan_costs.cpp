@@ -18,7 +18,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; executor.md section 13
+constexpr double kHostAdamEfficiency = 0.8;  // share of the host's memory bandwidth that an update on the CPU reaches
 constexpr BytesPerSecond kHostCore{10e9};     // assumption: what one core of the host streams
 constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
 
@@ -161,7 +161,7 @@ class PlanCosts {
     if (host.cpu_cores > 0) rate = std::min(rate, kHostCore * static_cast<double>(host.cpu_cores));
     return {.busy = to_nanoseconds(what.traffic / (rate * (1.0 / std::max(1, ranks_on(node)))))};
   }
-  // They update at one time, more or less, and share the bandwidth of the host's memory.
+  // The ranks of a node update at about the same time and share the bandwidth of the host's memory.
   int ranks_on(int node) {
     if (ranks_of_node_.empty())
       for (std::int32_t rank = 0; rank < ranks_.count(); ++rank) ++ranks_of_node_[network_.node(ranks_.device({rank}))];
@@ -191,12 +191,13 @@ class PlanCosts {
       alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
     return cost;
   }
-  // The parameters of a layer that is recomputed leave after the recomputation when so many others come before their next use.
+  // Whether the parameters of a recomputed layer leave the device after the recomputation and are gathered again for the gradients: units
+  // larger than the reuse distance do.
   bool gathered_twice(const Collective& what, const Instruction& instruction) const {
     return recomputes_ && preset_.shards.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
            moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.shards.reuse_distance;
   }
-  // In how many pieces a framework sends it that shards tensor by tensor.
+  // The number of collectives in which a framework that shards tensor by tensor sends this one.
   double messages_of(const Collective& what, const Instruction& instruction, int members) const {
     const bool gathers = what.kind == CollectiveKind::AllGather;
     const bool shards_move = (gathers || what.kind == CollectiveKind::ReduceScatter) && moves_state(role(), instruction);
@@ -264,19 +265,19 @@ class PlanCosts {
   static GroupPlace place_of(const CommunicationPath& path) {
     return {.ranks = path.members, .nodes = path.nodes, .link = path.link};
   }
-  // Between two ranks, as measured; nothing between nodes when that was not.
+  // Latency and bandwidth between two ranks as measured. Empty: between nodes, where they were not measured.
   std::optional<FittedLink> link_of(const CommunicationPath& path) {
     auto& known = measured_links_[{path.nodes > 1, path.link}];
     if (!known) known = profiled_link(*profile_, place_of(path));
     if (!*known && path.nodes == 1) return FittedLink{profile_->link_latency, profile_->link_bandwidth};
     return *known;
   }
-  // For every step of a ring.
+  // Cost of `steps` latency steps at the measured latency, with bytes at the measured bandwidth.
   static Cost measured_link(const CommunicationPath& path, const FittedLink& link, int steps, double share) {
     const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / link.bandwidth.value : 1.0;
     return {.busy = to_nanoseconds(link.latency * steps), .wire_factor = factor, .sm_share = share};
   }
-  // As long alone as it took, its wire's part shared with others.
+  // The isolated time is the measured one; the wire's part of it shares links with other traffic.
   Cost measured_cost(const CommunicationPath& path, const MeasuredTime& time) const {
     const bool flows = path.flow.value > 0 && time.wire.value > 0;
     return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),
@@ -325,9 +326,9 @@ class PlanCosts {
   std::optional<LearnedFactors> learned_ = {};
   std::optional<PartShapes> shapes_ = {};
   std::map<PartShape, double> factors_ = {};
-  bool recomputes_ = false;            // the segment that is costed
-  bool recomputes_attention_ = false;  // ... whole layers
-  double alone_ = 0, issue_ = 0;       // of the instruction last costed: seconds on the compute stream; seconds of the host
+  bool recomputes_ = false;            // the segment that is costed recomputes something
+  bool recomputes_attention_ = false;  // it recomputes attention, too
+  double alone_ = 0, issue_ = 0;       // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
   Network network_;
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};

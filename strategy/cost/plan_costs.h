@@ -1,4 +1,4 @@
-// Isolated costs of every instruction of a plan: what the simulator plays and `calibrate` replaces.
+// Isolated costs of every instruction of a plan: the simulator reads them, and a machine profile replaces them where it has measurements.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -8,10 +8,10 @@
 
 namespace foreshard {
 
-// Fills plan.costs for the device kinds of its roles. A collective or exchange in a shared segment takes the latencies of the
-// first role that runs it. An action that the host issues more slowly than the device runs it takes the host's time: its
-// computes are stretched evenly.
-// Where there is a profile, its times and bandwidths go before all this for the device kind that it is about.
+// Fills plan.costs with one table per device kind of the plan's roles. A segment that several roles share takes the costs of the first of
+// them. Where the host issues the instructions of a segment more slowly than the device runs them, the computes of the segment are
+// stretched evenly to the host's time. For the device kind of `profile`, its measured times and bandwidths replace all this, and its
+// learned factors multiply the result.
 void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset = {}, const MachineProfile* profile = nullptr);
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
-// The parts of an iteration that runs can be learned from: which one an instruction of a plan belongs to, and its shape.
+// The parts into which learning from runs divides an iteration (CostPart): which part an instruction of a plan belongs to, and the shape of
+// that part.
 #pragma once
 
 #include <map>
@@ -13,18 +14,18 @@
 
 namespace foreshard {
 
-// Whether a collective moves parameters, gradients or optimizer states.
+// Whether the instruction reads or writes parameters, gradients or optimizer states.
 bool moves_state(const Role& role, const Instruction& instruction);
-// Whether it lies between the operators of one micro-batch: activations of tensor and context ranks of one role.
+// Whether it is a collective between the operators of one micro-batch: it moves activations among tensor or context ranks of one role.
 bool lies_between_operators(const Plan& plan, const Role& role, const Instruction& instruction);
 
-// Nothing for marks, copies, and collectives of so few bytes that they are latency alone (norms, loss scales).
+// Empty for marks, copies, and collectives below 64 KiB, which are nothing but latency (norms, loss scales).
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& instruction);
 
-// Shapes say nothing about the numbers of layers, stages, micro-batches and replicas, so that runs of other models and other
-// numbers of GPUs have them too:
+// The shapes of the parts. They leave out the numbers of layers, stages, micro-batches and replicas, so that runs of other models and on
+// other numbers of GPUs have the same shapes. Places are base-2 logarithms:
 //   layer, ends  words: framework, number format, attention; place: rows of a micro-batch (tokens), samples, hidden size, tp, head size
-//   tensor       words: framework; place: tp, elements that are summed
+//   tensor       words: framework; place: tp, rows times hidden size
 //   gradients    words: framework; place: ranks of the group
 //   update, transfer  words: framework
 class PartShapes {
@@ -33,7 +34,7 @@ class PartShapes {
   PartShape of(RoleId role, CostPart part, const Instruction& instruction) const;
 
  private:
-  // What the first layer of a role says; all 1 where it has none.
+  // Sizes of the first layer of a role; all 1 where it has none.
   struct Layer {
     double rows = 1, samples = 1, hidden = 1, tp = 1, head = 1;
     std::string format = {}, attention = {};
@@ -46,7 +47,7 @@ class PartShapes {
   std::vector<Layer> layers_ = {};  // [role]
 };
 
-// Isolated costs that take `factor` times as long: before the first byte, and on the links.
+// The cost times `factor`: its time before the first byte, and its time on the links.
 Cost scaled(const Cost& cost, double factor);
 
 }  // namespace foreshard

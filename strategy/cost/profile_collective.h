@@ -1,4 +1,5 @@
-// Times of collectives from a machine profile: of the class of links that the group communicates over, interpolated over sizes and group sizes.
+// Times of collectives from the measurements of a machine profile, for the class of links that a group communicates over. They are
+// interpolated between measured sizes and numbers of ranks.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace foreshard {
 
-// Where a group lies; `link` is the slowest kind of link inside a node.
+// The size of a group and where its ranks are; `link` is the slowest kind of link inside a node.
 struct GroupPlace {
   int ranks = 2, nodes = 1;
   LinkKind link = LinkKind::NvLink;
@@ -16,20 +17,21 @@ struct GroupPlace {
 
 struct MeasuredTime {
   Seconds latency = {};  // before the first byte
-  Seconds wire = {};     // with the bytes, the links being its own
+  Seconds wire = {};     // for the bytes, with no other traffic on the links
   bool operator==(const MeasuredTime&) const = default;
 };
 
-// Classes to look for, the first that was measured counts: between nodes the network; inside one NVLink or PCIe, else what was measured between
-// processes, else inside one. Algorithms: the collective's own, then what the library chose, then Direct.
-//   bytes    linear in time between two sizes; the slope is the wire's part. Beyond all sizes the line goes on
-//   ranks    a size of group that was not measured takes latency per step and time per byte on the bus (a ring's steps and bytes) from those next to
-//            it, mixed by the logarithm of the ranks; beyond all of them from the nearest
-//   nodes    of groups over several nodes those with the nearest number of ranks per node
-// Nothing: not measured.
+// Uses the first of these classes of links that was measured: between nodes, the network; inside a node, NVLink or PCIe, then between
+// processes of a node, then inside one process. In a class it uses the first of these algorithms: the collective's own, the library's own
+// choice, Direct.
+//   bytes    time is linear between two measured sizes, and beyond them: its slope gives the wire's part, the rest is latency
+//   ranks    between two measured numbers of ranks, latency per step and time per byte (steps and bytes of a ring) are interpolated over
+//            the logarithm of the ranks; beyond all of them the nearest one counts
+//   nodes    of groups over several nodes, those with the nearest number of ranks per node count
+// Empty: not measured.
 std::optional<MeasuredTime> profiled_collective(const MachineProfile& profile, const Collective& what, const GroupPlace& place);
 
-// The link of the class that a message between two ranks takes; nothing: not measured.
+// Latency and bandwidth of a message between two ranks over the first of these classes that was measured; empty: none was.
 std::optional<FittedLink> profiled_link(const MachineProfile& profile, const GroupPlace& place);
 
 }  // namespace foreshard

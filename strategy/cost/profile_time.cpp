@@ -81,13 +81,13 @@ double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
   }
   a[0][0] += 1e-9;
   for (std::size_t i = 1; i < n; ++i) a[i][i] += kRidge;
-  // Far from all samples a plane leads anywhere.
+  // Far from all samples the plane's extrapolation means nothing.
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   return std::clamp(mean + solve(std::move(a), std::move(b))[0], *least, *most);
 }
 
-// The op's samples with these many sizes; the variant that was asked for, else the first of the same op, phase and format, else
-// of any format; what is in 8 bits is as nothing else.
+// The op's samples with `dims` sizes, of the same phase (a recomputation also takes a forward's). The number format counts more than the
+// variant, the variant more than the exact phase. 8-bit computes take 8-bit samples only.
 const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std::size_t dims) {
   const std::string variant = variant_of(compute);
   const DType dtype = compute.shapes.empty() ? DType::F32 : compute.shapes.front().dtype;

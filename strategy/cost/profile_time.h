@@ -1,4 +1,4 @@
-// Times from a machine profile: the measured samples of a kind of instruction, interpolated over its sizes.
+// Times of computes and copies from a machine profile: its measured samples, interpolated over sizes.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,14 @@
 
 namespace foreshard {
 
-// In logarithms of the sizes and of time per unit of work (FLOPs of products and attention, else traffic) a plane is fitted to the
-// nearest samples, near ones counting more; it is pulled towards "time goes with work", so that a size beyond all samples keeps
-// their rate. Sizes that were measured give what was measured. A variant that was not measured takes the nearest one of the same
-// op, phase and number format; none at all: nothing.
+// Interpolates the logarithm of time per unit of work (FLOPs of products and attention, else bytes of traffic) over the logarithms of the
+// sizes: a plane is fitted to the nearest samples, with more weight on nearer ones, and regularised towards constant time per work, so that
+// sizes beyond all samples keep their rate. Sizes that were measured return the measured time. The samples are those of the same op and
+// phase (a recomputation also takes a forward's), preferably of the same number format, then of the same variant; fp8 takes fp8 only.
+// Empty: there are none.
 std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute);
 
-// A copy inside the device: time over size, linear between samples, at the last rate beyond them. Nothing without samples.
+// Time of a copy of `bytes` inside the device: linear between samples, at the rate of the last sample beyond them. Empty: no samples.
 std::optional<Seconds> profiled_copy(const MachineProfile& profile, Bytes bytes);
 
 }  // namespace foreshard

@@ -1,8 +1,9 @@
-// Runtime policies: what a framework does within its ZeRO stage. Named sections "policies" of frameworks/*.json, one file each:
+// Runtime policies: what a framework does within its ZeRO stage (units of gathering, prefetch, release, buckets, host memory). Each is a
+// named entry of "policies" in frameworks/*.json:
 //
 //   "policies": {
 //     "NAME": {
-//       "of": "BMTrain",                  the system; default: the name of the file
+//       "of": "BMTrain",                  the framework that has it; default: the name of the file
 //       "summary": "...", "source": "...",
 //       "zero": 3,
 //       "layers": {"ahead": 1, "keep": true, "staging": true}                        rule of block_residency.h, or
@@ -14,7 +15,7 @@
 //     }
 //   }
 //
-// Layers are the units of all of them, chunks are sets of whole layers. docs/offload-planning.md says what of a framework's own units that leaves out.
+// The units of all policies are layers, or chunks of whole layers. docs/offload-planning.md says where a framework's own units differ.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +32,21 @@ namespace foreshard {
 struct RuntimePolicy {
   std::string name = {}, of = {}, summary = {}, source = {};
   int zero = 0;
-  std::optional<ParameterStays> layers = {};  // empty: parameters are not gathered for a layer's use
+  std::optional<ParameterStays> layers = {};  // when parameters are on the device; empty: always
   bool optimizer_on_host = false, gradients_on_host = false, parameters_on_host = false;
-  std::int64_t bucket = 0;  // elements; 0: as the other options say
-  std::optional<DType> grad_dtype = {};
+  std::int64_t bucket = 0;               // elements of gradients; 0: as the other options say
+  std::optional<DType> grad_dtype = {};  // empty: as the other options say
   std::optional<Overlap> overlap = {};
 
+  // Parameters may stay on the device from the forward of a layer to its backward.
   bool keeps() const { return layers && layers->keeps(); }
 };
 
-// All but "auto", in the order of policy_names(); read once. Throws Error for a bad file.
+// All policies but "auto", in the order of policy_names(); read once. Throws Error for a bad file.
 const std::vector<RuntimePolicy>& runtime_policies();
-// Null: "auto".
+// Null for "auto". Another unknown name is a bug.
 const RuntimePolicy* find_policy(const std::string& name);
+// The policies of one file; `framework` is the default of "of". Throws Error.
 std::vector<RuntimePolicy> parse_policies(const std::string& text, const std::string& framework, const std::string& file_name);
 
 }  // namespace foreshard

@@ -47,7 +47,8 @@ class Settling {
     });
   }
 
-  // Collective::servers of the algorithm: those that serve, or the members of a node where they follow each other.
+  // Collective::servers of the algorithm: the number of parameter servers; for hierarchies and trees, the members per node if they are
+  // consecutive and equally many on each node; else 1.
   int number(const Collective& what, const std::vector<Devices>& places, int servers) const {
     int number = 0;
     for (const Devices& devices : places) {

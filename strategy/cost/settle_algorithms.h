@@ -1,4 +1,4 @@
-// What `--algorithm` becomes in a plan: by which algorithm each of its collectives is carried out.
+// Decides by which algorithm (ring, tree, parameter server ...) each collective of a plan is carried out, from `--algorithm`.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@
 
 namespace foreshard {
 
-// A collective whose algorithm is one for its kind and its group on this cluster keeps it, with the servers that the choice names, or
-// for hierarchies and trees the members of a node; any other becomes a ring. Where the choice names no algorithm each collective takes the
-// one that takes least time alone by the costs of strategy/cost, for the slowest of the roles that run it; a ring of equals. To gather on a
-// root is never chosen: it takes memory.
+// Where `choice` names an algorithm: a collective keeps it if the algorithm exists for its kind and its group on this cluster, and becomes
+// a ring otherwise. Collective::servers becomes the number of parameter servers or, for hierarchies and trees, of members per node.
+// Where `choice` names none: each collective takes the algorithm with the least isolated time on the slowest role that runs it, and a ring
+// if others are equal. Gathering on a root is never chosen, because it takes memory. All-to-alls stay as they are.
 void settle_algorithms(Plan& plan, const Cluster& cluster, const CommunicationChoice& choice);
 
-struct SettledCollective {  // equal ones once
+// A collective of a plan with its isolated time, for printing. Equal collectives of one name are listed once.
+struct SettledCollective {
   std::string name = {}, group = {};
   Collective what = {};
   int members = 1;
-  Seconds alone = {};
+  Seconds alone = {};  // isolated time on the slowest role that runs it
 };
 std::vector<SettledCollective> settled_collectives(const Plan& plan, const Cluster& cluster);
 

@@ -1,6 +1,6 @@
-// estimate: how long a strategy takes and whether it fits, without the simulator. Two tiers share the costs of `lower`:
-//   refine  of a plan: a replay on the light clock with one class of ranks per role (docs/search-estimates.md, "Refine")
-//   screen  of a strategy, by the hundred thousand: closed forms over numbers measured once per shape (estimate_screen.h)
+// estimate: how long an iteration of a strategy takes and whether it fits, without the simulator. Two ways use the costs of `lower`:
+//   refine  replays one strategy's plan on the light clock, with one class of ranks per role (docs/search-estimates.md, "Refine")
+//   screen  orders hundreds of thousands of strategies by closed forms over costs measured once per shape (estimate_screen.h)
 #pragma once
 
 #include <string>
@@ -11,36 +11,37 @@
 
 namespace foreshard {
 
-// What holds an iteration up: the arithmetic and memory of the busiest rank, its tensor or context collectives, the
-// pipeline's fill and drain, or what follows the last backward.
+// What takes the largest share of an iteration: the computes of the busiest rank; its tensor or context collectives; idle time of the
+// pipeline; or what follows the last backward.
 enum class BoundBy : std::uint8_t { Compute, TensorCommunication, Pipeline, Gradients };
 const char* name_of(BoundBy bound);
 
 struct Estimate {
-  Seconds time = {};           // one iteration
-  Seconds compute = {};        // of the busiest rank, of one iteration
-  Seconds communication = {};  // likewise, on its compute stream
-  Seconds skew = {};           // what a further iteration saves when ranks begin it without waiting for each other
-  Seconds tail = {};           // after the last backward: gradients, update, parameters
-  Bytes peak = {};             // arena of the largest rank + framework
-  Bytes margin = {};           // capacity - reserve - peak; negative: does not fit
+  Seconds time = {};           // of one iteration
+  Seconds compute = {};        // computes of the busiest rank in one iteration
+  Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
+  Seconds skew = {};           // schedules with split backwards: by how much a second iteration is shorter without a barrier before it
+  Seconds tail = {};           // from the last backward to the end (one stage: time - compute - communication)
+  Bytes peak = {};             // arena of the largest rank + framework memory
+  Bytes margin = {};           // least of memory - reserve - peak over all ranks; negative: does not fit
   BoundBy bound_by = BoundBy::Compute;
   bool operator==(const Estimate&) const = default;
 };
 
-// Durations of the actions of one pipeline stage, each by itself: what its compute stream does, transfers left out.
+// Isolated durations in seconds of the actions of one pipeline stage for one micro-batch: the instructions of its compute stream, without
+// transfers between stages.
 struct StageDurations {
-  double forward = 0, backward = 0;  // seconds; communication on the compute stream included
-  double weights = 0;                // of the backward: weight gradients, where kernels of their own make them
-  double communication = 0;          // of both together
-  double forward_communication = 0;  // of the forward alone
-  double hop = 0;                    // transfer of the output to the next stage; the gradient takes as long back
+  double forward = 0, backward = 0;  // collectives on the compute stream included
+  double weights = 0;                // the part of `backward` in kernels that compute weight gradients only
+  double communication = 0;          // the part of forward + backward in collectives on the compute stream
+  double forward_communication = 0;  // the part of `forward` in such collectives
+  double hop = 0;                    // transfer of the output to the next stage; the gradient takes the same time back
   bool operator==(const StageDurations&) const = default;
 };
-std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);
+std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);  // [stage]
 
-// `microbatches`: the iteration's number of micro-batches, where it is larger than the plan's; every further one takes what the
-// schedule's recurrence says. Throws Error when the schedule's lists deadlock.
+// The estimate of a plan. `microbatches`: those of the iteration, where it has more than the plan; the time of the others comes from the
+// recurrence of the schedule. Throws Error when the lists of the schedule deadlock.
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
 
 }  // namespace foreshard

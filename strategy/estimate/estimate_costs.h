@@ -1,4 +1,5 @@
-// What the screen computes with: a point of the space, what was measured for its shape and for its grid of ranks (docs/search-estimates.md, "Screen").
+// The inputs of the screen: a point of the search space, the costs measured for its shape, and the costs measured for its grid of ranks
+// (docs/search-estimates.md, "Screen").
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace foreshard {
 
-// One of the points that a search looks at; everything else is in the search's base strategy.
+// A point of the search space; all other choices are those of the search's base strategy.
 struct Point {
   int tp = 1, cp = 1, pp = 1, virtual_stages = 1, dp = 1;
   int ep = 1, etp = 1;
@@ -24,79 +25,84 @@ struct Point {
   std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy
   RecomputeKind recompute = RecomputeKind::None;
   int recompute_layers =
-      0;  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest that fit
+      0;  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest with which it fits
   Schedule schedule = Schedule::OneFOneB;
   StateCuts cuts() const { return cuts_of_zero(zero); }
   int expert_replicas() const { return tp * cp * dp / (ep * etp); }
   bool operator==(const Point&) const = default;
 };
-// `layers`: of the model, for a layer split where the stages do not divide them; 0: the base's split.
+// The strategy of a point. `layers`: of the model, for a nearly even split where the stages do not divide them; 0: the base's split.
 Strategy strategy_at(const Strategy& base, const Point& point, int layers = 0);
-// By stage_kind, layers of the first stage, one between, the last, the only one. Where they cannot be equal the ends have fewer (they have the
-// embedding and the loss) and later stages more (they keep fewer micro-batches).
+// [stage_kind]: layers of a stage of that kind. Where stages cannot be equal, the first and the last have fewer (they also have the
+// embedding and the loss), and of the stages between, the later ones have one more (they keep fewer micro-batches).
 std::array<int, 4> layers_by_kind(int layers, int stages);
-std::string nearly_even_split(int layers, int stages);  // the same as Strategy::layer_split
+std::string nearly_even_split(int layers, int stages);  // the same as text of --layer-split
 
 // Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
 const std::vector<RankOrder>& rank_orders();
 bool gpus_differ(const Cluster& cluster);
 // Distance in GPUs between neighbouring ranks of a tensor or context group.
 int stride_of(const Point& point);
-// Where stages stand between two of a tensor group: how many of a kind as one in the probe of a shape.
+// For the rank order in which the ranks of other stages lie between those of a tensor group: how many stages one stage of the probe
+// (measured_shape) stands for. Other orders: 1.
 int roles_between(const Point& point);
 
+// Kinds of stages: the first of the pipeline, one between the ends, the last, and the only stage of a model without pipeline.
 namespace stage_kind {
 enum Kind { First, Middle, Last, Only };
 }
 
-// A number that grows with the layers of a stage: of the first stage, one between, the last one, the only one.
+// A quantity of a stage that is linear in its layers, for each kind of stage.
 struct PerStage {
-  std::array<double, 4> one = {};  // with one layer
-  double layer = 0;                // each further layer
+  std::array<double, 4> one = {};  // [stage_kind]: with one layer
+  double layer = 0;                // added by each further layer
   double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
 };
 
 struct ShapeCosts {                                          // of (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute)
-  PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch
-  PerStage forward_communication = {};                       // of the forward alone
-  double head = 0;                                           // seconds of a layer's backward before its first weight gradient
+  PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch, as in StageDurations
+  PerStage forward_communication = {};                       // the part of `communication` in the forward
+  double head = 0;                                           // seconds of a layer's backward before and after its weight gradients
   double rest = 0;                                           // seconds of a layer's forward after its weights were last read
-  PerStage weights = {};                                     // of backward: kernels of weight gradients
+  PerStage weights = {};                                     // the part of `backward` in kernels of weight gradients
   PerStage parameters = {};                                  // elements on one rank, without routed experts
   PerStage experts = {};                                     // elements of routed experts on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
-  PerStage scratch = {};                                     // bytes: everything else that is not model state
-  double thinner_redo_less = 0;                              // seconds of backward, of stages that have a layer less
-  double hop_bytes = 0;
-  std::vector<ShapeCosts> by_gpu = {};  // where GPUs differ: of each, the first one's above
+  PerStage scratch = {};                                     // bytes of everything else but model state
+  double thinner_redo_less = 0;  // seconds by which stages with one layer less recompute less than the other stages between the ends
+  double hop_bytes = 0;          // bytes of one micro-batch from a stage to the next
+  std::vector<ShapeCosts> by_gpu = {};  // where GPUs differ: the costs on each kind of GPU; the members above are those of the first
 };
 
-// The first `redone` of `layers` layers as `full` has them, the others as `none` has them; by kind of stage.
+// Costs of stages of `layers` layers of which the first redone[stage_kind] cost as in `full`, with full recomputation, and the others as
+// in `none`, without.
 ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, const std::array<double, 4>& redone);
 
 struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   static constexpr int kSizes = 18;
   static constexpr double kLeast = 4096, kStep = 4;
-  using Ladder = std::array<double, kSizes>;  // seconds for kLeast * kStep^i bytes
+  using Ladder = std::array<double, kSizes>;  // [i]: isolated seconds of a collective of kLeast * kStep^i bytes
   std::array<Ladder, 3> collective = {};      // all-reduce over the data ranks, reduce-scatter and all-gather over the shards
-  Ladder replicas = {};                       // all-reduce of equal shards of different ZeRO groups
+  Ladder replicas = {};                       // all-reduce over equal shards of different ZeRO groups
   std::array<Ladder, 3> experts = {};         // as `collective`, over the replicas of an expert
-  Ladder tied = {};                           // all-reduce of first and last stage
-  double hop = 0, hop_per_byte = 0;           // to the next stage
-  double share = 0;                           // of the compute units that a large collective over the data ranks takes
-  // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
+  Ladder tied = {};                           // all-reduce of the first and the last stage
+  double hop = 0, hop_per_byte = 0;           // transfer to the next stage: seconds, and seconds per byte
+  double share = 0;                           // share of the compute units that a large collective over the data ranks takes
+  // Speeds of a tensor collective and a collective over the shards while both run, relative to their isolated speeds: 1 where they share
+  // no link.
   double tensor_speed = 1, shards_speed = 1;
-  double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
-  // How many times as long each takes when all stages that share a NIC send at once.
+  double tensor_beside_replicas = 1, replicas_speed = 1;  // the same of a tensor collective and one over equal shards
+  // NIC contention: factor on the isolated time of each when all stages that share a NIC send at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
-  double tensor_probed = 1;  // likewise of as many stages as count as one in the probe of a shape
+  double tensor_probed = 1;  // the same of tensor collectives for roles_between() stages: it is contained in the measured ShapeCosts
   LinkLoads loads = {};      // where stages share a NIC
-  double framework = 0;      // bytes outside the arena
-  // Where GPUs differ: collectives of stages on each of them, which of these each rank's stages stand on, and whether a stage would
-  // stand on several, which `lower` refuses.
+  double framework = 0;      // bytes of framework memory
+  // Where GPUs differ: the costs on each kind of GPU, the kind on which each pipeline rank is, and whether some stage would be on several
+  // kinds, which `lower` refuses.
   std::vector<GridCosts> by_gpu = {};
-  std::vector<int> gpu = {};  // [rank]
+  std::vector<int> gpu = {};  // [pipeline rank]
   bool torn = false;
+  // Isolated seconds, read from the ladders above; linear between sizes.
   double collective_time(CollectiveKind kind, double bytes) const;
   double experts_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
@@ -104,23 +110,24 @@ struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
 };
 
 struct Screened {
-  double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
-  double peak = 0;             // bytes of the largest rank, framework included
-  // As a GPU of the largest memory sees it: where GPUs differ, with what a rank's own has less.
+  double time = 0, bound = 0;  // seconds of an iteration, and a lower bound on it
+  double peak = 0;             // bytes of the largest rank, framework memory included
+  // The bytes to compare with the largest GPU's memory. Where GPUs differ, a rank on a smaller GPU counts the difference as used.
   double needs = 0;
 };
 
-// Ranks that share what ZeRO cuts: of dense parameters, of experts.
+// Number of ranks over which ZeRO cuts dense parameters, and experts; 1 without ZeRO.
 double shards_of(const Point& point);
 double expert_shards_of(const Point& point);
-// A compute phase of `time` seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run throughout:
-// their kernels take compute units, and where both cross the same links they share them. `time`: its duration then; `carried`: the
-// isolated seconds of shard collectives that fit in it. `over_groups`: the share of these that is between ZeRO groups.
+// A compute phase of `time` isolated seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run throughout.
+// Their kernels take compute units, and where both cross the same links they share them. `over_groups`: the share of the collectives that
+// is between ZeRO groups.
 struct SaturatedOverlap {
+  // The duration of the phase, and the isolated seconds of shard collectives that are done in it.
   double time = 0, carried = 0;
   SaturatedOverlap(const GridCosts& grid, double time, double own, double over_groups = 0);
 };
-// Its duration beside `communication` seconds of collectives; what cannot overlap is added behind.
+// Duration of such a phase with `communication` isolated seconds of shard collectives; what does not fit beside the phase follows it.
 double time_beside(const GridCosts& grid, double time, double own, double communication);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// The screen where GPUs differ (estimate_screen.h): each sort of GPU has costs of its own, measured as if the cluster had no other;
-// `lower` wants equal GPUs below a stage, so a rank of a pipeline is of one sort. What every rank takes is put together here.
+// The screen where GPUs differ (estimate_screen.h). Each kind of GPU has its own costs, measured as if the cluster had only that kind.
+// `lower` requires equal GPUs in a stage, so each pipeline rank is on one kind. This file combines the times and bytes of the ranks.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,7 @@ struct Screen::Part {
   const ShapeCosts* shape = nullptr;
   const GridCosts* grid = nullptr;
   int gpu = 0;
-  double redone = 0;                     // layers of each chunk that are redone, beside those of the shape
+  double redone = 0;                     // further layers of each chunk that are recomputed, beyond those of the point
   PipelineTimes moving = {};             // without what ZeRO 2 and 3 send
   PipelineTimes plain = {}, times = {};  // transfers that hold up included; times: with what they send
   PointTimes of(const Point& point) const { return {screen->model_, point, *shape, *grid}; }
@@ -63,7 +63,7 @@ bool gpus_differ(const Cluster& cluster) {
                      [&](const NodeGroup& group) { return group.shape.gpu != cluster.nodes.front().shape.gpu; });
 }
 
-// As many GPUs of each sort as there are in all.
+// For each kind of GPU, a cluster with as many GPUs of that kind as the whole cluster has GPUs.
 void Screen::find_gpus() {
   if (!gpus_differ(model_.cluster)) return;
   for (const Gpu& gpu : model_.cluster.gpus) {
@@ -85,7 +85,7 @@ void Screen::find_gpus() {
   }
 }
 
-// Which sort each rank stands on.
+// Finds the kind of GPU of each pipeline rank.
 void Screen::find_gpus(const Point& point, GridCosts& grid) const {
   Plan plan;
   plan.axes = axes_of(point);
@@ -126,7 +126,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   return costs;
 }
 
-// Seconds of all parts. What goes from rank to rank goes over the links of the cluster as it is.
+// The times of all parts, and of the iteration. Transfers between ranks use the links of the real cluster.
 TimedPoint Screen::timed(const Point& point, const GridCosts& grid, Parts& parts) const {
   const bool sharded = point.cuts().gradients && point.dp * point.cp > 1;
   for (Part& part : parts.all) {
@@ -176,7 +176,7 @@ double Screen::finished(const Point& point, const GridCosts& grid, const Parts& 
   return std::max(done, std::max(first_end + first.tied, last_end + last.tied) + both + std::max(first.after, last.after));
 }
 
-// Bytes of a rank beside scratch that layers redone do not free, as memory(). On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
+// Estimates a point. Each rank recomputes the fewest layers with which it fits its GPU; if `full` and `none` are the same object, none.
 Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
   const double m = model_.microbatches(point);
   const ScreenedModel::Layers all = model_.layers_of(point);

@@ -1,5 +1,5 @@
-// What an iteration puts on the links of a cluster. No iteration is shorter than its fullest link is busy; where stages share a
-// NIC that is what holds a pipeline up. Internal to strategy/.
+// The traffic of an iteration on the links of a cluster. No iteration is shorter than its fullest link is busy. Where stages share a NIC,
+// that is often what limits a pipeline. Internal to strategy/.
 #pragma once
 
 #include <array>
@@ -8,28 +8,31 @@
 
 namespace foreshard {
 
-// Collectives of a rank: over its tensor (or context) ranks, over the ranks that share what ZeRO cuts, over all replicas at once,
-// over equal shards of different ZeRO groups.
+// Kinds of collectives: over tensor (or context) ranks; over the ranks of a ZeRO shard group; over all replicas (without ZeRO); over equal
+// shards of different ZeRO groups.
 enum class Flow : std::uint8_t { Tensor, Shards, Sums, Replicas };
 inline constexpr std::size_t kFlows = 4;
 
-// Of the first rank of a pipeline, one between, the last one: seconds in an iteration, each by itself.
+// [flow][first pipeline rank, one between, last]: isolated seconds of these collectives in an iteration.
 using FlowSeconds = std::array<std::array<double, 3>, kFlows>;
 
-// Measured once per grid of ranks: the links that could be the fullest.
+// The links that could be the fullest, measured once per grid of ranks.
 struct LinkLoads {
   struct Link {
-    // [flow][first rank, all between together, last]: seconds that the link is busy per second that the collective takes by itself.
+    // [flow][first pipeline rank, all ranks between, last]: seconds that the link is busy per isolated second of the collective, summed
+    // over these ranks.
     FlowSeconds collectives = {};
-    // Seconds per byte: of all transfers between neighbours, outputs and gradients; of those from the last rank to the first, and back.
+    // Seconds that the link is busy per byte, summed over all transfers of outputs and gradients between neighbouring ranks; and over those
+    // between the last and the first rank, in both directions.
     double neighbours = 0, wraps = 0;
     bool operator==(const Link&) const = default;
   };
   std::vector<Link> links = {};
 
-  // Drops links that are never fuller than another one.
+  // Drops links that cannot be fuller than some other link.
   void keep_fullest();
-  // Seconds that the fullest link is busy. Bytes that each rank sends to the next one, and the last one to the first.
+  // Seconds that the fullest link is busy. `to_neighbours`: bytes that each rank sends to the next; `wrapping`: bytes that the last rank
+  // sends to the first. Gradients go back in the same number of bytes.
   double busy(const FlowSeconds& collectives, double to_neighbours, double wrapping) const;
   bool operator==(const LinkLoads&) const = default;
 };

@@ -8,7 +8,7 @@ namespace foreshard {
 
 using enum stage_kind::Kind;
 
-static constexpr double kLayersHere = 3;  // of offloaded activations
+static constexpr double kLayersHere = 3;  // layers whose activations are on the device when activations are offloaded
 static constexpr double kPlaces = 7;      // of a chunk: two outputs, two gradients to send, three that it receives
 
 RankBytes rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
@@ -35,7 +35,7 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   RankBytes memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
-  // Away but for the places that layers take in turn, and what the last layer keeps.
+  // Offloaded activations are on the device only in the places that layers take in turn, and for the last layer.
   if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   const auto elements = [&](const PerStage& of) {
@@ -45,10 +45,10 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
     return sum;
   };
   memory.fixed = elements(shape.parameters) * each(shards) + elements(shape.experts) * each(expert_shards_of(point));
-  // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
-  // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
+  // Each chunk has its own places: for gathered parameters and for gradients to be reduced, of the size of a layer (gathered: at least that
+  // of the embedding or head, whose gradient has a further place); and, beyond those in ShapeCosts, for what it sends and receives.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
-  const double experts = point.expert_replicas() > 1 ? shape.experts.layer : 0;  // what is on one rank alone stays
+  const double experts = point.expert_replicas() > 1 ? shape.experts.layer : 0;  // experts without replicas are not cut
   if (point.cuts().gradients || !grads_here)
     memory.fixed += grad * (v * (layer + experts) * (point.overlap_gradients ? 2 : 1) + end);
   if (point.cuts().parameters || !params_here)

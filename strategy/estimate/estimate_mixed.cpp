@@ -55,7 +55,7 @@ double gpipe(const MixedTimes& t) {
   return sum + 2 * t.hop * static_cast<double>(t.ranks.size() - 1) + (t.microbatches - 1) * (forward + backward);
 }
 
-// The busiest rank works without a pause; what fills and drains the pipeline is a chunk of every other one.
+// The busiest rank works without a pause; the pipeline fills and drains in the time of one chunk of every other rank.
 double interleaved(const MixedTimes& t) {
   double chunks = 0, longest = 0, chunk = 0;
   for (const RankTimes& rank : t.ranks) chunks += rank.chunk, chunk = std::max(chunk, rank.chunk);

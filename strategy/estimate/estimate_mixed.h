@@ -1,4 +1,4 @@
-// The pace of a pipeline whose ranks differ: each stands on a GPU of its own sort. Closed forms over the ranks one by one
+// The makespan of a pipeline whose ranks are on different kinds of GPU: closed forms over the ranks one by one
 // (docs/search-estimates.md, "Screen"). Times in seconds. Internal to strategy/.
 #pragma once
 
@@ -9,21 +9,21 @@
 namespace foreshard {
 
 struct RankTimes {
-  double forward = 0, backward = 0;            // of its first chunk, or its last one at the last rank
-  double more_forward = 0, more_backward = 0;  // of all its other chunks
-  double weights = 0;                          // of backward and more_backward: weight gradients
-  double chunk = 0;                            // forward and backward of one chunk between the ends
+  double forward = 0, backward = 0;            // one micro-batch through the first chunk of the rank; the last rank: its last chunk
+  double more_forward = 0, more_backward = 0;  // through all its other chunks together
+  double weights = 0;                          // the part of backward + more_backward in weight gradients
+  double chunk = 0;                            // forward + backward of one chunk between the ends of the pipeline
   double all() const { return forward + backward + more_forward + more_backward; }
 };
 
 struct MixedTimes {
-  std::vector<RankTimes> ranks = {};
-  int chunks = 1;
+  std::vector<RankTimes> ranks = {};  // [pipeline rank]
+  int chunks = 1;                     // of each rank
   double microbatches = 1;
-  double hop = 0;  // PipelineTimes
+  double hop = 0;  // as in PipelineTimes
 };
 
-// As pipeline_time and pipeline_bound, with which they agree where ranks are equal.
+// The counterparts of pipeline_time and pipeline_bound, with which they agree where ranks are equal.
 double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times);
 double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times);
 

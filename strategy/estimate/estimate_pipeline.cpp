@@ -80,7 +80,7 @@ double gpipe(const PipelineTimes& t) {
   return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
 }
 
-double busiest(const PipelineTimes& t) {  // of a micro-batch
+double busiest(const PipelineTimes& t) {  // seconds of one micro-batch on the busiest rank
   const Chain chain{t};
   double most = 0;
   for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) most = std::max(most, chain.both(stage));
@@ -127,9 +127,9 @@ double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) 
   return schedule.forwards_first ? gpipe(times) : one_f_one_b(times);
 }
 
-// A rank has all its work to do, after the first micro-batch has come down to it and before its last gradient has gone back up, which
-// takes no weight gradients where these are apart, or may be (in a file): they may wait. With two routes the busiest rank does at least the
-// mean of all work.
+// A rank does all its work after the first micro-batch has passed the stages before it, and then its last gradient passes back through
+// these. Where a schedule splits backwards, or may (in a file), the way back counts nothing. With two routes the busiest rank does at
+// least the mean of all work.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);

@@ -11,17 +11,18 @@ namespace foreshard {
 struct PipelineTimes {
   int ranks = 1, chunks = 1;
   double microbatches = 1;
-  std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
-  std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
+  std::array<double, 4> forward = {}, backward = {};  // [stage_kind]: one micro-batch through a chunk
+  std::array<double, 4> weights = {};                 // [stage_kind]: the part of `backward` in weight gradients (schedules that split it)
   double hop = 0;                                     // transfer between neighbouring ranks, one direction
-  // Stages, from the second on, that have one layer less than the others between the ends, and the time they save.
+  // The number of stages, from the second on, that have one layer less than the others between the ends, and the time each of them saves.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;
 };
 
 double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times);
-void stand_still(PipelineTimes& times);  // while they send
-// No synchronous run of that schedule is faster, whatever transfers take.
+// For transfers that do not overlap with computing: adds the hop to the times of the stages that send, and sets it to 0.
+void stand_still(PipelineTimes& times);
+// Lower bound on the makespan of that schedule with a flush, for transfers of any duration.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& times);
 
 }  // namespace foreshard

@@ -17,7 +17,7 @@ using enum stage_kind::Kind;
 
 namespace {
 
-// What one probe says about the stages of its roles.
+// Measurements of one probe, a small plan.
 struct Probe {
   std::vector<StageDurations> stages = {};
   std::vector<double> parameters = {}, experts = {}, activations = {}, scratch = {};  // [role]
@@ -31,8 +31,8 @@ bool touches(const Role& role, const std::vector<Use>& uses, Category category, 
   });
 }
 
-// What stands around the weight gradients of a layer, and after the last use of its weights, on the compute stream. Of a layer
-// between the ends: the embedding and the head are not like others. Gradients that tensor ranks have to sum are reduced apart.
+// Measures Probe::head and rest on the compute stream of a middle layer, since the embedding and the head differ from other layers.
+// `partial`: small gradients, which tensor ranks sum, do not count as weight gradients; they are reduced separately.
 void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& probe) {
   constexpr Bytes kSmall{1 << 17};
   IsolatedTimes alone(plan, cluster);
@@ -95,7 +95,7 @@ PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
 
 }  // namespace
 
-// The ranks between two of a tensor group, which other axes put there: one more axis, the fastest.
+// Where other axes put ranks between those of a tensor group: adds them to the probe as one more axis, the fastest.
 static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile,
                       int stride) {
   if (stride == 1) return;
@@ -106,7 +106,7 @@ static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset&
   cost_plan(plan, cluster, preset, profile);
 }
 
-// Where the roles themselves stand between, with as few of them in the probe as do.
+// Where the stages themselves lie between: the probe then has as few stages as keep that pattern (two or three, if they divide pp).
 int roles_between(const Point& point) {
   if (point.order != 3) return 1;
   return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
@@ -140,7 +140,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     Strategy s = strategy_at(of.base, at);
     s.pipeline.layer_split.clear();
     s.zero.group = 0;
-    // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
+    // Recomputation of named layers, and schedules of whole chains, cannot be probed: all layers count as recomputed.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
     s.batch.global = point.micro_batch * 4 * at.dp;
     auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
@@ -174,7 +174,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
   return costs;
 }
 
-// How many times as long a collective takes when all stages on the node have theirs under way.
+// Factor on the isolated time of a collective when all stages on the node run theirs at once.
 static double crowd(IsolatedTimes& alone, const Instruction& run, int stages) {
   constexpr int kMost = 16;  // neighbours share a node
   const int own = alone.kind({0}, run);
@@ -185,7 +185,7 @@ static double crowd(IsolatedTimes& alone, const Instruction& run, int stages) {
   return 1 / alone.speeds(kinds).front();
 }
 
-// What a pipeline puts on its links: its first ranks, as neighbours share a node. `flows`: a collective of each.
+// The loads of a pipeline on its links, measured at its first ranks, since neighbours share a node. `flows`: a collective of each kind.
 static LinkLoads read_loads(IsolatedTimes& alone, int stages, const std::array<Instruction, kFlows>& flows) {
   constexpr int kMost = 16;
   const int first = std::min(stages, kMost);
@@ -249,7 +249,8 @@ static double outside_arena(const Strategy& base, const Point& point) {
   return static_cast<double>(framework_memory(s).value);
 }
 
-// Sums over the replicas of an expert: with the default order of ranks, those that stand behind all that share the experts of a layer.
+// Measures collectives over the replicas of an expert. In the default order of ranks, neighbouring replicas are as far apart as the number
+// of ranks that share the experts of a layer.
 static void measure_experts(const ScreenedModel& of, const Point& point, GridCosts& grid) {
   const int replicas = point.expert_replicas();
   if (std::get<Transformer>(of.model.shape).block.experts.count == 0 || replicas == 1) return;
@@ -286,7 +287,7 @@ static void measure_experts(const ScreenedModel& of, const Point& point, GridCos
     }
 }
 
-// A plan of the ranks alone, with one segment of collectives of all sizes.
+// Measures on a plan without a model, with one segment of collectives of all sizes.
 GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
   Plan plan;
   plan.axes = axes_of(point);

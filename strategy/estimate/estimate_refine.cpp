@@ -27,7 +27,7 @@ const char* name_of(BoundBy bound) {
 
 namespace {
 
-// The action that stands for a stage's F or B: of the middle of the run, where nothing is last and, if it can be, nothing first. -1: none.
+// The action that represents a stage's F or B: one in the middle of the run, neither the last nor, if possible, the first. -1: none.
 int typical(const Role& role, Work work, int stage) {
   std::vector<int> found;
   for (std::size_t i = 0; i < role.actions.size(); ++i)
@@ -36,7 +36,7 @@ int typical(const Role& role, Work work, int stage) {
   return found.empty() ? -1 : found[(found.size() - 1) / 2];
 }
 
-// Of a backward in one piece: the kernels that make weight gradients only.
+// Seconds of the kernels in an unsplit backward that compute weight gradients only.
 double weight_kernels(const Plan& plan, const Action& action) {
   const Segment& segment = plan.segments[action.segment.index()];
   const std::vector<Cost>& costs = plan.costs.front().by_segment[action.segment.index()];
@@ -64,7 +64,7 @@ Typical typical(const Role& role, int stage) {
   return {typical(role, Work::F, stage), typical(role, weights < 0 ? Work::B : Work::I, stage), weights};
 }
 
-// Of an action, its instructions on the compute stream by themselves, transfers left out.
+// Isolated times of the instructions of an action on the compute stream, without transfers between stages; `send`: its transfer.
 struct Isolated {
   double seconds = 0, communication = 0, send = 0;
 };
@@ -165,7 +165,7 @@ struct ComputeStream {
   double total() const { return compute + communication; }
 };
 
-// Seconds of computes in a span. Of one that covers collectives, too, as long as they are by themselves.
+// Seconds of computes in a span. In a span that also covers collectives they count with their isolated times.
 double compute_in(const Plan& plan, const CostTable& costs, const Span& span, SegmentId segment) {
   const std::vector<Instruction>& instructions = plan.segments[segment.index()].instructions;
   double seconds = 0;
@@ -186,7 +186,7 @@ bool is_exchange(const Plan& plan, const Span& span, SegmentId segment) {
       plan.segments[segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what);
 }
 
-// Of the busiest class; the last backward of all ends at `last_backward`.
+// The compute stream of the busiest class. Sets `last_backward` to the end of the last backward of all classes.
 ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, std::span<const Span> spans,
                       Nanoseconds& last_backward) {
   std::vector<ComputeStream> streams(classes.size());
@@ -205,8 +205,8 @@ ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, s
                            [](const ComputeStream& a, const ComputeStream& b) { return a.total() < b.total(); });
 }
 
-// Seconds that each action of a class adds to its compute stream: from the end of the one before, or when its input is there, to the
-// end of its computes, with what it waits for its own communication. [class][action]
+// [class][action]: seconds for which the action occupies the compute stream: from the end of the previous action, or the arrival of its
+// input, to the end of its computes. Waiting for its own communication counts.
 std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<RankClass>& classes,
                                           std::span<const Span> spans) {
   struct Times {
@@ -239,7 +239,7 @@ std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<Ra
   return seconds;
 }
 
-// stage_durations as they were in the middle of the run that was played.
+// stage_durations with the durations that actions in the middle of the replay took.
 std::vector<StageDurations> steady_durations(const Plan& plan, const Cluster& cluster, const std::vector<RankClass>& classes,
                                              std::span<const Span> spans) {
   std::vector<StageDurations> stages = stage_durations(plan, cluster);
@@ -279,10 +279,10 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
                     .compute = {stream.compute * times},
                     .communication = {stream.communication * times},
                     .tail = {played->makespan - to_seconds(last_backward).value}};
-  // One stage waits for no other one: what it waits for is data-parallel communication.
+  // A single stage waits for no other stage; all its waiting is for data-parallel communication.
   if (plan.roles.size() == 1) estimate.tail.value = played->makespan - stream.total();
   if (schedule_entry(*s.pipeline.schedule).splits) estimate.skew = {skew_of(plan, cluster, played->makespan)};
-  if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
+  if (all > plan.microbatches) {  // the further ones are timed by the recurrence of the schedule
     const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
     estimate.time.value +=
         timing_of(s, lists_of(s, all), stages).makespan - timing_of(s, lists_of(s, plan.microbatches), stages).makespan;

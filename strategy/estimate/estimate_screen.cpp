@@ -28,9 +28,9 @@ bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const Gr
   return !grid.torn && needs * kMemorySlack <= capacity_;
 }
 
-// Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
-// between the ends count with their mean, those that have a layer less with theirs; with several chunks, where the busiest rank sets
-// the pace, with the first one's number.
+// Each recomputed layer frees the same bytes of every chunk in flight, so the number of layers that makes room is a quotient. The time
+// uses the mean of these numbers over the ranks between the ends, separately for those with a layer less. With several chunks per rank
+// the busiest rank sets the pace, so the time uses the number of the first rank.
 Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
   if (!grid.by_gpu.empty()) return mixed(point, none, full, grid);
   const double m = model_.microbatches(point);
@@ -68,7 +68,8 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   mixed.thinner_redo_less = thin > 0 ? (redone[Middle] - thin_redone) * each : 0;
   const TimedPoint found = PointTimes(model_, point, mixed, grid).timed();
   Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
-  // The bound holds for the rank that redoes the fewest layers; what fills a pipeline of chunks goes through each rank's own.
+  // The bound must hold for the rank that recomputes the fewest layers. With chunks, the fill of the pipeline passes each rank with that
+  // rank's own number.
   const double fewer = std::max({0.0, redone[Middle] - fewest, thin > 0 ? thin_redone - thin_fewest : 0.0});
   screened.bound -= (m * point.virtual_stages + point.pp) * fewer * each;
   if (chunks) screened.time -= all_fewer * each;

@@ -1,5 +1,5 @@
-// What the screen says of the ends of an iteration: parameters that are gathered beside the first forwards, and what comes after the
-// last backwards: what is left of the reductions, updates, all-gathers of parameters, the sum of a tied embedding.
+// The begin and the end of an iteration in the screen: parameters that are gathered beside the first forwards; and, after the last
+// backwards, the rest of the reductions, updates, all-gathers of parameters, and the sum of a tied embedding.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,9 +16,9 @@ using enum stage_kind::Kind;
 // Of one chunk, seconds; `one_...` of a unit: a bucket, or with ZeRO 2 and 3 a layer.
 struct PointTimes::ChunkTail {
   double sum = 0, one_sum = 0;        // reductions that belong to the last backward, or follow it
-  double over_groups = 0;             // of these, those of equal shards
-  double behind = 0;                  // of all, what is left after that backward when they run beside it
-  double slowed = 0;                  // by so much they make it longer
+  double over_groups = 0;             // the part of `sum` between ZeRO groups (over equal shards)
+  double behind = 0;                  // the part of `sum` that is left after that backward when they overlap
+  double slowed = 0;                  // by which the reductions make that backward longer
   double gather = 0, one_gather = 0;  // of updated parameters
   double update = 0, one_update = 0;
 };
@@ -91,8 +91,8 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   return tail;
 }
 
-// On a rank the chunks end one after the other, the first of them first: what is left of its sums, its updates, each as soon as
-// its gradients are there, and its gathers behind all sums that were said before. The embedding is the last unit of the first
+// The chunks of a rank end one after the other, beginning with its first chunk: the rest of the sums, the update of each unit as soon as
+// its gradients are summed, and the gathers after all sums that were issued before them. The embedding is the last unit of the first
 // chunk, its tied copy the first unit of the last one.
 PointTimes::Tail PointTimes::tail(const PipelineTimes& times, int kind) const {
   const auto chunk = [&](int of) {
@@ -113,7 +113,7 @@ PointTimes::Tail PointTimes::tail(const PipelineTimes& times, int kind) const {
   if (!point_.cuts().gradients) tail.sums = first.sum + between * other.sum + rest * last.sum - tail.over_groups;
   tail.gathers = all_gathers;
   if (!point_.cuts().gradients && !point_.overlap_gradients) {
-    // The sums of a chunk begin when the updates of the one before are done, behind its gathers.
+    // The sums of a chunk begin when the updates and gathers of the chunk before are done.
     const auto ends = [&](const ChunkTail& of) {
       const double updated = std::max(of.sum + of.one_update, of.one_sum + of.update);
       return gathers ? std::max(of.sum + of.gather, updated + of.one_gather) : updated;
@@ -162,8 +162,8 @@ double PointTimes::late_start(const PipelineTimes& times) const {
   return std::max(0.0, late);
 }
 
-// Sums and gathers of all stages on a link, from the first of their last backwards on: how much later than its own the first stage's
-// are done. A rank alone has those of all its chunks on it.
+// Sums and gathers of several stages share a link, beginning with the stage whose last backward ends first. The tail of the first stage,
+// which ends last, becomes longer by the time that they still take then. A rank's own traffic is that of all its chunks.
 PointTimes::Tail PointTimes::among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const {
   const bool shards = grid_.shards_crowd > 1, groups = grid_.replicas_crowd > 1;
   const double together =
@@ -171,7 +171,7 @@ PointTimes::Tail PointTimes::among_others(const PipelineTimes& times, const Tail
   const auto sums_of = [&](const Tail& of) { return (shards ? of.sums : 0) + (groups ? of.over_groups : 0); };
   const auto gathers_of = [&](const Tail& of) { return shards ? of.gathers : 0; };
   const bool overlapped = point_.overlap_gradients || point_.cuts().gradients;
-  // What the last stage has behind the sum of the tied embeddings comes after the first stage's.
+  // The last stage's sums and gathers after the sum of the tied embedding come after those of the first stage.
   const double until = model_.tied && !overlapped ? last.tied : kNever;
   const auto others = [&](auto of) {
     return together >= point_.pp ? (together - 2) * of(middle) + std::min(of(last), until) : (together - 1) * of(middle);
@@ -194,8 +194,8 @@ double PointTimes::tied_sum() const {
   return grid_.tied_time(point_.cuts().gradients ? bytes / shards_of(point_) : bytes);
 }
 
-// The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
-// the last backwards slow them one after the other. The two copies of a tied embedding are summed when both ends are there.
+// The first rank ends its backwards last; rank r ends r backwards and transfers earlier. Reductions beside the last backwards of the ranks
+// slow these one after the other. The two copies of a tied embedding are summed when both end stages are ready.
 double PointTimes::finished(const PipelineTimes& times) const {
   const double end = pipeline_time(schedule_entry(point_.schedule), times) + late_start(times);
   if (point_.pp == 1) {

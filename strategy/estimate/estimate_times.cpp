@@ -6,12 +6,11 @@ namespace foreshard {
 
 using enum stage_kind::Kind;
 
-// ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for what is gathered or reduced that runs beside
-// the computes. With one place the next gather waits for the last use of the weights before, and the next weight gradient for the
-// last reduction. Gathers and reductions take turns: with two places the next gather goes before the reduction of a layer, with one
-// behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
-// own, so the first gather of a backward is hidden behind another chunk.
-// `ahead`: the gathers of so many layers are there already when an action begins.
+// ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for gathered parameters or for gradients, communication
+// overlaps the computes. With one place the next gather waits for the last use of the weights before it, and the next weight gradient
+// waits for the previous reduction. Gathers and reductions share a stream: with two places the next gather is issued before the reduction
+// of a layer, with one after it; the first gather of a forward is issued after the reductions of the backward before it. Chunks have
+// their own places, so the first gather of a backward overlaps another chunk.
 void PointTimes::shard(PipelineTimes& times, double ahead) const {
   const bool prefetches = point_.cuts().parameters && point_.overlap_parameters,
              waits = point_.cuts().parameters && !point_.overlap_parameters;
@@ -33,7 +32,8 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     const double gather =
         gathered(layer) +
         (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
-    // What the ends have beside their layers. A tied head on the rank of the embedding gathers that, and adds to its gradient.
+    // Parameters of the end stages beside their layers. A tied head on the rank of the embedding gathers the embedding and adds to its
+    // gradient.
     const double embedding = kind == First || kind == Only ? shape_.parameters.one[First] - layer : 0;
     const double head = kind == Last || kind == Only ? shape_.parameters.one[Last] - layer : 0;
     const double head_gather = gathered(head), head_scatter = kind == Only && model_.tied ? 0 : scattered(head);
@@ -45,7 +45,7 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
       held_up = std::max(0.0, scatter - shape_.head);
       next_to = std::max(0.0, next_to - held_up);
     }
-    // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
+    // After a backward, its last reductions (that of the embedding too) come before the gather for the next action's first layer.
     const double behind =
         point_.cuts().parameters ? (scatter + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
     const double first = point_.cuts().parameters && ahead <= 0 ? behind + gather + gathered(embedding) : 0;
@@ -54,7 +54,7 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     const double gathers = prefetches ? layers * gather - said + head_gather : 0;
     times.forward[i] = time_beside(grid_, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
     if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape_.rest) + head_gather;
-    // The last reduction of ZeRO 2 has the next forward to hide behind.
+    // The last reduction of ZeRO 2 overlaps the next forward.
     const bool trails = point_.cuts().gradients && !point_.cuts().parameters && in_forward;
     const double last = trails ? std::min(held_up, times.forward[i]) : 0;
     const double ends = head_gather + head_scatter;
@@ -68,9 +68,9 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
   }
 }
 
-// A rank that waits for its input has gathered ahead what its places take by then, so on the ways of micro-batches through the
-// pipeline that costs nothing: only a rank that runs without a pause waits for it, once for each micro-batch. How much sooner than
-// as if it always did.
+// While a rank waits for its input, it gathers parameters ahead, as many as its places hold; so gathering does not slow micro-batches on
+// their way through the pipeline. Only a rank that runs without a pause waits for gathers, once per micro-batch. Returns how much shorter
+// the pipeline is than if every action waited (`times`).
 double PointTimes::gathered_ahead(const PipelineTimes& plain, const PipelineTimes& times) const {
   PipelineTimes ways = plain;
   shard(ways, point_.overlap_parameters ? 2 : 1);
@@ -104,7 +104,8 @@ PipelineTimes PointTimes::moving() const {
   return times;
 }
 
-// Each flow of a rank as if it had its links for itself (docs/search-estimates.md, "Screen").
+// Sums the isolated times of each kind of collective on each rank and lets LinkLoads find the fullest link (docs/search-estimates.md,
+// "Screen").
 double PointTimes::link_time() const {
   if (grid_.loads.links.empty()) return 0;
   const double m = model_.microbatches(point_), chunks = point_.virtual_stages, shards = shards_of(point_);

@@ -1,5 +1,5 @@
-// The time of one iteration of a point of the space where GPUs are equal: what stages take, the pipeline, what ZeRO and gradients send, the ends of
-// an iteration (docs/search-estimates.md, "Screen"). Arithmetic only.
+// The time of one iteration of a point of the space on equal GPUs: times of the stages, the pipeline, communication of ZeRO and gradients,
+// begin and end of the iteration (docs/search-estimates.md, "Screen"). Arithmetic only. Times in seconds.
 #pragma once
 
 #include "strategy/estimate/estimate_model.h"
@@ -8,36 +8,38 @@
 namespace foreshard {
 
 struct TimedPoint {
-  double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
+  double time = 0, bound = 0;  // of an iteration, and a lower bound on it
 };
 
 class PointTimes {
  public:
-  // All must outlive it.
+  // All arguments must outlive it.
   PointTimes(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, const GridCosts& grid)
       : model_(model), point_(point), shape_(shape), grid_(grid), layers_(model.layers_of(point)) {}
 
   TimedPoint timed() const;
 
-  // The parts of it, of which ranks on different GPUs take each its own.
-  PipelineTimes moving() const;  // of each kind of stage, without what ZeRO 2 and 3 send
-  double link_time() const;      // no iteration is shorter than its fullest link is busy
-  // Adds what ZeRO 2 and 3 send. `ahead`: the number of layers that are gathered already when an action begins.
+  // The steps of timed(). They are public for clusters whose GPUs differ, where each kind of GPU has its own.
+  PipelineTimes moving() const;  // times of each kind of stage, without the communication of ZeRO 2 and 3
+  double link_time() const;      // how long the fullest link is busy in an iteration, a lower bound on its time
+  // Adds the communication of ZeRO 2 and 3. `ahead`: the number of layers whose parameters are gathered before an action begins.
   void shard(PipelineTimes& times, double ahead = 0) const;
-  double late_start(const PipelineTimes& times) const;  // of parameters gathered beside the first forwards
-  // Seconds on one rank, from the end of its last backward.
+  // Delay of the first forwards by parameters that are gathered beside them.
+  double late_start(const PipelineTimes& times) const;
+  // The end of an iteration on one rank, counted from the end of its last backward.
   struct Tail {
-    double slowed = 0;  // seconds that communication added to its last backwards
-    double all = 0;     // until all is done, when no embedding is tied
+    double slowed = 0;  // by which communication made its last backwards longer
+    double all = 0;     // until the rank is done, when no embedding is tied
     double tied = 0;    // until the sum of the tied embedding could begin
-    double after = 0;   // from the end of that sum until all is done
-    // Sums and gathers of the end of the run, and what is left of the former after the last backward.
+    double after = 0;   // from the end of that sum until the rank is done
+    // Isolated times at the end of the iteration: gradient sums; the part of them between ZeRO groups; parameter gathers; and the part of
+    // the sums that is left after the last backward.
     double sums = 0, over_groups = 0, gathers = 0, behind = 0;
   };
-  Tail tail(const PipelineTimes& times, int kind) const;
-  // `first`, with how much later it is done because sums and gathers of all stages are on its links.
+  Tail tail(const PipelineTimes& times, int kind) const;  // `kind`: stage_kind
+  // `first` (the tail of the first rank), made longer by the sums and gathers of other stages that share its links.
   Tail among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const;
-  double tied_sum() const;  // of the two copies of a tied embedding
+  double tied_sum() const;  // duration of the all-reduce between the two copies of a tied embedding
 
  private:
   struct ChunkTail;

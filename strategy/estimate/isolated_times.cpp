@@ -25,7 +25,8 @@ std::vector<RankId> IsolatedTimes::everyone(RoleId role) const {
   return all;
 }
 
-// Phase by phase: what all instances that share the first rank's node put on the links of its own instance.
+// Measures a kind of collective phase by phase: the bytes that all instances with a rank on the first rank's node put on the links of the
+// first rank's instance.
 IsolatedTimes::Kind IsolatedTimes::measured(RoleId role, const Collective& what) const {
   std::vector<std::vector<CollectiveFlow>> instances;
   std::vector<RankId> seen;
@@ -79,7 +80,7 @@ int IsolatedTimes::transfer_kind(RoleId role, const Peer& peer) {
     const auto* known = std::get_if<Peer>(&kinds_[i].what);
     if (known && kinds_[i].role == role && *known == peer) return static_cast<int>(i);
   }
-  // What goes round in a role is as fast as its slowest pair, which all wait for sooner or later: that one stands for the others.
+  // Transfers inside a role (rings) are as fast as their slowest pair, since all ranks wait for it sooner or later.
   const bool round = peer.role_shift == 0;
   std::map<LinkId, Load> loads;
   std::vector<RouteLinks> routes;
@@ -113,7 +114,7 @@ int IsolatedTimes::kind(RoleId role, const Instruction& instruction) {
   return found >= 0 && kinds_[static_cast<std::size_t>(found)].rate > 0 ? found : -1;
 }
 
-// Each new kind parts the classes whose links it crosses in different ways, or some of whose links it does not cross.
+// Each new kind splits the classes of links of which it crosses only some, or which it crosses with different loads.
 void IsolatedTimes::tell_links_apart() {
   if (telling_.size() == kinds_.size()) return;
   for (std::size_t kind = telling_.size(); kind < kinds_.size(); ++kind) {

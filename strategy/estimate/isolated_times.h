@@ -1,6 +1,6 @@
-// Isolated times of a plan's communication: all instances of a group on the same nodes run at once, as do the transfers of all
-// ranks of a role, and no other kind of traffic does. And the speeds of several kinds that share links (max-min fair).
-// Internal to strategy/.
+// Isolated times of a plan's communication, and the speeds of several kinds of traffic that share links (max-min fair). Isolated means: no
+// other kind of traffic runs, but all instances of the group on the same node run at once, and so do the transfers of all ranks of the
+// role. Internal to strategy/.
 #pragma once
 
 #include <unordered_map>
@@ -19,39 +19,40 @@ class IsolatedTimes {
  public:
   IsolatedTimes(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
 
-  // Seconds of an instruction of `role` with its cost. A receive takes no time of its own: its send has it.
+  // Seconds of an instruction of `role` with its cost. A receive takes no time: the time is counted at its send.
   double duration(RoleId role, const Instruction& instruction, const Cost& cost);
-  // The part of it on the links; what is left is before the first byte.
+  // The part of duration() in which bytes are on the links; the rest comes before the first byte.
   double on_links(RoleId role, const Instruction& instruction, const Cost& cost);
-  double per_byte(int kind) const;  // of a collective's size or of a transfer
+  double per_byte(int kind) const;  // isolated seconds on the links per byte of a collective's size or of a transfer
 
-  // A kind of traffic: a collective of a group, or the transfers to a peer. -1: crosses no link.
+  // The number of an instruction's kind of traffic: a kind is a collective of a group, or the transfers to a peer. -1: crosses no link.
   int kind(RoleId role, const Instruction& instruction);
   // Speeds of kinds that run together, each relative to its isolated speed: links are shared max-min fair, as on the
   // simulator. A kind may be listed twice.
   const std::vector<double>& speeds(const std::vector<int>& kinds);
   // Whether two kinds cross a common link in one direction.
   bool meet(int a, int b) const;
-  // The links that a kind crosses, those that all kinds cross alike once, and the share of each that it takes when isolated.
+  // A class of links that a kind crosses, and the share of their bandwidth that it takes when isolated. Links of equal bandwidth that all
+  // kinds cross alike are one class.
   struct Crossing {
-    int which = 0;  // below crossings()
+    int which = 0;  // number of the class, below crossings()
     double share = 0;
   };
   const std::vector<Crossing>& crossed(int kind);
-  double rate(int kind) const { return kinds_[static_cast<std::size_t>(kind)].rate; }  // alone: bytes per second
-  int crossings();
+  double rate(int kind) const { return kinds_[static_cast<std::size_t>(kind)].rate; }  // isolated: bytes per second
+  int crossings();                                                                     // number of classes of links
 
  private:
   struct Load {
     LinkId link = {};
-    double crossings = 0;  // by all instances: bytes per byte of one
+    double crossings = 0;  // bytes that all instances put on the link, per byte of one instance's size
   };
   struct Kind {
     RoleId role = {};
     std::variant<Collective, Peer> what = {};
-    double seconds = 0, bytes = 1;  // seconds on the wires, for `bytes` bytes
-    double rate = 0;                // bytes per second; 0: crosses no link
-    std::vector<Load> loads = {};   // by link, of all phases
+    double seconds = 0, bytes = 1;  // isolated seconds on the links for `bytes` bytes
+    double rate = 0;                // bytes / seconds; 0: crosses no link
+    std::vector<Load> loads = {};   // by link, summed over all phases
   };
   int collective_kind(RoleId role, const Collective& what);
   int transfer_kind(RoleId role, const Peer& peer);
@@ -59,7 +60,7 @@ class IsolatedTimes {
   std::vector<double> shared_out(const std::vector<int>& kinds);
   void tell_links_apart();
   std::vector<RankId> everyone(RoleId role) const;
-  std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first one
+  std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first rank
 
   const Plan& plan_;
   Network network_;
@@ -73,11 +74,11 @@ class IsolatedTimes {
     }
   };
   std::unordered_map<std::vector<int>, std::vector<double>, Hash> speeds_ = {};
-  // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
+  // Classes of links of equal bandwidth that all kinds cross alike: a cluster has thousands of links, but few classes.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
-  std::vector<std::vector<player::LinkShare>> telling_ = {};  // [kind] of each class, one of its links
-  std::vector<double> bandwidth_ = {};                        // [class] of a link
+  std::vector<std::vector<player::LinkShare>> telling_ = {};  // [kind]: the classes that it crosses, with the load of one of their links
+  std::vector<double> bandwidth_ = {};                        // [class]: of one link
   std::vector<std::vector<Crossing>> crossed_ = {};           // [kind]
   player::MaxMin max_min_ = {};
 };

@@ -53,7 +53,8 @@ class Fitter {
     return lower(model, cluster_, strategy(way, micro_batch));
   }
 
-  // The largest member that fits with one sequence per GPU, and what the next one has too little of. Memory grows with the step.
+  // The step of the largest member that fits with one sequence per GPU; 0: none. Sets fit.binds and fit.why to the reason why the next one
+  // does not fit. Bisection: memory grows with the step.
   int largest_step(const FitWay& way, Fit& fit) const {
     int fits = 0, fails = kLargestStep + 1;
     fit.binds = Binds::Family;

@@ -30,7 +30,7 @@ constexpr std::size_t kLastMoment = 4;             // families that are refined 
 constexpr std::chrono::seconds kLastMeasuring{2};  // after an interrupt, when nothing had been found before
 constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
-constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
+constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones only if one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -107,14 +107,14 @@ class Searching {
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
     const std::vector<Family> families = merged(tallies, &ScreeningTotals::best, most_),
                               filled = merged(tallies, &ScreeningTotals::filled, kFilled);
-    finishing_ = result.interrupted = stopped();  // the best so far is worth a moment
+    finishing_ = result.interrupted = stopped();  // an interrupted search still refines the best few that it has screened
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;
     if (!screen_) result.ranked = best_of_families(result.ranked);
     for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
     const std::vector<Family> thin = merged_bins(tallies);
     std::vector<Candidate> front = refine_best(thin, thin.size(), result);
-    if (options_.objective == Objective::Pareto) {  // the ranked ones, too: the front says that nothing beats it
+    if (options_.objective == Objective::Pareto) {  // with the ranked candidates: none of them may beat the front
       std::move(full.begin(), full.end(), std::back_inserter(front));
       front.insert(front.end(), result.ranked.begin(), result.ranked.end());
     }
@@ -131,8 +131,9 @@ class Searching {
     return cannot_be(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), options_.profile);
   }
 
-  // Batches of as many as are still missing, best first, so that the answer does not depend on the threads. Then every variant
-  // of the best families: what decides among them is too small for the screen.
+  // Refines families, best first, until `wanted` of them have a strategy that fits. Each batch has as many families as are still missing,
+  // so that the answer does not depend on the threads. Then refines every variant of the best families, whose differences are too small
+  // for the screen.
   std::vector<Candidate> refine_best(const std::vector<Family>& families, std::size_t wanted, SearchResult& result) {
     std::vector<std::pair<Candidate, const Family*>> found;
     const auto by_score = [](const auto& a, const auto& b) { return better(a.first, b.first); };
@@ -143,7 +144,7 @@ class Searching {
       for (std::size_t i = 0; i < some.size(); ++i)
         if (batch[i]) found.emplace_back(std::move(*batch[i]), &some[i]);
       if (stopped() && !found.empty()) break;
-      if (stopped() && !finishing_)  // before any of them was looked at: once more
+      if (stopped() && !finishing_)  // interrupted before any of the batch was refined: tries the same batch once more
         finishing_ = true, wanted = std::min(wanted, kLastMoment);
       else
         next += some.size();
@@ -166,8 +167,8 @@ class Searching {
     return best;
   }
 
-  // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
-  // then the near variants of the best of them. Where they are better they take their family's place.
+  // Refines strategies with --recompute best, which takes long to choose: families whose screened score is near the best so far, then the
+  // near variants of the best of them. Those that are better take their family's place in the ranking.
   std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
     if (stopped() || finishing_) return {};
     const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * Family::kNear;
@@ -190,7 +191,7 @@ class Searching {
     return all;
   }
 
-  // Stages with degrees of their own, where they may be and are faster than all before.
+  // Searches stages with degrees of their own, where they are allowed; those faster than the winner enter the ranking.
   std::vector<Candidate> refine_stages(SearchResult& result) {
     if (stopped() || finishing_ || result.ranked.empty() || !tries_stages(cluster_, options_)) return {};
     StagedSearch staging{.model = model_, .cluster = cluster_, .options = options_, .space = space_, .ranked = result.ranked};
@@ -220,7 +221,8 @@ class Searching {
     return gpus_differ(cluster_) ? all : kPolished;
   }
 
-  // Where stages share NICs slower backwards may meet less, and screening passes over what redoes anything where all fits.
+  // Where stages share NICs, selective recomputation may be faster although everything fits: slower backwards may contend less. Screening
+  // skips such variants; this says for which families they are refined anyway.
   bool redoes_some(const Family& family) const {
     const auto redoes = [](const Kept& kept) { return kept.point.recompute != RecomputeKind::None; };
     return screen_ && screen_->shares_nics() && !find_runner(options_.base.framework) && bounded(options_) &&
@@ -232,7 +234,7 @@ class Searching {
     struct Job {
       std::size_t family = 0;
       const Kept* kept = nullptr;
-      bool balanced = false;  // stages as long as their own layers take
+      bool balanced = false;  // with the balanced layer split
     };
     std::vector<Job> work;
     std::vector<Kept> more;  // that were not screened
@@ -272,7 +274,8 @@ class Searching {
     }
   }
 
-  // Of each ZeRO stage the first that fits, and of these the best; none whose score is above `enough`.
+  // Refines the variants of each ZeRO stage in order until one fits, and returns the best of these. Skips variants whose screened score is
+  // above `enough`.
   std::optional<Candidate> best_that_fits(const Family& family, double enough, std::atomic<std::int64_t>& count) const {
     std::optional<Candidate> best;
     std::array<bool, 4> done = {};  // by stage
@@ -288,7 +291,7 @@ class Searching {
     return best;
   }
 
-  // DeepSpeed cuts by parameters or evenly.
+  // DeepSpeed splits layers evenly or by parameters only.
   bool takes_any_split() const { return options_.balance && find_runner(options_.base.framework) != Runner::DeepSpeed; }
 
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
@@ -321,13 +324,13 @@ class Searching {
   std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
   bool finishing_ = false;                             // interrupted, and the best so far is still to be found
   SearchThreads threads_{options_.threads};
-  int most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
+  int most_ = options_.shortlist, wanted_ = options_.refine;  // families that screening keeps, and that are refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen
   std::optional<Screening> screening_ = {};
   mutable SearchSplits splits_{model_, cluster_, options_.profile};
   mutable std::mutex untold_mutex_ = {};
-  mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
+  mutable std::vector<Candidate> untold_ = {};  // refined by any thread; the calling thread passes them to options_.found
 };
 
 }  // namespace

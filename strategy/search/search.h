@@ -1,5 +1,5 @@
-// search: the best strategies of a model on a cluster (docs/search.md). Every point of the space is screened, the best are
-// refined, and the best of those are ranked by a callback, which the program fills with the simulator.
+// search: finds the best strategies for a model on a cluster (docs/search.md). It screens every point of the space and refines the
+// best points. `rerank` then orders the best refined strategies by a callback, which the caller implements with the simulator.
 #pragma once
 
 #include <atomic>
@@ -18,87 +18,89 @@ const char* name_of(Objective objective);
 const std::vector<std::string>& objective_names();  // in the order of the enumerators
 
 struct Candidate {
-  Point point = {};        // where the strategy says its stages one by one tp, pp and dp are 0
+  Point point = {};        // tp, pp and dp are 0 where Strategy::stages gives every stage its own degrees
   Strategy strategy = {};  // resolved
   Screened screened = {};
   Estimate estimate = {};
   std::optional<double> simulated = {};  // seconds
-  double score = 0;                      // what the objective ranks by: seconds, bytes or GPU seconds
-  double handicap = 1;                   // 1 + SearchOptions::noise where the strategy is not simple
+  double score = 0;                      // what the objective ranks by, smaller is better: seconds, bytes or GPU seconds
+  double handicap = 1;                   // factor on the score when ranking: 1 + SearchOptions::noise unless the strategy is simple
   struct LessSimple {
-    double gain = 0;  // share of the score
+    double gain = 0;  // by which share of the candidate's score its own score is less
     Strategy strategy = {};
   };
-  // The best with the same degrees, micro-batch and schedule whose score is better, but not by more than the noise.
+  // Of the strategies with the same degrees, micro-batch and schedule whose score is better by no more than the noise, the best.
   std::optional<LessSimple> less_simple = {};
-  double seconds() const { return simulated ? *simulated : estimate.time.value; }
-  int gpus() const;
+  double seconds() const { return simulated ? *simulated : estimate.time.value; }  // of one iteration
+  int gpus() const;                                                                // that the strategy uses
 };
 
 struct SearchOptions {
-  Strategy base = {};                   // what the search leaves alone
-  std::vector<std::string> fixed = {};  // paths of searched options that keep their value of `base`; see searched_options()
+  Strategy base = {};                   // the value of every option that the search does not vary
+  std::vector<std::string> fixed = {};  // paths of searched_options() that keep the value they have in `base`
   Objective objective = Objective::Time;
-  int max_tp = 0;         // 0: no limit but the model's heads
-  bool balance = true;    // tries stages as long as their own layers take (layer_split auto)
-  bool schedules = true;  // tries recomputation inside layers (recompute graph) where layers are redone
+  int max_tp = 0;         // the largest tp; 0: limited by the model's heads only
+  bool balance = true;    // tries layer splits that balance the measured times of the layers (layer_split auto)
+  bool schedules = true;  // tries recomputation inside layers (recompute graph) for families whose best recomputes
   bool best = true;       // tries recomputation chosen layer by layer (recompute best)
-  bool offload = true;    // tries host memory where nothing fits, or memory rules out what is faster
-  bool stages = true;     // tries stages with degrees of their own, after all others
-  bool prune = true;      // false: every point is screened; the winner is the same
-  int shortlist = 256;    // points that screening keeps
-  int refine = 48;        // of those, how many that fit are refined, best first
-  int sample = 0;         // points from all over the space that are refined, too
+  bool offload = true;    // tries host memory where nothing fits, or memory rules out something faster
+  bool stages = true;     // tries stages with degrees of their own, after everything else
+  bool prune = true;      // skips points that are provably slower; false: screens every point, with the same winner
+  int shortlist = 256;    // families of points that screening keeps
+  int refine = 48;        // families that are refined: counts those with a strategy that fits, best first
+  int sample = 0;         // further points from all over the space that are refined
   int threads = 0;        // 0: one per core
-  // Scores that differ by less than this share do not tell strategies apart: the simple one ranks first, and of twins, which
-  // have the same degrees and micro-batch, only the better one is ranked, unless the other one needs less memory.
+  // Two strategies whose scores differ by less than this share count as equally fast, and the simple one ranks first. Twins are such
+  // strategies with the same tp, cp, pp, dp and micro-batch: only the better twin is ranked, unless the other needs less memory.
   double noise = 0.003;
-  const MachineProfile* profile = nullptr;    // measured costs
-  const std::atomic<bool>* cancel = nullptr;  // set: ends early with the best so far
-  // Both are called by the calling thread; `found` with every candidate that was refined and fits, as it comes.
+  const MachineProfile* profile = nullptr;    // measured costs; null: the cost model's
+  const std::atomic<bool>* cancel = nullptr;  // when it becomes true, the search ends early with the best found by then
+  // The calling thread calls both: `found` once for every candidate that was refined and fits, soon after it was refined.
   std::function<void(double fraction)> progress = {};
   std::function<void(const Candidate&)> found = {};
 };
 
-struct PrunedBy {
-  std::int64_t shape = 0;      // the model cannot be cut so, or the schedule refuses
+struct PrunedBy {              // how many points were discarded, by reason
+  std::int64_t shape = 0;      // these degrees do not divide the model or the batch, or the schedule does not allow them
   std::int64_t memory = 0;     // the screen says that it does not fit
   std::int64_t framework = 0;  // the framework cannot run it
-  std::int64_t bound = 0;      // slower than what is known already, whatever the rest
-  std::int64_t redone = 0;     // redoes layers although everything fits without
+  std::int64_t bound = 0;      // its lower bound is above the scores of all families that are kept
+  std::int64_t redone = 0;     // recomputes although everything fits without recomputation
 };
 
-struct RuledOut {    // the best point that memory alone, or the framework alone, rules out
-  double score = 0;  // screened
+struct RuledOut {    // the best point that only the memory limit, or only the framework, rules out
+  double score = 0;  // by the screen
   Point point = {};
 };
 
 struct SearchResult {
-  std::vector<Candidate> ranked = {};  // best first, all of them fit
-  std::vector<Candidate> front = {};   // Objective::Pareto: no other is both faster and smaller; fastest first
-  std::vector<Candidate> sample = {};  // SearchOptions::sample points that fit, in the order of the space
+  std::vector<Candidate> ranked = {};  // best first, one per family; all of them fit
+  std::vector<Candidate> front = {};   // Objective::Pareto: strategies that no other beats in both time and memory; fastest first
+  std::vector<Candidate> sample = {};  // those of the SearchOptions::sample points that fit, in the order of the space
   std::optional<RuledOut> without_memory_limit = {}, without_framework = {};
-  // No strategy of the space with equal degrees on all stages and an even layer split scores less; 1e300: not known. Of what was
-  // screened only, when interrupted.
+  // Lower bound on the score of every strategy of the space with equal degrees on all stages and an even layer split; 1e300: not
+  // known. After an interrupt it holds for the screened points only.
   double bound = 1e300;
-  std::int64_t enumerated = 0, evaluated = 0, refined = 0;
+  std::int64_t enumerated = 0, evaluated = 0, refined = 0;  // points enumerated, points screened, strategies refined
   PrunedBy pruned = {};
-  double measuring_s = 0,
-         screening_s = 0;  // of the clock: for the costs of grids and shapes, which screening reads; for screening
+  double measuring_s = 0,  // wall-clock seconds: measuring the costs of grids and shapes that the screen reads, and
+         screening_s = 0;  // screening
   bool interrupted = false;
-  std::string without_host_memory = {};  // why nothing fits with everything on the devices; empty: something does, or nobody asked
+  // When all of `ranked` use host memory because nothing fits without it: why nothing fits. Else empty.
+  std::string without_host_memory = {};
 };
 
 // Paths of the options that a search varies: "tp", "cp", "pp", "dp", "virtual_stages", ...
 const std::vector<std::string>& searched_options();
 
-// Infeasible: no point fits; the reason says which constraint empties the space, would_help what comes nearest.
+// Infeasible when no point fits; `reason` names the constraint that rules out all points.
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
-// Seconds of each; empty: stopped before it was done.
+// Simulates all candidates and returns the seconds of one iteration of each; empty where the simulation was stopped.
 using SimulateAll = std::function<std::vector<std::optional<double>>(const std::vector<const Candidate*>&)>;
-// Simulates until the first `top` are simulated and stand in the order of the objective: one that the simulator finds slower
-// than its estimate gives its place to the next. All that are missing are asked for at once. Of twins within `noise` one stays.
+// Simulates and sorts `ranked` until its first `top` candidates are simulated. A candidate that the simulator finds slower than its
+// estimate moves down, and the next one is simulated in its place. Each call of `simulate` gets all candidates that are missing at
+// that moment. Of twins whose scores differ by less than `noise` one stays (SearchOptions::noise).
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective, double noise, const SimulateAll& simulate);
 
 }  // namespace foreshard

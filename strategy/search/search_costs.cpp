@@ -17,8 +17,8 @@ std::vector<std::size_t> scattered(std::size_t count) {
   return all;
 }
 
-// The trades that `--recompute best` makes of a transformer's layer most often, beside `selective`: what costs next to nothing, and all
-// but attention and the collectives.
+// The modules that `--recompute best` recomputes in a transformer's layer most often, beside `selective`: those that cost next to nothing,
+// and everything but attention and collectives.
 static const std::vector<std::vector<std::string>>& layer_ways() {
   static const std::vector<std::vector<std::string>> ways = {{"norm", "activation"}, {"norm", "mlp", "dropout"}};
   return ways;
@@ -86,7 +86,7 @@ void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enou
   }
 }
 
-// Where roles stand between the ranks of a group, the probe is another one.
+// Rank order 3 has other stages between the ranks of a tensor group and is measured on another probe; the negative stride tells it apart.
 SearchCosts::ShapeKey SearchCosts::key(const Point& p) {
   const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
   return {p.tp, p.cp, p.ep, p.etp, stride, p.micro_batch, p.sequence_parallel, p.recompute};

@@ -1,6 +1,9 @@
-// What screening reads: the costs of every grid of ranks and of every shape of a space, measured once each, by any thread, in an
-// order that jumps all over the space. So whatever has been measured when a search is interrupted can be screened. Internal to
-// strategy/.
+// The costs that screening reads: those of every grid of ranks and of every shape of a space. Each is measured once, by any thread,
+// in an order that jumps all over the space, so that an interrupted search can screen whatever has been measured by then.
+//   grid   an element of SearchSpace::grids: tp, cp, pp, dp, ep, etp
+//   shape  what decides the costs of a layer on one rank: tp, cp, ep, etp, micro-batch, sequence parallelism, recomputation, and
+//          how far apart the ranks of a tensor group are
+// Internal to strategy/.
 #pragma once
 
 #include <array>
@@ -17,35 +20,39 @@
 
 namespace foreshard {
 
-// 0 .. count-1, each once, neighbours far apart.
+// The numbers 0 .. count-1 in an order in which consecutive numbers are far apart.
 std::vector<std::size_t> scattered(std::size_t count);
 
 class SearchCosts {
  public:
-  // All must outlive it.
+  // All arguments must outlive it.
   SearchCosts(const Screen& screen, const SearchSpace& space, const Model& model, const Cluster& cluster,
               const SearchOptions& options);
 
+  // A job measures one grid or one shape.
   std::size_t jobs() const { return jobs_.size(); }
-  // Each once; different ones by different threads. What is not done when `stop` says so stays as if it had not begun.
+  // Call it once per job; different threads may measure different jobs. A grid that is incomplete when `stop` returns true stays
+  // unmeasured.
   void measure(std::size_t job, const std::function<bool()>& stop = {});
 
-  // Null: shapes that cannot be cut so, or not measured yet.
+  // Null: the model cannot be divided this way, or the shape is not measured yet. The point must be of the space.
   const ShapeCosts* shape(const Point& point) const;
-  const ShapeCosts* find(const Point& point) const;  // likewise of shapes that no point of the space may have
-  // After an interrupt, by one thread: measures grid by grid, a few, with all that each needs, until `enough` or `stop` says so.
+  const ShapeCosts* find(const Point& point) const;  // the same for any point; null also where no point of the space has its shape
+  // For one thread, after an interrupt: measures a grid with all its shapes, then the next, until `enough` (called after each grid) or
+  // `stop` returns true, or 300 jobs are done.
   void measure_some(const std::function<bool(std::size_t grid)>& enough, const std::function<bool()>& stop);
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
-  const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
+  const GridCosts& grid(std::size_t grid, const Point& point) const;  // only of a measured grid
 
-  // Of `--recompute best` at a point whose time with everything kept is `all`: one of two ways for each layer to keep its values, on each rank
-  // the smaller one for the fewest first layers that make room, of all pairs of ways the fastest that fits; where none does, the
-  // smallest. Ways between keeping all and redoing all are measured when they are first asked for. Any thread; space.best.
+  // Time and memory of `point` with `--recompute best`; `all` is the same point with every value kept. Considers all pairs of ways in
+  // which a layer can keep its values. On each rank the fewest first layers that make room take the way that keeps less; the other
+  // layers take the way that keeps more. Returns the fastest pair that fits; where none fits, the full recomputation of every layer.
+  // Ways between keeping all and recomputing all are measured at first use. Any thread; only where SearchSpace::best is set.
   Screened best(const Point& point, const Screened& all, const GridCosts& grid) const;
 
  private:
-  static constexpr std::size_t kWays = 2;  // that no other strategy has
-  struct Ways {                            // of a shape
+  static constexpr std::size_t kWays = 2;  // ways to keep values that only --recompute best uses
+  struct Ways {                            // their costs for one shape
     std::once_flag once = {};
     std::array<std::optional<ShapeCosts>, kWays> costs = {};
   };
@@ -56,7 +63,7 @@ class SearchCosts {
   };
   static ShapeKey key(const Point& point);
   void add(const Point& shape, std::size_t grid);
-  std::vector<const ShapeCosts*> ways(const Point& point) const;  // about those that keep most first
+  std::vector<const ShapeCosts*> ways(const Point& point) const;  // roughly in the order of the bytes they keep, most first
 
   const Screen& screen_;
   const SearchSpace& space_;
@@ -70,7 +77,8 @@ class SearchCosts {
   mutable std::deque<Ways> ways_ = {};                  // [shape]
 };
 
-// The shapes of a grid with its micro-batch set: rank order, sequence parallelism, recomputation.
+// Calls visit(point) for every shape of a grid. `point` has the degrees and the micro-batch; visit gets it with each rank order,
+// sequence parallelism and kind of recomputation of the space.
 template <class Visit>
 void for_each_shape(const SearchSpace& space, const Cluster& cluster, Point point, Visit visit) {
   for (const std::int8_t order : rank_orders_for(space, point, cluster))

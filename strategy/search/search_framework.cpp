@@ -141,7 +141,8 @@ const char* refused_by(Runner runner, const Point& point, const Strategy& base) 
   return nullptr;
 }
 
-// Overlaps and orders of what there is only one of are those that every framework has.
+// Where a degree is 1, the overlap or rank order of that kind of parallelism makes no difference; the point gets the value that all rules
+// accept.
 std::string why_not_run_by(Runner runner, const Strategy& s) {
   if (!s.stages.empty()) return "its stages have degrees of their own";
   const Overlap overlap = s.communication.overlap.value_or(Overlap{});

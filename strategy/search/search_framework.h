@@ -1,5 +1,5 @@
-// What training frameworks can run. A preset names the rules that hold for it (frameworks/*.json, "runs"); of one without, nothing is
-// known, and a search does not restrict the space. Sources of the rules: docs/search-frameworks.md, "Frameworks".
+// Which strategies a training framework can run. A preset names the set of rules that holds for it (frameworks/*.json, "runs"). For a
+// preset that names none a search does not restrict the space. Sources of the rules: docs/search-frameworks.md, "Frameworks".
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace foreshard {
 
-// By the name of a preset. Empty: nothing is known.
+// The rules of the preset named `framework`. Empty: it names none.
 std::optional<Runner> find_runner(const std::string& framework);
 
-// What torchtitan's selective checkpointing per operator redoes: it keeps the attention and every second product.
+// The modules that torchtitan's selective checkpointing per operator recomputes: it keeps the attention and every second product.
 const std::vector<std::string>& torchtitan_selective_modules();
 
-// Why it cannot run a point of a search whose other choices are those of `base`: words that live as long as the program. Null: it can.
+// Why the framework cannot run `point`, whose other choices are those of `base`; null: it can. The text is a string literal.
 const char* refused_by(Runner runner, const Point& point, const Strategy& base);
-// The same of a strategy with nothing left open, whoever found it. Empty: it can run it.
+// The same for a whole strategy in which every choice is made. Empty: the framework can run it.
 std::string why_not_run_by(Runner runner, const Strategy& strategy);
 
 }  // namespace foreshard

@@ -14,11 +14,11 @@ namespace foreshard {
 namespace {
 
 constexpr int kLookedAt = 2;     // families that are refined before it is known that fewer nodes win
-constexpr int kKeptToLook = 32;  // of these, that screening keeps
+constexpr int kKeptToLook = 32;  // families that screening keeps for that
 constexpr double kMostOfPeak = 0.9;
-constexpr std::size_t kTold = 8;  // of fewer nodes, ranked beside those of all
+constexpr std::size_t kTold = 8;  // strategies of each number of nodes that enter the ranking
 
-// Of layers in a list every strategy is refined, and stages with degrees of their own use fewer GPUs, too.
+// Transformers only: for layer lists every strategy would be refined, and stages with degrees of their own may use fewer GPUs anyway.
 bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   if (!std::holds_alternative<Transformer>(model.shape)) return false;
   const auto fixed = [&](const char* path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
@@ -26,8 +26,8 @@ bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptio
   return !fixed("dp") || options.base.dp == 0;  // with dp the degrees say how many GPUs are used
 }
 
-// At the most that whole steps reach of the peak of all matrix units, with the attention of a causal model halved: the part of
-// the FLOPs that grows with the square of the sequence, (F(2s) - 2 F(s)) / 2.
+// Seconds of an iteration in which `gpus` GPUs run at kMostOfPeak of their peak FLOP/s. Of the FLOPs F(s) of a sequence of length s, the
+// part that grows with s^2 is (F(2s) - 2 F(s)) / 2: attention, which counts half because a causal model skips half of it.
 double least_seconds(const Model& model, const Cluster& cluster, const Strategy& strategy, std::int64_t gpus) {
   const std::int64_t seq = strategy.batch.seq > 0 ? strategy.batch.seq : std::get<Transformer>(model.shape).max_positions;
   const double flops = model_flops_per_sample(model, seq).value, twice = model_flops_per_sample(model, 2 * seq).value;
@@ -45,7 +45,7 @@ void add_counts(const SearchResult& from, SearchResult& to) {
   to.interrupted |= from.interrupted;
 }
 
-// On the cluster as it is: whoever uses the first of its nodes passes the same links.
+// Refines the strategies on the whole cluster: on its first nodes they cross the same links as on a cluster of only these nodes.
 void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchResult& result) {
   if (found.size() > kTold) found.resize(kTold);
   for (Candidate& candidate : found) {

@@ -1,5 +1,5 @@
-// Fewer whole nodes than a cluster has: where the network is slow a step on some of them may be faster than on all. Internal to
-// strategy/.
+// Searches the use of fewer nodes than a cluster has: where the network is slow, an iteration on some of the nodes may be faster than
+// on all. Internal to strategy/.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,14 @@ struct NodesSearch {
   const Model& model;
   const Cluster& cluster;
   const SearchOptions& options;
-  // A search that uses all GPUs of a cluster.
+  // The search that uses all GPUs of the cluster given to it.
   std::function<std::variant<SearchResult, Infeasible>(const Cluster& cluster, const SearchOptions& options)> on_all;
 };
 
-// Looks at half of the nodes, a third, .. one, until even nine tenths of the peak of their GPUs are slower than the winner of `result`, which is of
-// all nodes; adds what it finds. Where fewer nodes win, all of their space is searched. Transformers only.
+// Tries half of the nodes, then the next smaller divisors of their number down to one, and adds what it finds to `result`, the result
+// on all nodes. Ends at the first number of nodes whose GPUs would be slower than the winner even at nine tenths of their peak
+// FLOP/s. Each try refines two families; only where one of these beats the winner is the whole space on that many nodes searched.
+// Transformers, one kind of node and Objective::Time only; else `result` stays as it is.
 void search_fewer_nodes(const NodesSearch& search, SearchResult& result);
 
 }  // namespace foreshard

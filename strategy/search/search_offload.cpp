@@ -14,9 +14,9 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kWorthwhile = 0.97;  // of the winner's score: what is ruled out for memory has to promise that much
+constexpr double kWorthwhile = 0.97;  // a point that memory rules out is tried if its screened score is below this share of the winner's
 
-// Each with all of the one before; the next one is slower.
+// Ways to offload, fastest first: each moves everything that the one before it moves, and more.
 std::vector<OffloadChoice> ways() {
   std::vector<OffloadChoice> all = {{.optimizer = Space::PinnedHost}};
   all.push_back(all.back());
@@ -26,7 +26,7 @@ std::vector<OffloadChoice> ways() {
   return all;
 }
 
-// The rules of frameworks say nothing of host memory but DeepSpeed's.
+// Of the frameworks with rules, only DeepSpeed's rules cover host memory.
 bool may_offload(const SearchOptions& options) {
   const Strategy& base = options.base;
   const auto fixed = [&](const char* path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
@@ -41,7 +41,7 @@ SearchOptions with_offload(const SearchOptions& options, const OffloadChoice& of
   return away;
 }
 
-// With half the micro-batch, and half of that, where it does not fit: not below `least`.
+// Halves the micro-batch of `point` until it fits with optimizer states in host memory. Empty: none of at least `least` fits.
 std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point point, std::int64_t least,
                                            SearchResult& result) {
   const SearchOptions away = with_offload(search.options, ways().front());

@@ -1,4 +1,4 @@
-// Host memory in a search: what lies there between two uses is varied where the memory of the devices binds. Internal to strategy/.
+// Offload to host memory in a search. It is tried only where the memory of the devices is the limit. Internal to strategy/.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,18 @@ struct HostMemorySearch {
   const Model& model;
   const Cluster& cluster;
   const SearchOptions& options;
+  // The search that uses all GPUs of the cluster given to it.
   std::function<std::variant<SearchResult, Infeasible>(const Cluster& cluster, const SearchOptions& options)> on_all;
 };
 
-// Nothing fits on the devices: the ranking of the first way under which something does, of optimizer states in host memory, with them
-// parameters and gradients of layers, with them the inputs of layers. Empty: nothing does, or the user said what lies where.
+// For when nothing fits on the devices: tries optimizer states in host memory, then parameters and gradients too, then the inputs of
+// layers too, and returns the search with the first of these under which something fits. Empty: nothing fits under any, the user or
+// the framework decides about offload, or the search was stopped.
 std::optional<SearchResult> search_offloaded(const HostMemorySearch& search);
 
-// Something fits, but memory rules out what would be faster, or the best one redoes layers: these points, with optimizer states in host
-// memory, take their places in the ranking. A few plans, not a search.
+// For when something fits: tries optimizer states in host memory for at most two points, and adds those that beat the winner to the
+// ranking. The points are the one that would be faster by the screen if memory were no limit, and the winner without its
+// recomputation. This lowers a few plans; it does not search again.
 void offload_too(const HostMemorySearch& search, SearchResult& result);
 
 }  // namespace foreshard

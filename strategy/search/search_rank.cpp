@@ -123,7 +123,7 @@ bool tries_schedules(const SearchOptions& options) {
   return options.schedules && !fixed && options.base.framework == "foreshard" && options.objective != Objective::Memory;
 }
 
-// The same whatever the threads do: equal scores go by their order in the space.
+// Does not depend on the threads: ties are broken by the order in the space.
 static std::optional<RuledOut> best_ruled_out(const std::vector<ScreeningTotals>& tallies, Kept ScreeningTotals::*which) {
   const Kept* best = nullptr;
   for (const ScreeningTotals& tally : tallies)
@@ -161,7 +161,7 @@ std::vector<Candidate> front_of(std::vector<Candidate> all) {
   return front;
 }
 
-// Of scores that are the same as far as they are printed the one with less memory goes first.
+// Scores that look equal when printed are ordered by memory, least first.
 static void settle_ties(std::vector<Candidate>& sorted) {
   constexpr double kSame = 1 + 1e-5;
   const auto value = [](const Candidate& candidate) { return candidate.score * candidate.handicap; };
@@ -172,7 +172,7 @@ static void settle_ties(std::vector<Candidate>& sorted) {
   }
 }
 
-// Sorts, and keeps of twins the better one.
+// Sorts, and removes the worse of each pair of twins (SearchOptions::noise).
 static void sort_and_drop_twins(std::vector<Candidate>& ranked, double noise) {
   constexpr double kLessMemory = 0.95;
   const auto twins = [&](const Candidate& best, const Candidate& other) {

@@ -88,7 +88,7 @@ class Relaxing {
     attempt(words, free, cluster_);
   }
 
-  // The nearest multiples of the GPUs of a node.
+  // The nearest multiples of the number of GPUs, above and below.
   void other_batches() {
     const std::int64_t batch = options_.base.batch.global, unit = gpu_count(cluster_);
     for (const std::int64_t other : {(batch + unit - 1) / unit * unit, batch / unit * unit}) {
@@ -105,7 +105,7 @@ class Relaxing {
       const int nodes = cluster_.nodes.front().count * times;
       const std::string before = why_not_;
       if (attempt("with --nodes " + std::to_string(nodes), options_, with_nodes(cluster_, nodes))) return;
-      if (times > 2 && why_not_ == before) return;  // what twice the nodes do not change
+      if (times > 2 && why_not_ == before) return;  // twice the nodes have not changed the reason, so more will not
     }
   }
 
@@ -131,7 +131,7 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
                      std::to_string(static_cast<int>(100 * (1 - base.device_memory.reserve))) + " % of a GPU");
 }
 
-// ZeRO cuts them over all GPUs at most; a rank with more than the mean is always there.
+// At best ZeRO cuts them over all GPUs, and some rank has at least the mean.
 std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base) {
   const StateTypes types = state_types(base);
   const int moments = base.optimizer.kind == OptimizerKind::Adam ? 2 : base.optimizer.momentum > 0 ? 1 : 0;

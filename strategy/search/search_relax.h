@@ -1,5 +1,4 @@
-// What to give up when a search finds nothing: each constraint alone is loosened, and those that make room are told with the
-// best strategy that then fits.
+// For a search that finds nothing: explains why, and loosens one constraint at a time to say which of them would let a strategy fit.
 #pragma once
 
 #include <map>
@@ -11,21 +10,23 @@
 
 namespace foreshard {
 
-// Why there is nothing to rank, with what helps in general.
+// The answer "no strategy fits: <why>".
 Infeasible empty_space(const std::string& why);
-// By memory, or by the framework with the reason it had most often: `refusals`, how often by reason. `screened`: some point seemed to fit.
-// Empty: by neither.
+// The answer when the memory limit or the framework rules out all points; empty: neither does. Of the framework's reasons it gives the
+// most frequent one (`refusals`: how often each was given). `screened`: some point fits by the screen.
 std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
                                     bool screened, const Strategy& base);
 
-// Where parameters and optimizer states alone are more than the GPUs have, however they are cut: no space has to be looked at.
+// The answer when parameters and optimizer states, divided evenly over all GPUs, exceed their memory; then no point needs screening.
+// Empty: they do not.
 std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base);
 
-// Because `lower` refuses all, as it does this one of them.
+// The answer when `lower` refuses every strategy, with its reason for `strategy` as the example.
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile);
 
-// Nearest first: options that were fixed, a limit on tp, the framework, the reserve, the batch, more nodes. "without --fix tp=3:
-// tp 4, pp 1, dp 1, 120 ms". Empty: none helps alone.
+// One line for each single change under which a strategy fits, with the best such strategy: "without tp = 3: tp 4, pp 1, dp 1,
+// micro-batch 2, 0.12 s". Changes are tried in this order: options that were fixed, a limit on tp, the framework, the reserve, the
+// batch, more nodes. Empty: no single change helps.
 std::vector<std::string> relaxations(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
 }  // namespace foreshard

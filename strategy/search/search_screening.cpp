@@ -91,7 +91,8 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
       if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
       point.zero_group = group;
       const GridCosts* costs_of_grid = costs.shape ? &costs_->grid(grid, point) : nullptr;
-      // Where everything fits for sure nothing is faster than to keep it, and what redoes no more than it must is that. A sample is of all.
+      // Where everything fits for sure, recomputing nothing is fastest, and points that recompute only what they must are the same as that.
+      // A sample takes its points from the whole space, so then all are screened.
       const bool least_redone = costs.best || costs.redone;
       const bool keeps = !runner_ && costs.kept && (least_redone || (bounded(options_) && options_.sample == 0)) &&
                          screen_->fits_for_sure(point, *costs.kept, *costs_of_grid);
@@ -150,14 +151,14 @@ Screened Screening::screened(const Item& item) const {
   return costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid) : screen_->at(point, *costs.shape, *grid);
 }
 
-// False: passed over.
+// Estimates a point with --recompute best. False: it is skipped by its bound.
 bool Screening::screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const {
   const Screened all = kept.screened;
   if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return true;
   if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
     return ++tally.pruned.bound, false;
   kept.screened = costs_->best(kept.point, all, grid);
-  kept.screened.bound = all.bound;  // the choice is not known
+  kept.screened.bound = all.bound;  // holds for every choice of what to recompute
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Screening: the families of a space, grid by grid, each with the best of its points. Internal to strategy/.
+// Screening: estimates the points of a space in closed form, grid by grid, and keeps the best families (search_kept.h). Internal to
+// strategy/.
 #pragma once
 
 #include <atomic>
@@ -11,20 +12,23 @@ namespace foreshard {
 
 class Screening {
  public:
-  // All must outlive it. Without `screen` and `costs` (models of other shapes) every point is kept.
+  // All arguments must outlive it. `screen` and `costs` are null for models that are no transformers; then every point counts as
+  // fitting, with score 0.
   Screening(const Cluster& cluster, const SearchOptions& options, const SearchSpace& space, const Screen* screen,
             const SearchCosts* costs);
 
-  // All points of a grid; any thread, each with a tally of its own. No more than about `most` of them once one has been found that seems to fit.
+  // Screens the points of a grid. Any thread may call it, each with its own tally. Once any thread has found a point that fits, it ends
+  // early when the tally has counted `most` points.
   void screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const;
-  bool found() const { return found_; }  // any point that seems to fit
+  bool found() const { return found_; }  // some point fits by the screen
 
  private:
-  struct Costs {
-    const ShapeCosts* shape = nullptr;   // with full recomputation of as many layers as do not fit: without it
-    const ShapeCosts* redone = nullptr;  // and with it
-    bool best = false;                   // of each layer what fills memory; `shape` is without any
-    const ShapeCosts* kept = nullptr;    // of the same point with nothing redone, where that is another one of the space
+  struct Costs {  // of a point
+    // Its own costs. With --recompute best, and with full recomputation of the fewest layers that make room: those without recomputation.
+    const ShapeCosts* shape = nullptr;
+    const ShapeCosts* redone = nullptr;  // full recomputation of the fewest layers that make room: those with full recomputation
+    bool best = false;                   // --recompute best
+    const ShapeCosts* kept = nullptr;    // without recomputation, where the point recomputes and the space has it without, too
   };
   struct Item {
     Point point = {};
@@ -32,18 +36,17 @@ class Screening {
     const GridCosts* grid = nullptr;
     std::int64_t order = 0;
   };
-  // Families of the same points, without recompute best and with it alone.
   struct Work {
     ScreeningTotals& tally;
-    Family family = {}, filled = {};
-    std::deque<ShapeCosts> mixed = {};  // of points with some layers redone
+    Family family = {}, filled = {};    // `filled`: its points with --recompute best, `family`: all others
+    std::deque<ShapeCosts> mixed = {};  // costs of points that recompute some layers
   };
   void screen_family(const Point& start, std::size_t grid, std::int64_t& order, ScreeningTotals& tally) const;
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const;
   std::optional<Costs> costs_of(const Point& point,
-                                std::deque<ShapeCosts>& mixed) const;  // measured; empty: not before an interrupt
+                                std::deque<ShapeCosts>& mixed) const;  // empty: not measured before an interrupt
   Screened screened(const Item& item) const;
-  void look_at(const Item& item, Work& work) const;
+  void look_at(const Item& item, Work& work) const;  // estimates a point, counts it, and offers it to its family
   bool screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const;
   Family& family_of(Work& work, const Item& item) const { return item.costs.best && apart_ ? work.filled : work.family; }
   const BestFamilies& best_of(const ScreeningTotals& tally, bool filled) const {
@@ -56,8 +59,8 @@ class Screening {
   const Screen* screen_;
   const SearchCosts* costs_;
   std::optional<Runner> runner_;
-  bool apart_;  // --recompute best is one of several, and has families of its own
-  bool keeps_;  // so is no recomputation
+  bool apart_;  // --recompute best is one of several kinds of recomputation in the space; its points make separate families
+  bool keeps_;  // no recomputation is one of the kinds in the space
   mutable std::atomic<bool> found_ = false;
 };
 

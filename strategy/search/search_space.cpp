@@ -21,7 +21,7 @@ std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<st
   return fixed ? std::vector<std::int64_t>{value} : std::move(all);
 }
 
-// Where nodes differ, with the ranks of a stage on neighbouring GPUs.
+// Whether every stage is on GPUs of one kind when the ranks of a stage are on neighbouring GPUs; always true where nodes are equal.
 bool one_kind_per_stage(const Cluster& cluster, std::int64_t stages) {
   const std::int64_t each = gpu_count(cluster) / stages;
   std::int64_t first = 0;
@@ -32,7 +32,7 @@ bool one_kind_per_stage(const Cluster& cluster, std::int64_t stages) {
   return true;
 }
 
-// The frameworks recompute layers or modules of all layers; and what fills memory is not the least of it.
+// Not with a framework: they recompute whole layers, or the same modules in all layers. Not for the least memory: `best` fills the memory.
 bool tries_best(const SearchOptions& options) {
   const Recompute& recompute = options.base.recompute;
   if (is_fixed(options, "recompute")) return recompute.kind == RecomputeKind::Each && recompute.each.empty();
@@ -77,7 +77,7 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
       const std::int64_t rest = gpus / (tp * cp);
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
-        if (keeps && pp > 1 && !is_fixed(options, "pp")) continue;  // it is for one stage
+        if (keeps && pp > 1 && !is_fixed(options, "pp")) continue;  // a policy that keeps parameters is for one stage
         if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
         if (!base.recompute.per_stage.empty() && static_cast<std::int64_t>(base.recompute.per_stage.size()) % pp != 0) continue;
         if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
@@ -163,7 +163,7 @@ std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& 
   const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
   if (!space.orders || space.experts) return all;
   const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
-  if (cluster.nodes.size() > 1 && pipeline) return all;  // roles that stand between others would mix their GPUs
+  if (cluster.nodes.size() > 1 && pipeline) return all;  // stages between the ranks of other stages would be on several kinds of GPU
   if (replicas && pipeline && model < node) all.push_back(1);
   if (groups && replicas && grid.dp < node) all.push_back(2);
   if (groups && pipeline && grid.pp < node) all.push_back(3);

@@ -9,40 +9,40 @@
 namespace foreshard {
 
 struct SearchSpace {
-  std::vector<Point> grids = {};  // tp, cp, pp, dp, ep, etp set
-  bool experts = false;           // the model has some
-  std::int64_t batch = 0;
-  int layers = 0;  // 0: not known, every number of stages is tried
+  std::vector<Point> grids = {};  // with tp, cp, pp, dp, ep and etp set, the rest at its default
+  bool experts = false;           // the model has experts
+  std::int64_t batch = 0;         // sequences of the global batch
+  int layers = 0;                 // of the model; 0: a layer list, every number of stages is tried
   std::vector<RecomputeKind> recomputes = {};
   std::vector<std::int8_t> zeros = {};
   std::vector<bool> sequence_parallels = {};
   std::vector<Overlap> overlaps = {};
   bool orders = false;                           // rank orders are tried
-  bool some_layers = false;                      // so is full recomputation of some layers of a stage
-  bool best = false;                             // RecomputeKind::Each is --recompute best: of each layer what fills memory
-  std::vector<int> zero_groups = {};             // empty: all divisors of dp
-  bool uneven = false;                           // stages that do not divide the layers
-  int recompute_layers = 0;                      // when they are not: of full recomputation
-  std::vector<std::int64_t> micro_batches = {};  // empty: all divisors
-  std::vector<int> virtual_stages = {};          // likewise
-  std::vector<Schedule> schedules = {};
-  int microbatch_group = 0;
-  ScheduleLists lists = {};  // of a schedule file; empty where its order is still to be found, too
+  bool some_layers = false;                      // full recomputation of some layers of a stage is tried
+  bool best = false;                             // RecomputeKind::Each stands for --recompute best: chosen per layer to fill memory
+  std::vector<int> zero_groups = {};             // ranks of a ZeRO group; empty: all divisors of dp
+  bool uneven = false;                           // numbers of stages that do not divide the layers are tried
+  int recompute_layers = 0;                      // Point::recompute_layers of all points, unless some_layers is set
+  std::vector<std::int64_t> micro_batches = {};  // sequences; empty: all divisors of a replica's batch
+  std::vector<int> virtual_stages = {};          // per rank; empty: all divisors of a rank's layers
+  std::vector<Schedule> schedules = {};          // empty: all but those that are tried on request only
+  int microbatch_group = 0;                      // ScheduleShape::g of interleaved schedules
+  ScheduleLists lists = {};                      // of a schedule file; empty: no file, or its order is still to be found
 };
 
 bool is_fixed(const SearchOptions& options, const char* path);  // by SearchOptions::fixed
 
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
-// Choices inside a grid, in the order in which they are tried.
+// The choices inside a grid, or at a point, in the order in which they are tried. Choices that make no difference there are left out:
+// overlap without replicas or a pipeline, ZeRO without replicas.
 std::vector<std::int64_t> micro_batches(const SearchSpace& space, const Point& grid);
 std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid);
-// Rank orders under which neighbours of a tensor group still share a node, one of each kind that differs here.
+// Indices into rank_orders() under which neighbours of a tensor group share a node; of orders that place the ranks alike only one.
 std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& grid, const Cluster& cluster);
 std::vector<int> recompute_layers(const SearchSpace& space, const Point& point);
-// Those that differ at this point: with replicas, with a pipeline, with shards.
 std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point);
-// 0: one group. Empty: those that are asked for do not divide the replicas.
+// Ranks of a ZeRO group; 0: all replicas in one group. Empty: the size that was asked for does not divide the replicas.
 std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid);
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point);
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point);

@@ -1,4 +1,5 @@
-// Stages as long as their own layers take, once for all strategies of a search that are cut alike. Internal to strategy/.
+// The balanced layer splits of a search (--layer-split auto), each computed once for all strategies that share it. Internal to
+// strategy/.
 #pragma once
 
 #include <map>
@@ -14,11 +15,12 @@ namespace foreshard {
 
 class SearchSplits {
  public:
-  // All must outlive it.
+  // All arguments must outlive it.
   SearchSplits(const Model& model, const Cluster& cluster, const MachineProfile* profile)
       : model_(model), cluster_(cluster), profile_(profile) {}
 
-  // As `--layer-split auto` would find for `strategy`, which is `point`; "auto" where it cannot be. Any thread.
+  // The text of the split that `--layer-split auto` finds for `strategy`, the strategy of `point`; "auto" where it finds none. Any
+  // thread may call it.
   std::string of(const Strategy& strategy, const Point& point);
 
  private:

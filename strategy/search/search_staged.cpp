@@ -13,11 +13,11 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kWorth = 0.995;       // of the best uniform strategy: what a bound has to be below
+constexpr double kWorth = 0.995;       // a bound must be below this share of the best uniform strategy's score
 constexpr std::size_t kMeasured = 16;  // micro-batches and ways to recompute whose layers are measured
-constexpr std::size_t kWave = 4;       // of these, at once; what they find passes over later ones
-constexpr int kProposals = 6;          // of each
-constexpr std::size_t kRefined = 16;   // proposals of all
+constexpr std::size_t kWave = 4;       // of these, at once; what they find may rule out later ones
+constexpr int kProposals = 6;          // of each of these
+constexpr std::size_t kRefined = 16;   // proposals of all together that are refined
 constexpr std::size_t kUniform = 3;    // pipelines among the best uniform ones that are proposals, too
 constexpr int kWalks = 4;
 constexpr int kSteps = 80;          // of a walk
@@ -98,7 +98,7 @@ class StagesSearching {
     return all;
   }
 
-  // By the times of layers that were measured for the screen, whatever the memory. 0: not known.
+  // Lower bound from the layer times that the screen has measured, without regard to memory. 0: not known.
   double screened_bound(const Strategy& s) const {
     if (!search_.costs || s.recompute.layers != 0) return 0;
     HybridJob job{.devices = gpu_count(search_.cluster),
@@ -160,7 +160,7 @@ class StagesSearching {
     return staged_plans(search_.model, search_.cluster, base.strategy, base.job, limits);
   }
 
-  // Pipelines that the search knows, without what such stages cannot have.
+  // Adds the best uniform pipelines as proposals, without the choices that stages with degrees of their own cannot have.
   void add_uniform() {
     std::size_t count = 0;
     for (const Candidate& candidate : search_.ranked) {
@@ -175,7 +175,7 @@ class StagesSearching {
     }
   }
 
-  // The choices that are left.
+  // Refines the best strategy with the other overlaps.
   void vary(const Strategy& strategy) {
     if (is_fixed(options_, "overlap")) return;
     std::vector<Strategy> all;
@@ -187,7 +187,7 @@ class StagesSearching {
     refine_all(all);
   }
 
-  // Steps join and double stages: what they propose keeps to the degrees that are fixed.
+  // Steps join and double stages, so their results must be checked against a fixed tp and the limit on tp.
   bool may_be(const Strategy& strategy) const {
     return std::ranges::all_of(strategy.stages, [&](const StageDegrees& stage) {
       if (is_fixed(options_, "tp")) return stage.tp == options_.base.tp;

@@ -1,5 +1,6 @@
-// Strategies whose stages have degrees of their own, after a search has found its best uniform one: proposals of hybrid_stages for every
-// micro-batch and way to recompute that is open, refined, and small steps from the best. Internal to strategy/.
+// Searches strategies whose stages have degrees of their own, after a search has found its best uniform strategy (equal degrees on all
+// stages). It refines the proposals of strategy/tune/hybrid_stages.h for every micro-batch and kind of recomputation that is open, and
+// improves the best of them by small steps. Internal to strategy/.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 
 namespace foreshard {
 
-// Whether the objective is time and nothing that is fixed, nor the framework, forbids such stages.
+// Whether such stages are searched: the objective is time or the Pareto front, and neither fixed options, nor the framework, nor
+// differing nodes rule them out.
 bool tries_stages(const Cluster& cluster, const SearchOptions& options);
 
 struct StagedSearch {
@@ -18,17 +20,18 @@ struct StagedSearch {
   const Cluster& cluster;
   const SearchOptions& options;
   const SearchSpace& space;
-  const SearchCosts* costs = nullptr;    // null: what cannot be screened
-  const std::vector<Candidate>& ranked;  // uniform ones, best first; one at least
+  const SearchCosts* costs = nullptr;    // null: the model cannot be screened
+  const std::vector<Candidate>& ranked;  // the uniform strategies, best first; not empty
   std::function<bool()> stopped = {};
-  // work(index) for all; any thread.
+  // Calls work(index) for all indices below `count`, on any thread.
   std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)> in_parallel = {};
-  std::function<std::optional<Candidate>(const Strategy&, const Point&)> refined = {};  // any thread
+  std::function<std::optional<Candidate>(const Strategy&, const Point&)> refined = {};  // empty: does not fit; any thread may call it
 };
 
 struct StagedResult {
-  std::vector<Candidate> faster = {};  // than the best uniform one, the fastest of every micro-batch and schedule
-  int refined = 0;
+  // The strategies that are faster than the best uniform one: of every micro-batch and schedule the fastest.
+  std::vector<Candidate> faster = {};
+  int refined = 0;  // strategies that were refined and fit
 };
 StagedResult search_stages(const StagedSearch& search);
 

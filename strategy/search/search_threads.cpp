@@ -20,7 +20,7 @@ struct SearchThreads::Pool {
   tbb::task_arena arena;
 };
 
-// No more than this process may have cores: TBB's threads do not end (SearchThreadsEnd) where it makes two for one core.
+// At most one thread per core that this process may use: with more, TBB's threads do not end (SearchThreadsEnd).
 SearchThreads::SearchThreads(int threads)
     : count_(std::min(threads > 0 ? threads : std::numeric_limits<int>::max(), tbb::info::default_concurrency())),
       pool_(std::make_unique<Pool>(count_)) {}
@@ -36,7 +36,7 @@ void SearchThreads::run(std::size_t count, const std::function<bool()>& goes_on,
         work(i, thread);
         if (thread == 0) done(i + 1);
       }
-    } catch (...) {  // told by the calling thread
+    } catch (...) {  // the calling thread rethrows it
       failures[thread] = std::current_exception();
       next = count;
     }

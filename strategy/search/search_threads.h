@@ -1,4 +1,4 @@
-// The threads of a search: pieces of work by number, one of the threads being the caller's. Internal to strategy/.
+// The threads of a search: they share the work of a loop over indices. The calling thread is one of them. Internal to strategy/.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace foreshard {
 
 class SearchThreads {
  public:
-  explicit SearchThreads(int threads);  // at most; 0: one per core, and never more: of the cores that this process may use
+  explicit SearchThreads(int threads);  // at most `threads`, and at most one per core that this process may use; 0: one per core
   ~SearchThreads();
   SearchThreads(const SearchThreads&) = delete;
   SearchThreads& operator=(const SearchThreads&) = delete;
@@ -17,8 +17,9 @@ class SearchThreads {
   int count() const { return count_; }
 
   using Work = std::function<void(std::size_t index, std::size_t thread)>;
-  // work(index, thread) for all indices below `count`, in their order, while `goes_on` says so. The calling thread works, too: `done` is
-  // called by it alone, with the next index, after each piece of its own. What a piece throws ends the work and is thrown here.
+  // Calls work(index, thread) for all indices below `count`. Threads take them in ascending order while `goes_on` returns true. Only the
+  // calling thread, which is number 0, calls done(index + 1), after each index of its own. An exception from `work` ends the loop and is
+  // rethrown here.
   void run(std::size_t count, const std::function<bool()>& goes_on, const Work& work,
            const std::function<void(std::size_t next)>& done);
 
@@ -28,7 +29,8 @@ class SearchThreads {
   std::unique_ptr<Pool> pool_;
 };
 
-// While it lives threads may be made; they end with it: worker processes are forked later, and a fork takes only its own thread along.
+// Ends all worker threads of TBB when it is destroyed. Worker processes are forked after a search, and a fork keeps only the thread that
+// calls it.
 class SearchThreadsEnd {
  public:
   SearchThreadsEnd();

@@ -102,7 +102,7 @@ void CodedSums::gather(SegmentBuilder& out, int unit, const Block& codes) {
   out.release(codes);
 }
 
-// Of a unit that every rank holds whole, without what pads it.
+// The whole gradient of a unit, without its padding.
 Use CodedSums::gradient(int unit) const {
   const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
   const StateRow& row = frame_.lowering.tables.state[static_cast<std::size_t>(of.row)];

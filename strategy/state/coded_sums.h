@@ -1,12 +1,15 @@
-// Sums of gradients that are sent as codes, unit by unit, beside the backwards. Internal to strategy/.
+// Gradient sums over replicas that are sent as codes (compressed: strategy/program/coded_sum.h), unit by unit, overlapped with the
+// backwards. Internal to strategy/.
 //
 //   compute   B(l2) | encode u0 | B(l1) | encode u1 | add, encode sum u0 | ...       the end of the run: | decode u0, u1, ...
 //   stream                | exchange u0 |       | exchange u1 | gather u0 |
 //
-// The second half of a unit is issued with the first half of the next one, so that no compute waits for what was sent just now.
+// A sum has two halves: encode and exchange; add, encode the sum and gather. The second half of a unit is issued after the first half
+// of the next unit, so that no compute waits for an exchange that was issued just before it.
 //
-// Where the optimizer is cut over the same ranks, the sum is a reduce-scatter: it ends with the parts added, into the own slice of the
-// gradients, or into the own part, which accumulates. Then each backward sums what it has made, and ends when its last unit is added.
+// Where the optimizer states are cut over the same ranks, the sum is a reduce-scatter. It ends when the parts are added: into the
+// rank's slice of the whole gradients, or, where gradients are cut too, into the rank's part, which accumulates over micro-batches. In
+// the latter case each backward sums the gradients that it has made, and its segment ends when its last unit is added.
 #pragma once
 
 #include <vector>
@@ -18,38 +21,40 @@
 
 namespace foreshard {
 
-struct RunPart {             // which micro-batch of the run
-  bool accumulates = false;  // not the first one
+struct RunPart {             // which micro-batch of the run a backward belongs to
+  bool accumulates = false;  // not the first: its gradients are added to those of earlier micro-batches
   bool last = false;
 };
 
-// Whether a sum of the row is a reduce-scatter: over what its optimizer states are cut by.
+// Whether `sum` is a reduce-scatter: it goes over the ranks that the optimizer states of its row are cut over.
 bool scatters(const StateRow& row, const GradientSum& sum);
 
 class CodedSums {
  public:
   struct Events {
-    EventId reduced = {};  // [unit] the sum is there
-    EventId ready = {};    // [unit] the last update has read it
+    EventId reduced = {};  // [unit] recorded when the unit's sum is complete
+    EventId ready = {};    // [unit] recorded when the last update has read the unit's gradients
   };
-  // Appends what codes leave out, and the blocks of codes, to the role.
+  // Appends the buffers of residuals (what codes leave out), of velocities and of codes to the role.
   CodedSums(const ChunkFrame& frame, const ChunkState& state, const Events& events);
 
-  bool codes(int unit) const { return of_[static_cast<std::size_t>(unit)].has_value(); }
-  void begin() { open_ = -1; }  // a segment of a backward
-  // The first half, of the gradient of a backward or of all so far.
+  bool codes(int unit) const { return of_[static_cast<std::size_t>(unit)].has_value(); }  // the unit's sum is sent as codes
+  void begin() { open_ = -1; }  // begins the segment of a backward
+  // Issues the first half of a unit's sum, then the second half of the unit sent before it. `from` is the gradient of one backward, or
+  // the gradient accumulated by all backwards of the run.
   void send(SegmentBuilder& out, int unit, const Use& from, const RunPart& part);
-  void end(SegmentBuilder& out, const RunPart& part);  // of such a segment: own parts that accumulate are added
-  void finish(SegmentBuilder& out);                    // the end of the run: what is left of all units
+  // Ends the segment of a backward. Where parts accumulate over micro-batches, issues the second half of its last unit.
+  void end(SegmentBuilder& out, const RunPart& part);
+  void finish(SegmentBuilder& out);  // ends the run: issues everything that is left of all units, and decodes the sums
 
  private:
-  struct Coded {
+  struct Coded {  // a unit that is sent as codes
     CodedSum sum;
     GradientSum::When when = {};
     bool scatters = false;
-    bool ends_late() const { return when != GradientSum::When::EachMicrobatch; }
-    std::vector<Use> left = {}, left_of_part = {};
-    std::optional<Use> moment = {};
+    bool ends_late() const { return when != GradientSum::When::EachMicrobatch; }  // its second half may come with the end of the run
+    std::vector<Use> left = {}, left_of_part = {};  // residual (and velocity) of the unit's codes, and of those of the rank's sum
+    std::optional<Use> moment = {};                 // the optimizer's momentum, where the codes are of it
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
   Coded make(int unit, const GradientSum& sum, const Coding& coding);
@@ -64,7 +69,7 @@ class CodedSums {
   Events events_;
   EventId exchanged_ = {}, gathered_ = {};
   std::vector<std::optional<Coded>> of_ = {};  // [unit]
-  int open_ = -1;                              // the unit whose second half is to come
+  int open_ = -1;                              // the unit whose second half is still to be issued; -1: none
 };
 
 }  // namespace foreshard

@@ -62,7 +62,7 @@ class StateLayout {
     return static_cast<int>(std::ranges::find_if(rows(), holds) - rows().begin());
   }
 
-  // Elements of a bucket; one that is not summed over replicas has no limit.
+  // The most elements of a bucket; no limit where gradients are not summed over replicas.
   std::int64_t limit(const StateRow& row) const {
     const auto summed = [&](const GradientSum& sum) { return lowering_.ranks(sum.over) > 1; };
     if (row.bucket == Bytes{} || std::ranges::none_of(row.gradients.sums, summed)) return INT64_MAX;
@@ -77,8 +77,9 @@ class StateLayout {
     into.last_layer = std::min(into.last_layer, layer);
   }
 
-  // Whole parameters, from the last layer to the first; a row's unit is open until it is full, its layer ends or it has its tensor.
-  // Buckets are filled in the order of the backward, the units of a layer in the order of its parameters.
+  // Puts whole parameters into units, from the last layer to the first. A row's unit stays open until it is full or, for units that are
+  // layers or tensors, until the layer ends or the unit has its tensor. Buckets take the parameters of a layer in the order of the
+  // backward, other units in the order of the layer.
   void fill_units() {
     std::vector<int> open(rows().size(), -1);
     for (int layer = last_ - first_ - 1; layer >= 0; --layer) {
@@ -103,7 +104,7 @@ class StateLayout {
     order_units();
   }
 
-  // Completed first comes first; the sums over tp are issued last of those that complete together.
+  // Sorts units by the layer whose backward completes them, last layer first; units of one layer keep their order.
   void order_units() {
     std::vector<int> order(state_.units.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -121,7 +122,7 @@ class StateLayout {
       for (ParameterPlace& at : layer) at.unit = place.empty() ? 0 : place[static_cast<std::size_t>(at.unit)];
   }
 
-  // To equal parts, of whole words of codes where these are sent.
+  // Pads to equal parts for all ranks; where codes are sent, to parts of whole words of codes.
   std::int64_t padded(std::int64_t elements, const StateRow& row) const {
     const int ranks = lowering_.ranks(row.optimizer.cut_by);
     for (const GradientSum& sum : row.gradients.sums)
@@ -142,7 +143,8 @@ class StateLayout {
               state_.places[static_cast<std::size_t>(embedding_->first)][static_cast<std::size_t>(embedding_->second)];
   }
 
-  // All but the last ones that the row keeps: the gradients of the first ones are there first.
+  // The states of the first units are away, because their gradients are complete first; those of the last units stay, up to the share that
+  // the row keeps.
   void choose_units_away() {
     double all = 0, before = 0;
     for (const StateUnit& unit : state_.units) all += static_cast<double>(unit.elements);
@@ -206,7 +208,7 @@ class StateLayout {
     unit.variance = state(row.optimizer.variance, "variance");
   }
 
-  // Whole gradients that are kept cut, or elsewhere, wait here for their reduce-scatter and their way out.
+  // Whole gradients that are cut or away wait in these places for their reduce-scatter and their copy out.
   void add_gradient_ring() {
     std::int64_t largest = 0;
     int slots = 0;

@@ -1,9 +1,10 @@
-// Parameters, gradients and optimizer states of one chunk (the layers of one stage): which unit (bucket) of the flat buffers
-// each parameter lies in, and the buffers.
+// Where the parameters, gradients and optimizer states of one chunk (the layers of one stage) lie: the unit (bucket) of each
+// parameter, and the flat buffers of each unit.
 //
 //   units in the order in which the backward completes them:   | unit 0: last layers | unit 1 | ... | unit n-1: first layers |
 //
-// Which parameters make a unit, and what of it is cut, say the rows of StatePolicy.
+// The rows of StatePolicy say which parameters make a unit, and which of its buffers are cut (sharded over ranks) or away (in host
+// memory or on a drive).
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,23 @@ namespace foreshard {
 
 struct ParameterPlace {
   int unit = 0;
-  std::int64_t element = 0;   // where it begins in the unit
-  std::int64_t elements = 0;  // local
+  std::int64_t element = 0;   // index of its first element in the unit
+  std::int64_t elements = 0;  // of the parameter on this rank, before ZeRO cuts it
 };
 
 struct StateUnit {
-  std::int64_t elements = 0;  // local, padded to the sharding group
-  std::int64_t used = 0;      // of these, what parameters fill
-  int row = 0;                // of StatePolicy
-  bool states_away = false;   // at home elsewhere than on the device
+  std::int64_t elements = 0;  // on this rank before ZeRO cuts it, padded to a multiple of the sharding group's ranks
+  std::int64_t used = 0;      // elements without the padding
+  int row = 0;                // index into the rows of StatePolicy
+  bool states_away = false;   // the optimizer states are not at home on the device
   bool borrowed = false;      // another chunk of the rank owns it: the embedding that this chunk's head is tied to
   int last_layer = 0;         // chunk-local layer whose backward completes its gradients
-  BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};
-  BufferId full_gradient = {};  // of gradients that are cut or leave: what the backward writes
+  BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};  // invalid: the unit has none
+  // The buffer and slot that the backward writes where `gradient` is cut, away or not kept. Such units take turns in the slots of one
+  // shared buffer (a ring); a standalone unit has a buffer of its own.
+  BufferId full_gradient = {};
   int full_gradient_slot = 0;
-  bool standalone = false;  // it has a buffer of its own, not a place in the ring
+  bool standalone = false;
 };
 
 struct ChunkState {
@@ -38,7 +41,7 @@ struct ChunkState {
   std::vector<std::vector<int>> units_of_layer = {};  // distinct units that a layer's parameters lie in
 };
 
-// Lays out the parameters of layers [first, last) of the op graph and appends their buffers to `role`.
+// Distributes the parameters of layers [first, last) of the op graph over units and appends the buffers of the units to `role`.
 ChunkState lay_out_state(Lowering& lowering, Role& role, int chunk, int first, int last);
 
 }  // namespace foreshard

@@ -67,7 +67,7 @@ bool ParameterVisits::brings(int layer) const {
 
 bool ParameterVisits::brings_unit(int unit) const { return row_of(state_.units[at(unit)]).brings_parameters(); }
 
-// All that a layer reads comes together.
+// [layer]: all transferred units of a layer as one unit, since they are transferred together.
 std::vector<ParameterUnit> ParameterVisits::layers() const {
   std::vector<ParameterUnit> layers;
   for (const std::vector<int>& units_of : state_.units_of_layer) {
@@ -78,7 +78,7 @@ std::vector<ParameterUnit> ParameterVisits::layers() const {
   return layers;
 }
 
-// From layers to units of the residency, in which layers lie one behind the other.
+// Maps layers to units of the residency. The layers of a unit lie one behind the other; from_ gets their offsets.
 void ParameterVisits::lay_units() {
   const std::vector<ParameterUnit> all = layers();
   units_ = units_of_layers(last_row().parameters.stays, all);
@@ -122,7 +122,8 @@ void ParameterVisits::bring(SegmentBuilder& out, int index, bool waits_for_updat
   if (crosses(stay(index))) out.record_after_last_use(block, {size_of_stay(index).arrived, block.slot});
 }
 
-// Copies what is away, all-gathers what is cut; the own part of a unit that is both is copied to where the all-gather wants it.
+// Copies in units that are away and all-gathers units that are cut. Of a unit that is both, the rank's part is copied into its slice of the
+// place, where the all-gather reads it.
 void ParameterVisits::bring_layer(SegmentBuilder& out, int index, int layer, bool waits_for_update) {
   const Block block = place_of(index);
   Bytes offset = from_[at(layer)];
@@ -164,7 +165,8 @@ Instruction ParameterVisits::copy_in(const StateUnit& unit, const Use& place) co
           .writes = {place}};
 }
 
-// When the visit before it has ended: in this segment, or in the last ones of both kinds.
+// Makes a transfer wait for the end of the visit before its moment: an instruction of this segment or, at the begin of a segment, the ends
+// of the last forward and the last backward.
 void ParameterVisits::begin_with_moment(Instruction& transfer, int moment) const {
   if (moment > begin_) return transfer.after.push_back(last_read_[at(moment) - 1]);
   for (const int pass : {0, 1}) transfer.waits.push_back({passed_, {pass}});
@@ -216,7 +218,7 @@ void ParameterVisits::end(SegmentBuilder& out, int layer) {
   ++now_;
 }
 
-// What leaves with this moment: its own unit, or those that were idle and make room for the next one.
+// Releases the places of stays that end with this moment: that of the unit just read, or of idle units that make room for the next one.
 void ParameterVisits::release_left(SegmentBuilder& out) {
   for (int index = 0; index < next_; ++index) {
     if (stay(index).left != now_) continue;

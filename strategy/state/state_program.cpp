@@ -33,7 +33,7 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   visits_.emplace(frame_, state_, std::move(visits), first, ready_);
 }
 
-// Of gradients that are cut and away: what a reduce-scatter writes.
+// Places for gradients that are cut and away: the reduce-scatter writes the rank's part there.
 void StateProgram::add_own_gradients() {
   Bytes largest = {};
   for (const StateUnit& unit : state_.units)
@@ -44,7 +44,7 @@ void StateProgram::add_own_gradients() {
   own_free_ = frame_.add_event("own_gradients_free", kOwnPlaces);
 }
 
-// Of gradients that are away, while they are measured.
+// Places on the device for gradients that are away, while their norm is measured.
 void StateProgram::add_norm_places() {
   if (!frame_.lowering.tables.update.measures()) return;
   Bytes largest = {};
@@ -55,8 +55,8 @@ void StateProgram::add_norm_places() {
   norm_free_ = frame_.add_event("measured_free", kOwnPlaces);
 }
 
-// Where the root of a gather has what others send it at once: a gradient from each member that the credit lets send, one at least. All
-// members run one program, so all of them acquire the places, and the root alone has something in them (core/plan/root_places.h).
+// Places in which the root of a gather receives gradients: one for each member that may send at once by the credit, at least one. All
+// members run the same program, so all of them acquire the places, but only the root's hold data (core/plan/root_places.h).
 void StateProgram::add_root_places() {
   if (frame_.lowering.communication(Purpose::GradientSum).algorithm != Algorithm::GatherToRoot) return;
   Bytes largest = {};
@@ -84,7 +84,7 @@ void StateProgram::begin(bool backward, const Slot& weights) {
   waited_.assign(state_.units.size(), 0);
 }
 
-// Once per unit and run: the first operator that reads it waits for its update and all-gather, or for its way back from the host.
+// The first operator of a segment that reads a unit waits for its update and all-gather, or for its copy back from the host.
 void StateProgram::wait_for_update(Instruction& run, int layer, int parameter) {
   const int unit = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)].unit;
   const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];

@@ -1,5 +1,7 @@
-// Parameters, gradients and optimizer states of one chunk over a run, as the rows of StatePolicy say: gathered and read, written, summed,
-// measured, updated. Internal to strategy/.
+// Emits what a run does with the parameters, gradients and optimizer states of one chunk, as the rows of StatePolicy say: parameters are
+// gathered and read; gradients are written, summed over replicas and measured (their norm); states are updated. As there, buffers are
+// cut (sharded over ranks) or away (in host memory or on a drive). Layers and parameters are numbered within the chunk. Internal to
+// strategy/.
 #pragma once
 
 #include <optional>
@@ -20,8 +22,8 @@ class StateProgram {
  public:
   // Lays out the parameters of the chunk's layers and appends their buffers to the role.
   explicit StateProgram(const ChunkFrame& frame);
-  // And the places of parameters that are cut or away. `visits`: of the chunk's layers in one forward and one backward, in the order in
-  // which their parameters are read; `first` is the id of its first layer.
+  // Appends events to the role, and places for parameters and gradients that are cut or away. Call it once, before the functions below.
+  // `visits`: the layers of the chunk as one forward and one backward read them, in that order; `first`: the id of its first layer.
   void add_events(std::vector<UnitUse> visits, LayerId first);
 
   const ChunkState& layout() const { return state_; }
@@ -30,41 +32,48 @@ class StateProgram {
     return state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   }
 
-  // A segment begins: no unit has been waited for yet. `weights`: the version of the weights that it reads.
+  // Begins the segment of a forward or of a backward. `weights`: the version of the weights that it reads.
   void begin(bool backward, const Slot& weights);
 
-  // Parameters as operators read them; layers are those of the chunk.
+  // Where operators read a parameter.
   Use weight(int layer, int parameter) const;
-  void wait_for_update(Instruction& run, int layer, int parameter);  // once per unit and segment
+  // Makes `run` wait until the parameter is updated; only the first call per unit and segment adds the wait.
+  void wait_for_update(Instruction& run, int layer, int parameter);
   ParameterVisits& visits() { return *visits_; }
 
-  // Gradients as operators write them. `opened` remembers the units that this segment has written.
+  // Where operators write the gradient of a parameter.
   Use weight_gradient(int layer, int parameter) const;
   bool cuts_gradients(int unit) const;
-  bool takes_gradients_away(int unit) const;  // they are written to places that layers take in turn
-  // Of earlier micro-batches, where the backward adds to them in such places.
+  bool takes_gradients_away(int unit) const;  // the backward writes them to places that units take in turn, not to their home
+  // Copies gradients of earlier micro-batches back into such places, for a backward that adds to them. `opened` [unit]: the units whose
+  // place this segment has acquired.
   void bring_gradients(SegmentBuilder& out, int layer, std::vector<char>& opened) const;
+  // Makes `run`, the first instruction that writes the unit's gradients to place `to`, acquire the place and wait until it is free.
   void open_gradient(Instruction& run, const Use& to, int unit, std::vector<char>& opened) const;
 
-  // Where an update may still be taking them while the next backward writes: once per unit and segment.
+  // For an update that may still read the gradients of the last run: makes `run`, which writes the unit's new gradients, wait for it.
+  // `written` [unit]: only the first call per unit and segment adds the wait.
   void wait_for_taken(Instruction& run, int unit, std::vector<char>& written) const;
 
+  // Gradients are summed, or copied to where they are at home, while backwards run, not at the end of the run only.
   bool sums_beside_backwards() const;
-  // The sums of units that the backward of `layer` completes; the first of each comes after instruction `begins`, if there is one.
+  // Emits the sums of units whose gradients the backward of `layer` completes. The first sum of each unit comes after instruction
+  // `begins`; -1: no such condition.
   void sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins);
 
-  // Updates of layers whose sums are under way since the layer before: with the backward.
+  // Where units are updated during the backward: emits the updates of the units that the last call of sum_layer summed.
   void update_summed(SegmentBuilder& out);
 
-  // The end of the run for this chunk: what the backward left of the sums, the update, the all-gather of parameters.
+  // The end of the run for this chunk: the sums that the backwards left, the updates, the all-gathers of updated parameters.
   Segment finish();
-  // Where the global norm is needed, the first part of that: all sums, and this chunk's part of the norm.
+  // Where the global norm is needed, this segment precedes finish(): all sums, and this chunk's contribution to the norm. `first`: no
+  // other chunk of the rank has contributed yet.
   Segment measure(bool first);
-  // Parameters that are gathered in the next run: the all-gather of the last run's update, ahead of the first forward.
+  // Parameters whose all-gather belongs to the next run: gathers what the last run updated, ahead of the first forward.
   Segment gather_all();
 
  private:
-  static constexpr int kOwnPlaces = 2;  // of gradients that are cut and away
+  static constexpr int kOwnPlaces = 2;  // slots for the rank's part of gradients that are cut and away; units take them in turn
   void add_own_gradients();
   void add_norm_places();
   void add_root_places();
@@ -105,18 +114,18 @@ class StateProgram {
 
   ChunkFrame frame_;
   ChunkState state_;
-  std::optional<UpdateMoves> moves_ = {};       // where the rows move states
-  std::optional<UpdateMoves> kept_moves_ = {};  // of states that stay, where what they are updated with is away
+  std::optional<UpdateMoves> moves_ = {};       // for units whose states are away
+  std::optional<UpdateMoves> kept_moves_ = {};  // for units whose states are on the device while their gradients or parameters are away
   std::optional<CodedSums> coded_ = {};
   std::optional<ParameterVisits> visits_ = {};
   BufferId own_gradients_ = {}, norm_places_ = {}, root_places_ = {};
-  Slot weights_ = {};                // of the version that the segment reads
-  std::vector<char> waited_ = {};    // [unit]
-  std::vector<SumPart> order_ = {};  // of the last micro-batch's sums, where what is needed first goes first
-  std::size_t next_ = 0;             // of them
+  Slot weights_ = {};                // the version of the weights that the segment reads
+  std::vector<char> waited_ = {};    // [unit]: the segment has waited for its update
+  std::vector<SumPart> order_ = {};  // the last micro-batch's sums in order of priority; empty: as they are ready
+  std::size_t next_ = 0;             // the next of order_ to be emitted
   std::vector<int> summed_ = {};     // units to be updated with the backward of the next layer
   EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {}, norm_free_ = {}, taken_ = {};
-  std::vector<EventId> version_ready_ = {};  // [unit], with several versions of the weights: a slot each
+  std::vector<EventId> version_ready_ = {};  // [unit], a slot per version of the weights; empty: one version
 };
 
 }  // namespace foreshard

@@ -22,10 +22,10 @@ bool StateProgram::is_summed(int unit) const {
   return !it.borrowed && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
 }
 
-// Adds those of the unit's sums that are due then, in their order; `begins` comes before the first of them.
-//   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the own part, which accumulates
-//   behind that                         all-reduces of the own part
-// Gradients that are away leave afterwards; an own part that accumulates comes in before.
+// Emits those of the unit's sums that are due, in their order; instruction `begins` comes before the first of them.
+//   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the rank's part, which accumulates
+//   sums after that                     all-reduces of the rank's part
+// Gradients that are away are copied out afterwards; a rank's part that accumulates is copied in before.
 void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part, bool at_end, int begins,
                             const SumPart* piece) {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
@@ -55,7 +55,7 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
       if (cut) release_full_gradient(out, unit);
       continue;
     }
-    const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer is of full size: the own slice of it
+    const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer has full size: only the rank's slice of it
     const Use& from = of_part || sum.tied_stages ? own : full;
     const std::int64_t whole = piece ? piece->elements : unit.elements;
     const std::int64_t elements = sliced || (of_part && cut) ? whole / frame_.lowering.ranks(row.optimizer.cut_by) : whole;
@@ -107,7 +107,7 @@ Instruction StateProgram::copy_gradient(const StateUnit& unit, const Use& place,
           .writes = {in ? place : home}};
 }
 
-// The place of the own part of a unit whose gradients are cut and away; one that accumulates is copied there.
+// The place for the rank's part of a unit whose gradients are cut and away; a part that accumulates is copied in first.
 Use StateProgram::bring_own_gradient(SegmentBuilder& out, int index, const RunPart& part) {
   const StateUnit& it = unit(index);
   const Bytes bytes = size_of(row_of(it).gradients.dtype) * (it.elements / frame_.lowering.ranks(row_of(it).optimizer.cut_by));
@@ -161,7 +161,8 @@ bool StateProgram::is_ordered(int index) const {
   return std::ranges::any_of(order_, [&](const SumPart& part) { return part.unit == index; });
 }
 
-// Those parts whose turn it is and whose gradients the backward has made: the first layer's come last, and then all are there.
+// Emits the next parts of order_, as long as the backward has completed their gradients. After the first layer all are complete, so all
+// parts are emitted by then.
 void StateProgram::sum_in_order(SegmentBuilder& out, int layer, const RunPart& part, int begins) {
   for (; next_ < order_.size() && unit(order_[next_].unit).last_layer >= layer; ++next_)
     sum_unit(out, order_[next_].unit, part, false, begins, &order_[next_]);

@@ -48,7 +48,7 @@ Use StateProgram::gradient_of(const StateUnit& unit) const {
   return {.buffer = unit.gradient, .slot = {unit.full_gradient_slot}, .length = size_of(row.dtype) * unit.elements};
 }
 
-// What is summed over stages at the end is updated then.
+// Units with a sum at the end of the run (over tied stages, for example) are updated there, not with the backward.
 bool StateProgram::updates_with_backward(int index) const {
   const StateUnit& it = unit(index);
   const StateRow& row = row_of(it);
@@ -67,7 +67,7 @@ void StateProgram::update_summed(SegmentBuilder& out) {
   }
 }
 
-// What this rank updates of the unit.
+// The elements of the unit that this rank updates.
 std::int64_t StateProgram::own_elements(const StateUnit& unit) const {
   return unit.elements / frame_.lowering.ranks(row_of(unit).optimizer.cut_by);
 }
@@ -77,8 +77,8 @@ GroupId StateProgram::slice(const StateUnit& unit) const {
   return frame_.lowering.group(row_of(unit).optimizer.cut_by, frame_.lowering.communication(Purpose::ParameterGather).stream);
 }
 
-// Adds the squares of the unit's gradients to the norm; what several ranks measure alike counts once, and padding does not count: behind
-// a whole gradient in a ring lies what was there before.
+// Adds the squares of the unit's gradients to the norm. Gradients that several ranks have alike count once. Padding does not count: the
+// ring slot behind a whole gradient holds old data.
 Instruction StateProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
@@ -100,7 +100,7 @@ Instruction StateProgram::norm(int index, bool first) const {
   return run;
 }
 
-// Gradients that are away come in once more to be measured.
+// Copies gradients that are away to the device once more, to measure their norm.
 void StateProgram::measure_away(SegmentBuilder& out, int index, int turn, Instruction norm) {
   const StateUnit& of = unit(index);
   const Block block{norm_places_, {turn % kOwnPlaces}};
@@ -136,7 +136,7 @@ Instruction StateProgram::clip(int index) const {
           .writes = {all_of(unit.gradient)}};
 }
 
-// Of a tied embedding: the first stage's copy counts in the norm.
+// Whether the unit is the last stage's copy of a tied embedding; only the first stage's copy counts in the norm.
 bool StateProgram::is_second_copy(const StateUnit& unit) const {
   const auto& sums = row_of(unit).gradients.sums;
   return !frame_.first_stage() && std::ranges::any_of(sums, [&](const GradientSum& sum) { return sum.tied_stages; });
@@ -159,7 +159,7 @@ Segment StateProgram::measure(bool first) {
   return out.take();
 }
 
-// Each rank has updated its part of parameters that all read whole.
+// Whether each rank updates only its part of parameters that all ranks read whole.
 bool StateProgram::gathers_after_update(const StateUnit& unit) const {
   const StateRow& row = row_of(unit);
   return !row.optimizer.cut_by.empty() && row.parameters.cut_by.empty();
@@ -173,7 +173,7 @@ Instruction StateProgram::gather_unit(int index) const {
 }
 
 // The optimizers of frameworks step when all gradients are summed, with or without a norm (Megatron's finish_grad_sync, DeepSpeed's
-// reductions at the end of the backward, DDP); our own executor updates each unit as soon as its own are.
+// reductions at the end of the backward, DDP); our own executor updates each unit as soon as the unit's gradients are summed.
 void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   Instruction all{.name = "gradients summed", .what = Mark{}, .stream = kComputeStream};
   for (int index = 0; index < units(); ++index) {
@@ -182,10 +182,10 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   if (!all.waits.empty()) out.emit(std::move(all));
 }
 
-// The version that an update makes: the parameter of its segment, where there are several.
+// The version of the weights that an update writes: where there are several, a parameter of the update's segment names it.
 Slot StateProgram::weights_made() const { return frame_.lowering.weight_slots > 1 ? Slot{ParamId{0}} : Slot{}; }
 
-// As their sums end: beside the forward no unit stands behind one that is summed later.
+// The order in which the sums of the units end: so beside the next forward no update waits behind one whose sum ends later.
 std::vector<int> StateProgram::order_of_updates() const {
   std::vector<int> all;
   for (const SumPart& part : order_)

@@ -37,7 +37,7 @@ class Sending {
  private:
   double left(std::size_t unit) const { return units_[unit].bytes - sent_[unit]; }
 
-  // The unit whose part leaves now; `now` moves on to when one is ready. -1: all has left.
+  // The unit whose next part is sent; advances `now` until some unit is ready. -1: everything is sent.
   int next(double& now) const {
     double earliest = std::numeric_limits<double>::infinity();
     for (std::size_t u = 0; u < units_.size(); ++u)
@@ -57,12 +57,12 @@ class Sending {
   SentPart cut(int unit) const {
     const auto at = static_cast<std::size_t>(unit);
     const double whole = channel_.partition > 0 ? std::min(channel_.partition, left(at)) : left(at);
-    // What rounding would leave over goes along.
+    // A remainder that is only rounding error is sent with this part.
     const double bytes = left(at) - whole < 1e-9 * units_[at].bytes ? left(at) : whole;
     return {.unit = unit, .first = sent_[at], .bytes = bytes};
   }
 
-  // When the credit lets so many bytes leave: always when nothing is under way.
+  // The earliest time at which the credit allows `bytes` more in flight; 0: at once.
   double may_leave(double bytes) const {
     double held = 0;
     for (auto part = under_way_.rbegin(); part != under_way_.rend(); ++part) {

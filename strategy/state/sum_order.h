@@ -1,6 +1,7 @@
-// In which order sums of gradients leave, when what the next forward needs first may overtake what is ready first (ByteScheduler: Peng et
-// al., SOSP 2019; P3; TicTac). Sums are cut into parts; a part that is under way is not interrupted; no more bytes than the credit are under
-// way at once. Streams run in issue order and all ranks must agree, so the order is decided here, before the plan is made.
+// The order in which gradient sums are sent, when a unit that the next forward needs first may overtake units that were ready before it
+// (ByteScheduler: Peng et al., SOSP 2019; P3; TicTac). Sums are cut into parts. A part that is being sent is not interrupted, and no more
+// bytes than the credit are being sent at once. Streams run in issue order and all ranks must issue the same order; so the order is
+// decided here, before the plan is made.
 //
 //   two layers, backward of 1 each, sums of 4 (layer 2) and 2 (layer 1), next forward of 1 each
 //   as ready   2222 11 |F1 F2        9      by priority, parts of 1   2 11 2 2 2 |F1 .. F2   8
@@ -13,34 +14,34 @@
 
 namespace foreshard {
 
-// A unit that is summed, in the order in which the next forward needs them.
+// A unit whose gradients are summed. Units are listed in the order in which the next forward needs them.
 struct SummedUnit {
-  Seconds ready = {};    // when the backward has its gradients
-  double bytes = 0;      // on the wire
-  Seconds forward = {};  // that waits for it and for all units before it
+  Seconds ready = {};    // time from the begin of the backward until its gradients are complete
+  double bytes = 0;      // of its gradients
+  Seconds forward = {};  // duration of the layers of the next forward that wait for this unit and for none after it
 };
 
 struct SumChannel {
-  BytesPerSecond bandwidth = {};
-  Seconds latency = {};  // of a part, before its first byte; hidden behind another part that is under way
+  BytesPerSecond bandwidth = {};  // bytes of gradients summed per second
+  Seconds latency = {};           // of a part, before its first byte; hidden while another part is being sent
   SumOrder order = SumOrder::Ready;
   double partition = 0;  // bytes of a part; 0: whole units
-  double credit = 0;     // bytes that may be under way; 0: one part
+  double credit = 0;     // bytes that may be in flight at once; 0: one part
 };
 
 struct SentPart {
   int unit = 0;
-  double first = 0, bytes = 0;  // of the unit
-  Seconds begin = {}, end = {};
+  double first = 0, bytes = 0;   // the bytes [first, first + bytes) of the unit
+  Seconds begin = {}, end = {};  // since the begin of the backward
 };
 
 struct SumSchedule {
-  std::vector<SentPart> parts = {};  // as they leave
-  Seconds end = {};                  // of the next forward
+  std::vector<SentPart> parts = {};  // in the order in which they are sent
+  Seconds end = {};                  // when the next forward ends, since the begin of the backward
 };
 
-// Whenever a part may leave, the first that is ready leaves: by the time since when its unit is ready, or by priority the unit that is
-// needed first. Of equals the unit that is needed first.
+// Whenever the credit allows another part, sends the next part of a ready unit: of the unit that has been ready longest
+// (SumOrder::Ready), or of the one that the next forward needs first. The latter also decides between equals.
 SumSchedule schedule_sums(const std::vector<SummedUnit>& units, const SumChannel& channel);
 
 }  // namespace foreshard

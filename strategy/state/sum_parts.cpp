@@ -11,8 +11,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kProducts = 0.5, kMemory = 0.8;  // of the device's peaks, that operators reach
-constexpr std::int64_t kWhole = 64;               // elements that parts are a multiple of
+constexpr double kProducts = 0.5, kMemory = 0.8;  // shares of the device's peak FLOP/s and bandwidth that operators reach
+constexpr std::int64_t kWhole = 64;               // parts are multiples of so many elements
 
 struct LayerTimes {
   double forward = 0, backward = 0;
@@ -31,7 +31,7 @@ LayerTimes times_of(const LayerGraph& layer, const Gpu& gpu, DType compute) {
   return times;
 }
 
-// Of the groups of replicas, the one of device 0.
+// The route from device 0 to the last replica in its group.
 Route furthest(const Network& network, const Lowering& lowering, int replicas) {
   int stride = 1;
   for (const AxisId axis : lowering.plan.placement.order) {
@@ -97,7 +97,7 @@ class Ordering {
     for (int l = frame_.layers() - 1; l >= state_.units[at(u)].last_layer; --l) time += times_[at(l)].backward;
     return time;
   }
-  // Of the layers that wait for it and for no unit behind it.
+  // Forward seconds of the layers that wait for this unit and for none after it.
   double forward(int u) const {
     double time = 0;
     const auto here = std::ranges::find(units_, u);
@@ -107,7 +107,7 @@ class Ordering {
     return time;
   }
 
-  // In whole vectors; what is left over goes with the last part of a unit.
+  // Rounds parts down to multiples of kWhole elements; the last part of a unit takes the remainder.
   void add(std::vector<SumPart>& order, int u, const SentPart& part) const {
     const std::int64_t elements = state_.units[at(u)].elements;
     const auto whole = [&](double bytes) {

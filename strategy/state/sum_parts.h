@@ -1,4 +1,5 @@
-// The order in which the last micro-batch's sums of gradients leave, where what the next forward needs first goes first. Internal to strategy/.
+// The order in which the gradient sums of the last micro-batch are issued, where units that the next forward needs first have priority
+// (sum_order.h). Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace foreshard {
 
 struct SumPart {
   int unit = 0;
-  std::int64_t first = 0, elements = 0;  // of the unit
-  bool last = false;                     // of its unit
+  std::int64_t first = 0, elements = 0;  // the elements [first, first + elements) of the unit
+  bool last = false;                     // the last part of its unit
 };
 
-// Of units whose rows are updated beside the next forward. The order is that of schedule_sums, with times that are close enough for an
-// order: operators by their FLOPs and bytes on the device, sums as a ring between the replicas that are furthest apart.
+// The parts of all units whose rows are updated beside the next forward, in the order of schedule_sums; empty: no row is. Its times are
+// rough, which is enough for an order: a roofline of the operators, and rings over the route between the replicas furthest apart.
 std::vector<SumPart> order_of_sums(const ChunkFrame& frame, const ChunkState& state);
 
 }  // namespace foreshard

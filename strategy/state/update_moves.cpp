@@ -37,7 +37,7 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
   stored_ = frame.add_event(name("stored"), std::max(1, static_cast<int>(state.units.size())));
 }
 
-// Between a state at home, which may have the slices of all ranks, and its place, which has the rank's own.
+// A copy between a buffer at home, which may hold the parts of all ranks, and its place, which holds this rank's part.
 Instruction UpdateMoves::copy(const Use& home, const Use& place, bool back, const UpdateStep& step) const {
   const Use &from = back ? place : home, &to = back ? home : place;
   const Space space = buffer(home.buffer).space;
@@ -53,7 +53,7 @@ Instruction UpdateMoves::copy(const Use& home, const Use& place, bool back, cons
 static bool touches(const std::vector<Use>& uses, BufferId buffer) {
   return std::ranges::any_of(uses, [&](const Use& use) { return use.buffer == buffer; });
 }
-// How the update uses it at home.
+// How the update uses a buffer at its home.
 static Use use_of(const Instruction& run, BufferId buffer) {
   for (const auto* uses : {&run.reads, &run.writes})
     for (const Use& use : *uses)

@@ -1,5 +1,6 @@
-// The optimizer step of units whose states and processor are not in one memory: what the processor does not reach is copied to places
-// beside it and back. Two places for each state, so that three units are under way. Internal to strategy/.
+// The optimizer step of units whose buffers are not all in the memory of the processor that updates them. Buffers that it does not reach
+// are copied to places in its memory and back. Each kind of buffer has two places, so that the copy in, the update and the copy back of
+// different units overlap. Internal to strategy/.
 //
 //   states in host memory, updated there       to host    | g0 | g1 | g2 |              g: gradients of a unit
 //                                              host            | u0 | u1 | u2 |         u: update
@@ -16,21 +17,25 @@
 namespace foreshard {
 
 struct UpdateStep {
-  Instruction run = {};  // on blocks where they are at home; waits for the gradients, records that the parameters are there
-  GroupId slice = {};    // of blocks that are larger than what the rank updates
-  std::int64_t elements = 0;
-  std::optional<Instruction> clip = {};  // of gradients that are away: where the update runs, before it
-  std::optional<EventUse> gradients_taken = {};  // when they are beside the processor, for those who write the next ones
+  // The update, on blocks at their homes. It waits for the gradients and records when the parameters are updated.
+  Instruction run = {};
+  GroupId slice = {};                            // the group over which blocks that hold more than this rank's part are cut
+  std::int64_t elements = 0;                     // that this rank updates
+  std::optional<Instruction> clip = {};          // for gradients that are away: clips them, on the same processor, before the update
+  std::optional<EventUse> gradients_taken = {};  // recorded when the gradients are copied, so that their home may be written again
 };
 
 class UpdateMoves {
  public:
-  // Of the units whose states are away, or of those whose states the row keeps: the device updates these. Appends the places to the role.
+  // For the units whose states are away; `kept`: for those whose states stay on the device, which then updates them. Appends the places
+  // to the role.
   UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row, bool kept = false);
 
-  // `backward_done`: an instruction behind the last one that reads the parameters; -1: in this segment, so that is known.
-  // Once per segment, where the host clips: it reads the norm that was measured on the device.
+  // `backward_done` of both: an instruction of this segment after which no backward reads the parameters; -1: the segment holds the
+  // backward itself, and its order says so.
+  // Copies the norm of the gradients, measured on the device, to the host where the host clips. Call it once per segment, before add().
   void bring_norm(SegmentBuilder& out, int backward_done);
+  // Emits the copies to the processor, the clip, the update and the copies back of one unit.
   void add(SegmentBuilder& out, int unit, UpdateStep step, int backward_done);
 
  private:
@@ -53,7 +58,7 @@ class UpdateMoves {
   ChunkFrame frame_;
   const ChunkState& state_;
   Processor processor_;
-  int first_ = 0;  // unit
+  int first_ = 0;  // the first unit of these
   std::array<Places, kStates> places_ = {};
   BufferId norm_ = {};  // in host memory; invalid: the host clips nothing
   EventId stored_ = {};  // [unit]: the states are at home again

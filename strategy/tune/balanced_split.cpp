@@ -1,4 +1,4 @@
-// Stages of a pipeline as long as their own layers take.
+// balanced_split: balances the stages of a pipeline by the times of their layers.
 #include <algorithm>
 #include <optional>
 
@@ -21,7 +21,8 @@ constexpr double kBetter = 0.9999;
 constexpr double kEven = 3;         // micro-batches through an average stage
 constexpr double kCells = 500'000;  // stages times micro-batches that steps may look at
 
-// What the stages stand on, with the ranks of a stage on neighbouring GPUs: nodes may differ. Slowdowns are against the first node.
+// [stage]: the GPUs that the stage is on, when the ranks of a stage are on neighbouring GPUs; nodes may differ. Slowdowns are relative to
+// the first kind of node.
 std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
                                   const MachineProfile* profile) {
   const auto all = [](const std::vector<ChainLayer>& chain) {
@@ -56,7 +57,7 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
   return places;
 }
 
-// A role per stage that sends what it has to the next one, all ranks of it at once: small, and large.
+// A plan with a role per stage, all of whose ranks send to the next stage at once: a small message, and a large one.
 Plan transfers(const Cluster& cluster, const Strategy& s) {
   Plan plan;
   plan.axes = {{.name = axis_name(DenseKind::Tensor), .dense = DenseKind::Tensor, .size = s.tp},
@@ -102,7 +103,7 @@ class Balancing {
   Balancing(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places, const Strategy& strategy)
       : chain_(chain), weighed_(chain), places_(places), overlapped_(strategy.communication.overlap->p2p) {
     m_ = static_cast<int>(strategy.batch.global / (strategy.batch.micro * strategy.dp));
-    if (strategy.pipeline.schedule == Schedule::GPipe)  // keeps all of them everywhere
+    if (strategy.pipeline.schedule == Schedule::GPipe)  // every stage keeps the activations of all micro-batches
       for (ChainLayer& layer : weighed_) layer.states += m_ * layer.kept, layer.kept = 0;
     const ScheduleEntry& entry = schedule_entry(*strategy.pipeline.schedule);
     const ScheduleEntry& rule =
@@ -119,7 +120,7 @@ class Balancing {
     std::vector<Stages> starts = {partition_pipeline(weighed_, far, m_).stages,
                                   partition_pipeline(weighed_, places_, m_).stages};
     limited_ = !starts.front().empty();
-    if (!limited_) {  // lower tells what does not fit
+    if (!limited_) {  // no split fits: ignores the memory, and `lower` reports what does not fit
       for (StagePlace& place : far) place.capacity = StagePlace{}.capacity;
       for (StagePlace& place : places_) place.capacity = StagePlace{}.capacity;
       starts = {partition_pipeline(weighed_, far, m_).stages, partition_pipeline(weighed_, places_, m_).stages};
@@ -146,8 +147,9 @@ class Balancing {
     return place.hop + place.hop_per_byte * chain_[at(stages[border].last - 1)].output;
   }
 
-  // The makespan, with transfers that do not overlap in the stage that sends; and a little of the mean stage, each as often as it is
-  // long: where links decide many splits take as long, and what the schedule does not know, sums and memory, wants the more even ones.
+  // The makespan; transfers that do not overlap count in the stage that sends. A small term prefers even splits: where links decide, many
+  // splits have the same makespan, and gradient sums and memory, which the schedule does not know, favour even ones. It is a small multiple
+  // of the mean of the stages' times, weighted by these times.
   double seconds_of(const Stages& stages) const {
     ScheduleTimes<double> times{.in_turn = overlapped_};
     double sum = 0, squares = 0;
@@ -205,7 +207,7 @@ class Balancing {
     }
   }
 
-  // Every border to every place between its neighbours, or a stage as a whole by a layer, while the schedule gets shorter: its
+  // Moves a border to any place between its neighbours, or a whole stage by one layer, while the schedule gets shorter. Returns its
   // seconds.
   double improve(Stages& stages) {
     double least = seconds_of(stages);

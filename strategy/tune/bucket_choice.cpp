@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kLeast = 1 << 20, kSmallestShare = 64, kSmallestPart = 32;
 
-// Of the rank that has most of them.
+// Bytes of gradients on the rank that has most of them.
 Bytes gradients_of(const Plan& plan) {
   Bytes most = {};
   for (const Role& role : plan.roles) {
@@ -78,7 +78,7 @@ SumUnits best_units(const Model& model, const Cluster& cluster, const Strategy& 
   if (!plain) return {.order = asked};
   const auto seconds = [&](const SumUnits& units) -> std::optional<double> {
     const bool cuts_again = units.partition.value > 0 && strategy.communication.partition.value > 0;
-    const auto plan = cuts_again ? std::nullopt : with(units);  // what was asked for stays
+    const auto plan = cuts_again ? std::nullopt : with(units);  // a size of parts that was asked for stays
     if (!plan) return {};
     const double one = makespan_of(*plan, cluster, {.granularity = Granularity::Layer});
     if (asked == SumOrder::Ready) return one;

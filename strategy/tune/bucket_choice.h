@@ -1,5 +1,6 @@
-// `--bucket auto`: in which units gradients are summed over replicas, and with `--sum-order priority` in which parts and with what credit
-// these leave. Small units begin sooner, hide more and let others overtake; large ones pay a latency less often.
+// `--bucket auto`: chooses the size of the buckets in which gradients are summed over replicas and, with `--sum-order priority`, the size
+// of the parts that a bucket is sent in and the credit (bytes in flight). Small buckets are sent sooner, overlap more of the backward and
+// let urgent ones overtake; large ones pay the latency less often.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,24 @@
 namespace foreshard {
 
 struct SumUnits {
-  Bytes bucket = {};  // 0: the default
+  Bytes bucket = {};  // bytes of gradients; 0: the default
   SumOrder order = SumOrder::Ready;
-  Bytes partition = {}, credit = {};  // as in CommunicationChoice; 0: what it says stays
+  Bytes partition = {}, credit = {};  // as in CommunicationChoice; partition 0: apply() leaves both of its values as they are
   bool operator==(const SumUnits&) const = default;
 };
 
-// What is tried for `gradients` bytes on a rank, when `asked` is the order: the default first; then sizes of a half of them down to a
-// 64th, each a half of the one before and none below 1 MiB, as they are ready. By priority each of these also by itself and, of the best so far,
-// in parts of a half down to a 32nd with room for one or four. `seconds` times one of them; none: it cannot be made. The least wins, of equals the first.
+// The fastest of the candidates for `gradients` bytes on a rank; of equals the first. Bucket sizes: the default, all gradients in one
+// bucket, and halves of that down to a 64th, but not below 1 MiB.
+//   asked Ready      each size
+//   asked Priority   also each size in order of priority; then the fastest of these in parts of a half down to a 32nd of a bucket, not
+//                    below 256 KiB, with a credit of one part or of four
+// `seconds` times a candidate; empty: no plan has it.
 SumUnits least_units(Bytes gradients, SumOrder asked, const std::function<std::optional<double>(const SumUnits&)>& seconds);
 
 void apply(const SumUnits& units, CommunicationChoice& to);
 
-// By replays on the light clock: of one step, or by priority, whose gain lies between steps, of a second one behind it.
+// The same, with candidates timed by replays on the light clock. It times one step; where `strategy` asks for priority, whose gain comes
+// from overlap with the next forward, what a second step adds to the first.
 SumUnits best_units(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options);
 
 }  // namespace foreshard

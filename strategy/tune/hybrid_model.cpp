@@ -20,7 +20,7 @@ namespace {
 constexpr Bytes kProbeBytes{std::int64_t{1} << 28};
 constexpr int kLowered = 12;  // equal-degree plans that are lowered and fit
 
-// Ranks alone: replicas of tensor groups, one role or two in different nodes, with one instruction.
+// Isolated seconds of one instruction in a plan of ranks without a model: `replicas` of tensor groups, in one role or in two.
 double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas, int roles, Instruction run) {
   Plan plan;
   plan.axes = {{.name = axis_name(DenseKind::Data), .dense = DenseKind::Data, .size = replicas},
@@ -41,7 +41,7 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
   return alone.duration({0}, plan.segments.front().instructions.front(), plan.costs.front().by_segment.front().front());
 }
 
-// Bytes per second of a ring over so many replicas: a sum of n bytes passes 2 (d-1)/d n of them.
+// Bytes per second of a ring over d = `replicas`: an all-reduce of n bytes sends 2 (d-1)/d n bytes.
 double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas) {
   if (replicas < 2) return TensorDegree{}.near;
   const Collective sum{.kind = CollectiveKind::AllReduce,
@@ -52,7 +52,7 @@ double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tenso
   return 2.0 * (replicas - 1) / replicas * static_cast<double>(kProbeBytes.value) / seconds;
 }
 
-// What `strategy` says, on one device per stage.
+// `strategy` without replicas, pipeline and ZeRO, at this tensor degree.
 Strategy plain(const Strategy& strategy, int tensor) {
   Strategy s = strategy;
   s.tp = tensor, s.dp = s.pp = s.cp = s.virtual_stages = 1;
@@ -102,7 +102,7 @@ namespace {
 
 struct Degrees {
   int tensor = 1, replicas = 1, stages = 1;
-  double cost = 0;  // of the slowest machine, if layers could be cut for that alone
+  double cost = 0;  // of the slowest machine (stage or link), with the split that is best for it
 };
 
 std::vector<Degrees> equal_degrees(const Strategy& strategy, HybridJob job) {

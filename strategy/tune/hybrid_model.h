@@ -1,5 +1,5 @@
-// A model on a cluster as a chain whose stages choose their own data and tensor parallelism, and the best plan that one strategy can
-// say, where every stage has as many of both (docs/search.md, "Data and tensor parallelism per stage").
+// The input of the partitioner that gives every stage its own data and tensor parallelism: a model on a cluster as a chain of layers with
+// costs. Also the best plan with equal degrees on all stages, for comparison (docs/search.md, "Data and tensor parallelism per stage").
 #pragma once
 
 #include <optional>
@@ -12,20 +12,21 @@
 
 namespace foreshard {
 
-// Costs of one micro-batch as `lower` makes them. ZeRO, rank orders and virtual stages of `strategy` are not looked at, nor are its
-// degrees. `max_tp` 0: up to the GPUs of a node. Throws Error for nodes that differ.
+// Builds that input, with the costs of one micro-batch from plans that `lower` makes. It ignores the degrees, ZeRO, rank order and
+// virtual stages of `strategy`. Tensor degrees go up to `max_tp`; 0: up to the GPUs of a node. Throws Error when nodes differ.
 HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
                      const MachineProfile* profile = nullptr);
 
-int split_layers(const Model& model);  // that a layer split counts
+// The number of layers that a layer split counts: those of a transformer without embedding and head.
+int split_layers(const Model& model);
 
-struct UniformPlan {
+struct UniformPlan {  // equal degrees on all stages
   HybridPartition partition = {};
   Strategy strategy = {};  // resolved
   Estimate estimate = {};
 };
-// The fastest of the equal-degree plans by `refine` that fits, with the split that `--layer-split auto` finds; the best few by
-// their slowest machine are looked at.
+// The plan with equal degrees that fits and is fastest by `refine`, with the layer split that `--layer-split auto` finds. It tries
+// degrees in the order of the partitioner's cost (the time of the slowest stage or link) until 12 plans fit. Empty: none fits.
 std::optional<UniformPlan> best_uniform_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const HybridJob& job, const MachineProfile* profile = nullptr);
 

@@ -10,7 +10,7 @@ namespace foreshard {
 
 namespace {
 
-// The best, no two of which have as many stages and the same micro-batch: they would meet.
+// The best strategies, no two of which have the same number of stages and the same micro-batch: their walks would meet.
 std::vector<std::size_t> begins(const std::vector<HybridFound>& found, int walks) {
   std::vector<std::size_t> all;
   const auto kind = [&](std::size_t i) { return std::pair(found[i].strategy.stages.size(), found[i].strategy.batch.micro); };

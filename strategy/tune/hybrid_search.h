@@ -1,5 +1,5 @@
-// Stages with degrees of their own, from proposals to what small steps make of them: the one way of `partition`, which judges by the
-// simulator, and `search`, which judges by refine.
+// Searches stages with degrees of their own: judges proposals, then improves the best of them by small steps. Shared by `partition`, which
+// judges with the simulator, and `search`, which judges with refine.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,29 @@
 
 namespace foreshard {
 
-// Seconds of a step of training, of each; empty: it cannot be.
+// Seconds of one iteration of each strategy; empty where it cannot run.
 using JudgeStrategies = std::function<std::vector<std::optional<double>>(const std::vector<Strategy>&)>;
 
 struct HybridSearch {
-  int devices = 1;
-  int walks = 1;         // that begin at the best of the proposals
-  int steps = 40;        // judged on each
-  double cells = 1e300;  // stages times micro-batches that all walks together may judge, which is what judging costs
-  int at_once = 1;       // judged together
+  int devices = 1;       // ranks that all stages together may use
+  int walks = 1;         // number of walks of small steps; they begin at the best proposals
+  int steps = 40;        // strategies that each walk may judge, counting those that can run
+  double cells = 1e300;  // stages times micro-batches, summed over what all walks judge: in proportion to the cost of judging
+  int at_once = 1;       // strategies per call of the judge in a walk
 };
 
 struct HybridFound {
-  Strategy strategy = {};  // as proposed, with other stages
+  Strategy strategy = {};  // a proposal, with the stages that were found
   double seconds = 0;
-  int judged = 0;  // all that could be
+  int judged = 0;  // strategies that were judged and can run
 };
 
-// The fastest of the proposals, all with stages, and of what steps lead to from the best of them. Empty: none can be.
+// The fastest of the proposals and of what the walks find. Every proposal has Strategy::stages. The walks begin at proposals that differ
+// in the number of stages or the micro-batch. Empty: no proposal can run.
 std::optional<HybridFound> improve_stages(const std::vector<Strategy>& proposals, const HybridSearch& how,
                                           const JudgeStrategies& judge);
 
-// The stages of any pipeline without virtual stages; `layers`: of the model.
+// The stages of a strategy without virtual stages, written as Strategy::stages; `layers`: of the model.
 std::vector<StageDegrees> stages_of(const Strategy& strategy, int layers);
 
 }  // namespace foreshard

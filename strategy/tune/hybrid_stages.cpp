@@ -12,10 +12,10 @@ namespace foreshard {
 namespace {
 
 constexpr int kMostTries = 12;
-constexpr double kHeavier = 4;     // sums of gradients beside nothing cost more than their share of a micro-batch
-constexpr double kTighter = 0.94;  // capacity that is counted when `lower` found no room
-constexpr double kQuick = 5e7;     // steps of partition_hybrid, about
-constexpr int kLoweredForOne = 6;  // attempts for each plan that is asked for
+constexpr double kHeavier = 4;     // factor on gradient sums: those that overlap with nothing cost more than their share of a micro-batch
+constexpr double kTighter = 0.94;  // factor on the capacity after `lower` found that a partition does not fit
+constexpr double kQuick = 5e7;     // approximate steps of partition_hybrid up to which it is used
+constexpr int kLoweredForOne = 6;  // plans that are lowered at most, per plan that is asked for
 
 // Every run of degrees of which each divides the next one.
 std::vector<std::vector<int>> chains(const HybridJob& job) {
@@ -68,7 +68,8 @@ std::vector<StageDegrees> degrees_of(const HybridPartition& partition) {
   return stages;
 }
 
-// Partitions that wait to be lowered, the best guess first. One that does not fit comes back as one that counts more memory.
+// A queue of partitions to be lowered, best guess first. In place of one that does not fit, a partition made with more memory counted
+// enters the queue.
 class Staged {
  public:
   Staged(const Model& model, const Cluster& cluster, const Strategy& strategy, const HybridJob& job, const StagedLimits& limits)
@@ -111,7 +112,7 @@ class Staged {
   struct Proposal {
     HybridJob job = {};
     bool by_step = false;
-    int tries = 0;  // that counted less memory
+    int tries = 0;  // earlier partitions of this proposal, which counted less memory
     HybridPartition partition = {};
     double guess = 0;
   };
@@ -124,7 +125,7 @@ class Staged {
       ++proposal.job.in_flight;
   }
 
-  // What was proposed before is passed over: `lower` knows it.
+  // Makes the proposal's partition and adds it to the queue. A partition that was proposed before is made again with more memory counted.
   void propose(Proposal next) {
     for (; next.tries < kMostTries; count_more(next)) {
       next.partition = next.by_step ? partition_step(next.job).partition : partition_hybrid(next.job);
@@ -176,7 +177,7 @@ StagedPlans staged_plans(const Model& model, const Cluster& cluster, const Strat
   return staged.best();
 }
 
-// Links that cost nothing, as between GPUs that are near.
+// For a lower bound, transfers between stages cost nothing, and all gradient sums run at the fastest bandwidth.
 double staged_bound(const Strategy& strategy, HybridJob job) {
   job.replicas = sayable_replicas(strategy, job);
   job.in_flight = 1;

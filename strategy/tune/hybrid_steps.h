@@ -1,4 +1,4 @@
-// Stages made better by small steps, whoever judges them: docs/search.md, "Data and tensor parallelism per stage".
+// Local search over pipeline stages by small steps, with any judge: docs/search.md, "Data and tensor parallelism per stage".
 #pragma once
 
 #include <functional>
@@ -9,24 +9,26 @@
 
 namespace foreshard {
 
-// What one step leads to: a layer moved over a border, a stage with twice or half the replicas or tensor ranks or with one doubled and
-// the other halved, two neighbours as one, one cut into halves. On at most `devices` ranks, a layer at least in every stage; whether
-// such stages can be is left to the judge.
+// All results of one step: a layer moves to the next or previous stage; a stage doubles or halves its replicas or its tensor ranks, or
+// doubles one and halves the other; two neighbouring stages become one; a stage is cut into halves. Results use at most `devices` ranks
+// and have at least one layer in every stage. Whether they can run is left to the judge.
 std::vector<std::vector<StageDegrees>> one_step(const std::vector<StageDegrees>& stages, int devices);
 
 struct Stepped {
   std::vector<StageDegrees> stages = {};
-  double seconds = 0;
-  int judged = 0;
+  double seconds = 0;  // of one iteration
+  int judged = 0;      // stages that were judged and can run
 };
-// Seconds of a step of training, of each; empty: these stages cannot be.
+// Seconds of one iteration with each of these stages; empty where they cannot run.
 using JudgeStages = std::function<std::vector<std::optional<double>>(const std::vector<std::vector<StageDegrees>>&)>;
 
-// From `start`, which takes `seconds`, to the best of the first `at_once` steps of which one is better (by a thousandth at least), and on
-// from there, until no step is or `most` were judged. Never worse than the start.
+// `devices`: ranks that all stages together may use. `most`: the judge is not called again once this many of the judged stages can run.
+// `at_once`: stages per call of the judge.
 struct StepLimits {
   int devices = 1, most = 40, at_once = 1;
 };
+// Walks from `start`, which takes `seconds`. Judges the results of one step in batches of `at_once`, moves to the first result that is
+// faster by more than a thousandth, and goes on from there. Ends when no step is faster, or at limits.most. Never worse than the start.
 Stepped step_by_step(const std::vector<StageDegrees>& start, double seconds, const StepLimits& limits,
                      const JudgeStages& judge);
 

@@ -19,7 +19,7 @@ namespace foreshard {
 namespace {
 
 constexpr int kRounds = 6;           // of a search whose order did not fit
-constexpr double kMostSteps = 20e6;  // orders that are looked at times their actions
+constexpr double kMostSteps = 20e6;  // orders that a search tries, times the actions of an order
 constexpr int kFewestTries = 100;
 
 std::size_t at(int n) { return static_cast<std::size_t>(n); }
@@ -39,7 +39,7 @@ PipelineChoice listed(const Strategy& strategy, const ScheduleLists& lists) {
   return choice;
 }
 
-// Every rank k forwards ahead, then one micro-batch out for one in.
+// Lists in which every rank runs k forwards first, and then a backward and a forward in turn, so that k micro-batches are in flight.
 ScheduleLists ahead(int p, int m, int k) {
   ScheduleLists lists(at(p));
   for (int r = 0; r < p; ++r)
@@ -59,7 +59,7 @@ class OrderChoice {
         options_(options),
         p_(strategy.pp),
         m_(static_cast<int>(strategy.batch.global / (strategy.batch.micro * strategy.dp))) {
-    options_.ignore_memory = false;  // also where a plan is wanted that does not fit: an order is chosen for what there is
+    options_.ignore_memory = false;  // the order is chosen for the memory there is, even if the caller accepts a plan that does not fit
   }
 
   PipelineChoice best() {
@@ -115,8 +115,8 @@ class OrderChoice {
     return fits;
   }
 
-  // What an order keeps beside its micro-batches in flight, gradients of inputs until their weight gradients, is known when there is one: ranks
-  // on which it does not fit get one micro-batch less, and the search begins again.
+  // An order also keeps gradients between the input gradient and the weight gradient of a micro-batch. Their memory is known only when the
+  // order is found; ranks on which it does not fit then get one micro-batch less, and the search begins again.
   void search() {
     auto begun = begin_lowering(model_, cluster_, with(listed(strategy_, ahead(p_, m_, 1))));
     const auto stage_times = times();

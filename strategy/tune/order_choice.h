@@ -8,10 +8,11 @@
 
 namespace foreshard {
 
-// Of a resolved strategy whose order is to be found, and in which nothing else is open. Times of the stages come from a trial plan, the
-// micro-batches that each rank may keep in flight from programs of that rank (at most 2 pp); search_schedule (strategy/schedule) looks for an
-// order of input and weight gradients that keeps them. The fastest plan that fits holds: of the order found (Schedule::Listed), and of the
-// rules with one stage per rank and a flush, 1f1b and zero bubble among them, so none of these is faster. When none fits: 1f1b.
+// The fastest order for a resolved strategy in which nothing else is open. It compares the plans that fit of
+//   - the order that search_schedule (strategy/schedule) finds, returned as Schedule::Listed. Its stage times come from a trial plan. The
+//     micro-batches that a rank may keep in flight, at most 2 pp, come from building that rank's program;
+//   - the built-in schedules with one stage per rank and a flush, such as 1F1B and zero bubble. So none of these is faster.
+// 1F1B when none fits.
 PipelineChoice best_order(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options);
 
 }  // namespace foreshard

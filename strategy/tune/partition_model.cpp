@@ -26,7 +26,7 @@ void forget_transfers(Plan& plan) {
           table.by_segment[s][i] = {.wire_factor = 0};
 }
 
-// To a node that stands by itself, so that there may be several: transfers do not count here.
+// Adds a NIC to a node without one, so that a cluster may have several such nodes. Its speed does not matter: transfers do not count here.
 void give_nic(NodeShape& shape) {
   shape.nics = 1, shape.nic_bandwidth = {1e9};
   shape.links.push_back({.to = static_cast<int>(shape.parts.size()), .bandwidth = shape.nic_bandwidth});
@@ -40,7 +40,7 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.pipeline.schedule = Schedule::OneFOneB;
   single.pipeline.layer_split.clear();
-  const Recompute& recompute = strategy.recompute;  // of other stages, or of chains: not of one layer
+  const Recompute& recompute = strategy.recompute;  // choices per stage and schedules of chains do not apply to a stage of one layer
   if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
   if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
   if (chooses_parts(strategy)) single.communication.parts.clear();

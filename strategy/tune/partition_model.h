@@ -1,5 +1,5 @@
-// The layer split of a model's pipeline by the times of its own layers: the embedding and the loss weigh on the ends, and layers of
-// a list differ. Internal to strategy/.
+// `--layer-split auto`: splits the layers of a model over pipeline stages by the times of the layers. The first stage also has the
+// embedding, the last one the loss, and the layers of a layer list differ. Internal to strategy/.
 #pragma once
 
 #include <string>
@@ -12,15 +12,17 @@
 
 namespace foreshard {
 
-// The layers of a model with the costs of one rank at the strategy's tensor degree, each as a stage of its own, on a cluster with
-// GPUs enough; transfers aside, which count by themselves. `layers`: how many of them a split counts; the embedding is with the first,
-// the loss with the last. Empty: shapes that cannot be cut so, or nodes that differ.
+// Times and bytes of each layer on one rank at the strategy's tensor degree, without transfers between stages. They come from a plan with
+// one layer per stage; where the cluster has too few GPUs for it, the plan has more nodes. `layers`: the number that a split counts
+// (split_layers); the first includes the embedding, the last the loss. Empty: the model cannot be divided by the degree, or more nodes
+// are needed and nodes differ.
 std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
                                     const MachineProfile* profile = nullptr);
 
-// `layers`: how many of them a split counts. The split with the shortest schedule, transfers in it, of: the even one; those with the fastest
-// slowest stage, and slowest stage or transfer, that fit the memory of every stage; and what small steps lead to from these, layers
-// moved over a border. `strategy` is resolved; its own split is not looked at. Empty: even (one stage, or more stages than layers).
+// The split with the shortest schedule, transfers included, as the text of --layer-split. Candidates are the nearly even split; the splits
+// that fit the memory of every stage and minimize the slowest stage, or the slowest stage or transfer; and what these become when borders
+// between stages move. With virtual stages: the nearly even split. `strategy` is resolved; its own split is ignored. Empty: one stage, or
+// more stages than layers.
 std::string balanced_split(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
                            const MachineProfile* profile = nullptr);
 

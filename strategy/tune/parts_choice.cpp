@@ -23,15 +23,15 @@ std::optional<Plan> trial(const Model& model, const Cluster& cluster, Strategy s
   return trial_plan(model, cluster, std::move(strategy), options);
 }
 
-// An operation of a layer in a plan: what is computed up to a communication between its ranks, and that.
+// An operation of a layer in a plan: the computes up to a collective between its ranks, and that collective.
 struct Timed {
-  std::string name = {};  // of the communication, and of the layer
-  int operation = 0;      // of the layer
+  std::string name = {};  // "layer.collective"
+  int operation = 0;      // operation_of() in the layer
   int pieces = 0;
   double compute = 0, communication = 0;  // seconds, of all pieces
 };
 
-// Of the first forward and backward of the first role, op by op.
+// Times of the operations of the first forward and the first backward of the first role, from a replay at granularity Op.
 class OperationTimes {
  public:
   OperationTimes(const Plan& plan, const Cluster& cluster, const LayerGraph& layer) : plan_(plan), layer_(layer) {
@@ -81,13 +81,13 @@ class OperationTimes {
   std::map<std::pair<int, int>, double> seconds_ = {};  // (action, instruction)
 };
 
-// overhead + work / n for each of n parts, from what one part and what all n take.
+// Each of n parts takes overhead + work / n. Finds both from `one`, the time of the whole, and `all`, the time of n parts together.
 std::pair<double, double> overhead_and_work(double one, double all, int n) {
   const double overhead = std::clamp((all - one) / (n - 1), 0.0, one);
   return {overhead, one - overhead};
 }
 
-// What the planner chooses for most operations of each kind.
+// For each kind of operation the number of parts that the planner chooses most often.
 std::vector<int> planned_parts(const std::vector<Timed>& whole, const std::vector<Timed>& cut,
                                const std::vector<int>& allowed) {
   std::vector<FineOperation> chain;

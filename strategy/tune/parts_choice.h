@@ -7,8 +7,9 @@
 
 namespace foreshard {
 
-// Of a resolved strategy. The planner of strategy/partition/fine_parts.h says from the times of one micro-batch's operations which numbers
-// to try, trial plans which of them is the fastest. Empty: whole.
+// The numbers of parts as CommunicationChoice::parts states them; empty: operators stay whole. `strategy` is resolved. Candidates are
+// every number for both, and what the planner of strategy/partition/fine_parts.h chooses from the times of one micro-batch's operators.
+// The candidate whose trial plan is fastest wins.
 std::vector<int> best_parts(const Model& model, const Cluster& cluster, Strategy strategy, const LowerOptions& options);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// A plan that is made only to be timed, while something is still open. Internal to strategy/tune.
+// A plan that is made only to be timed, while some choices of its strategy are still open. Internal to strategy/tune.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace foreshard {
 
-// Whatever memory it takes. Recomputation that is to be chosen, or planned, is none; parts are whole; an order is 1f1b; buckets have their default size. None: it
-// cannot be made.
+// Lowers `strategy` with these values for open choices: no recomputation (also in place of a recomputation schedule), whole operators,
+// 1F1B, and buckets of the default size. Memory is not checked. Empty: `lower` refuses it.
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options);
 
 }  // namespace foreshard

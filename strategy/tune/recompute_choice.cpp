@@ -15,10 +15,10 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kTries = 8;         // of one rank and one set of forms
-constexpr int kTrials = 150;      // of keeping more in one layer
-constexpr int kExact = 32;        // up to so many layers of a rank the whole front, more on a grid
-constexpr int kGridCells = 4096;  // of that grid
+constexpr int kTries = 8;         // rounds of choosing and building, per rank and set of forms
+constexpr int kTrials = 150;      // programs built by keep_more
+constexpr int kExact = 32;        // up to so many layers of a rank the exact Pareto front is computed, for more a choice on a grid
+constexpr int kGridCells = 4096;  // cells of that grid
 constexpr double kNanoseconds = 1e9;
 
 LayerRecompute modules(std::vector<std::string> names) { return {RecomputeKind::Modules, std::move(names)}; }
@@ -36,8 +36,8 @@ std::vector<LayerRecompute> candidates() {
           {RecomputeKind::Full}};
 }
 
-// Of one layer: nanoseconds that its backward takes more than when all is kept, and bytes that it keeps of one micro-batch, in whole numbers: their sums
-// are exact whatever their order.
+// Costs of one layer in one form: nanoseconds by which its backward is longer than when everything is kept, and bytes that it keeps of one
+// micro-batch. Both are whole numbers, so that sums are exact in any order.
 using Costs = std::vector<std::vector<LayerOption>>;  // [layer of the model][form]
 
 class LayerFiller {
@@ -69,7 +69,7 @@ class LayerFiller {
   }
 
  private:
-  // Seconds of the operators that run again, in a plan of these layers alone; bytes of the values that are kept.
+  // Fills costs_: isolated times of the operators that run again, from a small plan, and bytes of the values that are kept.
   void measure() {
     const std::map<std::string, double> seconds = forward_times();
     const bool equal = std::holds_alternative<Transformer>(lowering_.model.shape);
@@ -220,7 +220,8 @@ class LayerFiller {
     return best_.strategies;
   }
 
-  // The fewest first layers that are redone whole, as `auto` has it: where layers differ much, scratch decides, which no sum knows.
+  // Full recomputation of the fewest first layers, as --recompute auto chooses it. Where layers differ much this may be best, since scratch
+  // decides, which the sums of costs do not contain.
   LayerChoice first_whole(int rank, double room) {
     const auto full = std::ranges::find(forms_, LayerRecompute{RecomputeKind::Full});
     if (full == forms_.end()) return {};
@@ -245,7 +246,7 @@ class LayerFiller {
       better = false;
       for (std::size_t i = 0; i < positions_.size(); ++i) {
         const int now = choice.strategies[i];
-        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;  // the same question
+        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;  // the equal layer before was tried
         for (const int form : faster(i, now)) {
           if (++trials > kTrials) return choice;
           std::vector<int> next = choice.strategies;
@@ -268,7 +269,7 @@ class LayerFiller {
     return forms;
   }
 
-  // With the first `forms` only.
+  // Chooses with the first `forms` forms only, adjusting the memory until the rank's program just fits; a better choice becomes best_.
   void fill(int rank, double room, int forms) {
     LayerChoiceJob job = job_;
     for (std::vector<LayerOption>& options : job.layers) options.resize(at(forms));
@@ -288,13 +289,13 @@ class LayerFiller {
       } else {
         does_not = std::min(does_not, job.memory);
       }
-      job.memory -= over;  // as if all were bytes of layers
+      job.memory -= over;  // as if every byte of the arena were a byte that layers keep
       if (job.memory <= fits || job.memory >= does_not) job.memory = (fits + does_not) / 2;
       if (!std::isfinite(job.memory)) return;
     }
   }
 
-  // Equal layers stand together, those that do most first.
+  // The choice for the job, with the forms of equal layers sorted: those that recompute most go first.
   LayerChoice together(const LayerChoiceJob& job) const {
     LayerChoice choice = positions_.size() <= at(kExact) ? layer_choice_exact(job) : layer_choice_on_grid(job, kGridCells);
     for (std::size_t i = 0; i < choice.strategies.size(); ++i)

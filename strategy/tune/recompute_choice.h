@@ -1,5 +1,5 @@
-// `--recompute best`: one of several ways to keep values for every layer of a pipeline rank, so that its memory is filled and the
-// least is computed again (layer_choice.h). Internal to strategy/.
+// `--recompute best`: chooses for every layer of a pipeline rank one of several forms of recomputation, so that the rank fits its memory
+// and recomputes for the least time (strategy/recompute/layer_choice.h). Internal to strategy/.
 #pragma once
 
 #include "strategy/program/lowering.h"
@@ -12,11 +12,12 @@ struct BestLayers {
   std::vector<RankTrades> trades = {};  // [pipeline rank]
 };
 
-// Ranks do not share memory, so each is filled alone. Seconds are those of the operators that run again, each alone, bytes those of the
-// values that are kept. What they leave out (scratch, the order in the arena) is measured: the rank's program is built with what was
-// chosen, and the choice made again with as much memory more or less, until it fits and no more would; then, layer by layer, a faster
-// way where it fits. So it is never slower than the fewest first layers redone whole. The chunks of a rank do alike at equal positions.
-// Where nothing fits, every layer keeps as little as it can. `lowering` has no roles yet.
+// Ranks do not share memory, so each is chosen for by itself. A form costs the isolated times of the operators that it runs again, and
+// the bytes of the values that it keeps. Memory beyond these (scratch, fragmentation of the arena) is measured: the rank's program is
+// built with the choice, and the choice is made again with that much more or less memory until it just fits. Then single layers change
+// to faster forms where that fits. The choice is also compared with full recomputation of the fewest first layers, so it is never
+// slower than that. All chunks of a rank use the same form at the same position. Where nothing fits, every layer takes the form that
+// keeps least. `lowering` has no roles yet.
 BestLayers best_layers(const Lowering& lowering);
 
 }  // namespace foreshard

@@ -1,13 +1,13 @@
-// `--recompute auto`: on each stage the fewest layers redone whole that make room. Internal to strategy/.
+// `--recompute auto`: full recomputation of as few layers of each stage as memory allows. Internal to strategy/.
 #pragma once
 
 #include "strategy/program/lowering.h"
 
 namespace foreshard {
 
-// Recomputation of the first layers of the stages of each rank, the same number in every one of them: the least that fits.
-// Ranks do not share memory, so each is searched alone, by building its program. Where all of a stage is not enough it stays all
-// (does_not_fit tells what is missing). `lowering` has no roles yet, and Full with layers -1.
+// For each rank the least number n with which its program fits when the first n layers of each of its stages are recomputed. Ranks do
+// not share memory, so each is searched by itself, by building its program. Where recomputing all layers is not enough, the answer is
+// all layers, and does_not_fit reports what is missing later. `lowering` has no roles yet; its recomputation is Full with layers -1.
 Recompute fewest_redone_layers(const Lowering& lowering);
 
 }  // namespace foreshard

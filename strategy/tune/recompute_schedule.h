@@ -1,5 +1,5 @@
-// --recompute rotor, revolve and graph: what each stage keeps and makes again, as the runs of recompute_runs.h. Internal to
-// strategy/.
+// --recompute rotor, revolve and graph: decides what each stage keeps and what it computes again, as the runs of
+// strategy/recompute/recompute_runs.h. Internal to strategy/.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@
 
 namespace foreshard {
 
-// Runs for every stage, from the times of the operators alone on the GPU (collectives count nothing). Rotor keeps and runs again
-// whole layers of a stage, Graph operators inside each layer, both inside the budget or, without one, inside what is free on
-// the rank: each rank is tried alone. Revolve keeps at most the given number of layer inputs. `lowering` has no roles yet.
-// Infeasible: a schedule that splits backwards; a budget that is too small.
+// The runs of every stage, from the isolated times of its operators; collectives count as taking no time.
+//   Rotor    keeps or recomputes whole layers of a stage   } within the budget; without a budget, within the memory that is free on the
+//   Graph    keeps or recomputes operators inside a layer  } rank, found by building the program of each rank
+//   Revolve  keeps at most the given number of layer inputs
+// `lowering` has no roles yet. Infeasible: the pipeline schedule splits backwards, or the budget is too small.
 std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering);
 
 }  // namespace foreshard

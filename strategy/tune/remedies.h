@@ -1,4 +1,4 @@
-// What would make a strategy fit that does not: single changes first, then two together.
+// Finds changes that make a strategy fit that does not: single changes first, then pairs of changes.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace foreshard {
 
-// Each remedy is the option to set and the memory that results: "--recompute full: 41.3 GiB on stage 0 of 80.0 GiB". Every one
-// was lowered and fits. Empty: none of those tried does.
+// At most `most` remedies. Each names the options to set and the resulting memory of the fullest stage: "--recompute full: 41.3 GiB on
+// stage 0 of 80.0 GiB". Every remedy was lowered and fits. Pairs are tried only when no single change fits. Empty: nothing tried fits.
 std::vector<std::string> remedies(const Model& model, const Cluster& cluster, const Strategy& strategy, std::size_t most = 3);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// Whether the program of one pipeline rank fits its GPU, before there is a plan: the rank's program is built and its memory planned,
-// alone. Ranks do not share memory, so choices about one are tried without the others. Internal to strategy/.
+// Tests whether the program of one pipeline rank fits its GPU, before there is a plan: builds that rank's program only and plans its
+// memory. Ranks do not share memory, so choices for one rank can be tried without the others. Internal to strategy/.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ class RoleTrial {
   // `base` has no roles yet and outlives the trial.
   explicit RoleTrial(const Lowering& base);
 
-  Lowering lowering;  // the choices on trial: its plan is made anew each time
-  // Arena + framework + reserve <= capacity, as does_not_fit says it of a whole plan.
+  Lowering lowering;  // set the choices to be tried here; each call of arena() replaces its plan
+  // Arena + framework memory + reserve <= memory of the GPU, the condition that does_not_fit tests on a whole plan.
   bool fits(int rank) { return arena(rank) <= room(rank); }
-  Bytes arena(int rank);
-  Bytes room(int rank) const;
+  Bytes arena(int rank);       // that the rank's program needs
+  Bytes room(int rank) const;  // that the rank's GPU has for an arena
 
  private:
   const Lowering& base_;
-  std::vector<std::string> kinds_ = {};  // [rank]: of GPU
-  Bytes beside_ = {};                    // framework and reserve
+  std::vector<std::string> kinds_ = {};  // [rank]: the kind of its GPU
+  Bytes beside_ = {};                    // framework memory and reserve
 };
 
 }  // namespace foreshard

@@ -1,6 +1,5 @@
-// tune: decides everything that a strategy leaves open, before it is lowered: "auto" and "best" (a layer split, parts, buckets, recomputation, the order of
-// work), and the runs of a recomputation
-// schedule.
+// tune: decides everything that a strategy leaves open, before it is lowered: values "auto" and "best" (layer split, parts, buckets,
+// recomputation, order of the pipeline) and the runs of a recomputation schedule.
 #pragma once
 
 #include <variant>
@@ -15,30 +14,31 @@
 
 namespace foreshard {
 
-// A way to recompute the layers of a pipeline rank: what it costs and what it keeps.
+// One choice of a form of recomputation for every layer of a pipeline rank: what it costs and what it keeps.
 struct LayerTrade {
-  Seconds seconds = {};          // more of one micro-batch's backward than when everything is kept
-  Bytes kept = {};               // by the layers, of all micro-batches in flight
-  std::vector<int> layers = {};  // [form]: of a chunk
+  Seconds seconds = {};          // by which one micro-batch's backward is longer than when everything is kept
+  Bytes kept = {};               // activations of the layers, of all micro-batches in flight
+  std::vector<int> layers = {};  // [form]: how many layers of a chunk use it
   bool operator==(const LayerTrade&) const = default;
 };
-// What `--recompute best` chose from: the trades between time and memory that no other beats, fastest first (none for very many
-// layers), and the one that fills the memory.
+// What `--recompute best` chose from on one rank.
 struct RankTrades {
-  std::vector<LayerRecompute> forms = {};
-  std::vector<LayerTrade> front = {};
-  LayerTrade chosen = {};
+  std::vector<LayerRecompute> forms = {};  // the forms that layers may use
+  std::vector<LayerTrade> front = {};      // the Pareto front of time and memory, fastest first; empty for more than 32 layers
+  LayerTrade chosen = {};                  // the choice that was made: it fits, unless none does
 };
 
 struct Tuned {
-  Strategy strategy = {};               // resolved, with nothing left open but a recomputation schedule ...
-  std::vector<StageRuns> runs = {};     // ... whose runs these are, of each stage
-  std::vector<RankTrades> trades = {};  // [pipeline rank], with `--recompute best`
+  Strategy strategy = {};               // resolved, with nothing left open
+  std::vector<StageRuns> runs = {};     // [stage]: runs of its recomputation schedule; empty: it has none
+  std::vector<RankTrades> trades = {};  // [pipeline rank]; empty without `--recompute best`
 };
+// Infeasible when the strategy cannot be resolved, or its pipeline, split or recomputation is not possible. Memory is not checked: `lower`
+// does that.
 std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                      const LowerOptions& options = {});
 
-// Tunes, then lowers.
+// Tunes, then lowers. Infeasible when either is; `lower` also checks the memory.
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options = {});
 
