@@ -1,6 +1,8 @@
 // Attention in one operator: by the library where it has it, else on the tensor cores where the numbers are bf16 and the head size is 64 or 128,
 // else a warp per row.
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "exec/base/philox.h"
 #include "exec/cuda_ops/gpu_kernel.h"
@@ -79,14 +81,16 @@ bool is_flash(const host::Form& form, const AttentionForm& attention) {
   return true;
 }
 
-// By the library: 16-bit numbers, no dropout (whose words are ours), gradients that take the place of what was there, and keys that all
-// queries see or that are causal in the order in which they lie: not those of a causal model whose positions are cut over ranks.
+// By the library: 16-bit numbers, gradients that take the place of what was there, and keys that all queries see or that are causal in the
+// order in which they lie: not those of a causal model whose positions are cut over ranks. Dropout is drawn by the library: its mask is
+// not that of the host or of our kernels, and depends on how heads and samples are cut over ranks.
 AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward) {
   const host::HeadLayout& at = form.at;
   AttentionCall call = {
       .samples = at.samples, .heads = at.heads, .kv_heads = at.kv_heads, .queries = at.queries, .keys = at.keys};
   call.dim = at.dim, call.dtype = dtype, call.causal = form.causal, call.backward = backward;
   call.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
+  if (form.drops) call.dropped = static_cast<float>(form.op.p);
   call.q = call.dq = {nullptr, at.query_width(), at.dim, at.query_stride()};
   call.k = call.v = call.dk = call.dv = {nullptr, at.key_width(), at.dim, at.key_stride()};
   call.context = call.dcontext = {nullptr, at.heads * at.dim, at.dim, at.context_stride()};
@@ -95,7 +99,7 @@ AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward
 std::optional<AttentionCall> by_library(const host::Form& form, const AttentionForm& attention) {
   const DType dtype = form.reads.empty() ? DType::F32 : form.reads[0].dtype;
   const bool backward = form.what.phase == Phase::InputGrad;
-  if ((dtype != DType::BF16 && dtype != DType::F16) || attention.drops || (backward && attention.accumulate)) return {};
+  if ((dtype != DType::BF16 && dtype != DType::F16) || (backward && attention.accumulate)) return {};
   if (attention.causal && attention.op.split.parts() > 1) return {};
   for (const auto& operands : {form.reads, form.writes})
     for (const Operand& operand : operands) {
@@ -107,35 +111,63 @@ std::optional<AttentionCall> by_library(const host::Form& form, const AttentionF
   return library_call(attention, dtype, backward);
 }
 
+// What the library draws the mask of a call from: a seed of its own for each layer, micro-batch, head and part of the sequence, the same in
+// forward, recomputation and backward; and an offset.
+std::array<std::int64_t, 2> random_of(const AttentionForm& form, const OpArguments& given) {
+  std::uint64_t seed = mix_keys(mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site), given.seed);
+  for (const std::int64_t place : {given.first_sample, host::first_head(form.op.split, form.at.heads, given),
+                                   std::int64_t{given.cp_rank}, std::int64_t{form.op.block}})
+    seed = mix_keys(seed, static_cast<std::uint64_t>(place));
+  return {static_cast<std::int64_t>(seed), 0};
+}
+
+constexpr std::int64_t kRandomBytes = 2 * sizeof(std::int64_t);
+constexpr Bytes kRandom = {256};  // of scratch memory: seed and offset, and what aligns the library's workspace
+
+// `put` names the arrays of a call. With dropout, seed and offset come from the host before every run.
+template <class Put>
+Kernel library_kernel(const AttentionForm& form, const AttentionCall& planned, Bytes workspace, Put put) {
+  Kernel kernel = {.run =
+                       [planned, put](const Launcher& on, const Call& call) {
+                         AttentionCall now = planned;
+                         put(now, call);
+                         if (planned.dropped == 0) return on.attention(now, call.scratch);
+                         now.random = call.scratch;
+                         on.copy(now.random, call.staged, {kRandomBytes});
+                         on.attention(now, call.scratch + kRandom.value);
+                       },
+                   .scratch = workspace};
+  if (planned.dropped == 0) return kernel;
+  kernel.scratch += kRandom;
+  kernel.staged = {kRandomBytes};
+  kernel.prepare = [form](std::byte* to, const OpArguments& given) {
+    const std::array<std::int64_t, 2> random = random_of(form, given);
+    std::memcpy(to, random.data(), sizeof random);
+  };
+  return kernel;
+}
+
 Kernel forward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
-  return {.run =
-              [attention, planned](const Launcher& on, const Call& call) {
-                const Operand& key = call.reads[attention.at.apart ? 1 : 0];
-                AttentionCall now = planned;
-                now.q.data = call.reads[0].data;
-                now.k.data = static_cast<std::byte*>(keys_of(attention, key, false).data);
-                now.v.data = static_cast<std::byte*>(values_of(attention, key, false).data);
-                now.context.data = call.writes[0].data, now.lse = call.writes[1].data;
-                on.attention(now, call.scratch);
-              },
-          .scratch = workspace};
+  return library_kernel(attention, planned, workspace, [attention](AttentionCall& now, const Call& call) {
+    const Operand& key = call.reads[attention.at.apart ? 1 : 0];
+    now.q.data = call.reads[0].data;
+    now.k.data = static_cast<std::byte*>(keys_of(attention, key, false).data);
+    now.v.data = static_cast<std::byte*>(values_of(attention, key, false).data);
+    now.context.data = call.writes[0].data, now.lse = call.writes[1].data;
+  });
 }
 
 Kernel backward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
-  return {.run =
-              [attention, planned](const Launcher& on, const Call& call) {
-                const std::size_t key = attention.at.apart ? 1 : 0;
-                AttentionCall now = planned;
-                now.dcontext.data = call.reads[0].data, now.q.data = call.reads[1].data;
-                now.k.data = static_cast<std::byte*>(keys_of(attention, call.reads[1 + key], false).data);
-                now.v.data = static_cast<std::byte*>(values_of(attention, call.reads[1 + key], false).data);
-                now.context.data = call.reads[2 + key].data, now.lse = call.reads[3 + key].data;
-                now.dq.data = call.writes[0].data;
-                now.dk.data = static_cast<std::byte*>(keys_of(attention, call.writes[key], true).data);
-                now.dv.data = static_cast<std::byte*>(values_of(attention, call.writes[key], true).data);
-                on.attention(now, call.scratch);
-              },
-          .scratch = workspace};
+  return library_kernel(attention, planned, workspace, [attention](AttentionCall& now, const Call& call) {
+    const std::size_t key = attention.at.apart ? 1 : 0;
+    now.dcontext.data = call.reads[0].data, now.q.data = call.reads[1].data;
+    now.k.data = static_cast<std::byte*>(keys_of(attention, call.reads[1 + key], false).data);
+    now.v.data = static_cast<std::byte*>(values_of(attention, call.reads[1 + key], false).data);
+    now.context.data = call.reads[2 + key].data, now.lse = call.reads[3 + key].data;
+    now.dq.data = call.writes[0].data;
+    now.dk.data = static_cast<std::byte*>(keys_of(attention, call.writes[key], true).data);
+    now.dv.data = static_cast<std::byte*>(values_of(attention, call.writes[key], true).data);
+  });
 }
 
 void launch(const Launcher& on, const AttentionForm& form, KernelId tall, KernelId wide, KernelId plain, std::int64_t rows,

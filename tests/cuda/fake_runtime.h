@@ -113,6 +113,11 @@ class FakeRuntime : public Runtime {
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
   int library_attentions() const { return library_attentions_; }
+  struct DrawnMask {  // by an attention with dropout
+    bool backward = false;
+    std::int64_t seed = 0, offset = 0;
+  };
+  std::vector<DrawnMask> drawn_masks() const;  // in the order in which they were drawn
   int products_with(Epilogue epilogue, Sums sums) const {
     const auto found = epilogues_.find({epilogue, sums});
     return found == epilogues_.end() ? 0 : found->second;
@@ -216,6 +221,7 @@ class FakeRuntime : public Runtime {
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
   int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, library_attentions_ = 0,
       eight_bit_products_ = 0;
+  std::vector<DrawnMask> drawn_masks_ = {};
 };
 
 }  // namespace foreshard::gpu

@@ -1,7 +1,9 @@
 // Attention by a library: what we tell it. The twin (support_fake_attention.cpp) computes from these values alone, so each that is wrong is seen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "exec/cuda_checks/kernel_cases.h"
@@ -15,7 +17,7 @@ static bool beyond_a_library(const KernelCase& at) {
   return at.name.find("plain") != std::string::npos || at.name.find("zigzag") != std::string::npos;
 }
 
-// Those that a library has: 16 bits, no dropout, gradients that take the place of what was there.
+// Those that a library has, and whose result is that of the host: 16 bits, no dropout, gradients that take the place of what was there.
 static std::vector<KernelCase> library_cases() {
   std::vector<KernelCase> all;
   for (KernelCase& at : kernel_cases())
@@ -38,7 +40,7 @@ TEST(LibraryAttention, EqualsTheHost) {
   }
 }
 
-// Dropout is made of our random words, gradients may be added to, fp32 is no format of the library's, and it has no mask for two chunks.
+// Gradients may be added to, fp32 is no format of the library's, and it has no mask for two chunks.
 TEST(LibraryAttention, WhatItDoesNotHaveIsDoneByOurKernels) {
   int tried_cases = 0;
   for (const KernelCase& tried : kernel_cases()) {
@@ -129,6 +131,96 @@ TEST(LibraryAttention, TrainsAsOurKernelsDo) {
   ASSERT_EQ(losses[0].size(), losses[1].size());
   for (std::size_t step = 0; step < losses[0].size(); ++step)
     EXPECT_NEAR(losses[1][step], losses[0][step], 0.02 * losses[0][step]);
+}
+
+namespace {
+
+// Two layers and two micro-batches in bf16, with attention in one operator and dropout.
+Strategy dropping() {
+  Strategy strategy = in_single({.batch = {.micro = 2, .global = 4}, .attention = AttentionKernel::Flash, .dropout = 0.2});
+  strategy.precision = DType::BF16;
+  return strategy;
+}
+
+struct Trained {
+  std::vector<double> losses = {};
+  std::vector<FakeRuntime::DrawnMask> masks = {};
+};
+Trained trained(const Strategy& strategy, FakeRuntime& runtime, bool graphs = false) {
+  ExecuteOptions options = fake_training(5);
+  options.devices = ranks_on(runtime, {.graphs = graphs, .timed_from = 4});
+  Trained all;
+  for (const StepReport& step : run(lowered(two_layers(tiny_gpt()), strategy), options).steps) all.losses.push_back(step.loss);
+  EXPECT_TRUE(runtime.conflicts().empty());
+  all.masks = runtime.drawn_masks();
+  return all;
+}
+Trained trained(const Strategy& strategy, bool graphs = false) {
+  FakeRuntime runtime({.library_attention = true});
+  return trained(strategy, runtime, graphs);
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> numbers(const std::vector<FakeRuntime::DrawnMask>& masks, bool backward) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> all;
+  for (const FakeRuntime::DrawnMask& mask : masks)
+    if (mask.backward == backward) all.emplace_back(mask.seed, mask.offset);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+// Each layer, micro-batch and step has a mask of its own, which its backward has, too.
+TEST(LibraryAttention, DropoutIsDrawnAnewAndAgainInTheBackward) {
+  const auto masks = trained(dropping()).masks;
+  const auto forward = numbers(masks, false);
+  EXPECT_EQ(forward.size(), 2U * 2 * 5);
+  EXPECT_EQ(std::set(forward.begin(), forward.end()).size(), forward.size());
+  EXPECT_EQ(forward, numbers(masks, true));
+}
+
+// Heads of two ranks, and samples of two replicas.
+TEST(LibraryAttention, RanksDrawMasksOfTheirOwn) {
+  for (const bool tensor : {true, false}) {
+    Strategy strategy = dropping();
+    (tensor ? strategy.tp : strategy.dp) = 2;
+    if (!tensor) strategy.batch.micro = 1;
+    const auto forward = numbers(trained(strategy).masks, false);
+    EXPECT_EQ(forward.size(), 2U * 2 * 2 * 5);
+    EXPECT_EQ(std::set(forward.begin(), forward.end()).size(), forward.size());
+  }
+}
+
+// What is computed again drops what was dropped before.
+TEST(LibraryAttention, ARecomputationDrawsTheSameMask) {
+  const Trained plain = trained(dropping());
+  Strategy strategy = dropping();
+  strategy.recompute.kind = RecomputeKind::Full;
+  const Trained again = trained(strategy);
+  auto twice = numbers(plain.masks, false);
+  for (const auto& mask : numbers(plain.masks, false)) twice.push_back(mask);
+  std::sort(twice.begin(), twice.end());
+  EXPECT_EQ(numbers(again.masks, false), twice);
+  EXPECT_EQ(numbers(again.masks, true), numbers(plain.masks, true));
+}
+
+TEST(LibraryAttention, StepsInGraphsDrawAnew) {
+  const Trained plain = trained(dropping()), graphs = trained(dropping(), true);
+  EXPECT_EQ(graphs.losses, plain.losses);
+  EXPECT_EQ(numbers(graphs.masks, false), numbers(plain.masks, false));
+}
+
+// The losses of our own kernels, but for the places that are dropped; and those of a training whose backward has another mask differ.
+TEST(LibraryAttention, TrainsWithDropoutAsOurKernelsDo) {
+  FakeRuntime own;
+  const std::vector<double> plain = trained(dropping()).losses, ours = trained(dropping(), own).losses;
+  ASSERT_EQ(plain.size(), ours.size());
+  for (std::size_t step = 0; step < plain.size(); ++step) EXPECT_NEAR(plain[step], ours[step], 0.1 * ours[step]);
+  const Bend<AttentionCall> other = {"seed", [](AttentionCall& call) { call.random += call.backward ? sizeof(std::int64_t) : 0; }};
+  BentAttention bent(other);
+  const Trained wrong = trained(dropping(), bent);
+  EXPECT_NE(wrong.losses, plain);
+  EXPECT_NE(numbers(wrong.masks, false), numbers(wrong.masks, true));
 }
 
 }  // namespace foreshard::gpu

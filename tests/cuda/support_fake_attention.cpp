@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "exec/arithmetic/host_convert.h"
+#include "exec/base/philox.h"
 #include "tests/cuda/fake_parts.h"
 
 namespace foreshard::gpu {
@@ -42,6 +43,22 @@ std::int64_t seen(const AttentionCall& call, std::int64_t query) {
   return call.causal ? std::min(query + 1, call.keys) : call.keys;
 }
 
+std::int64_t random_number(const AttentionCall& call, int which) {
+  std::int64_t number;
+  std::memcpy(&number, call.random + which * static_cast<int>(sizeof number), sizeof number);
+  return number;
+}
+
+// What an entry of the softmax is multiplied by: random words of the seed, the offset and the place of the entry alone.
+double kept(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t key) {
+  if (call.dropped == 0) return 1;
+  const std::int64_t place = ((sample * call.heads + head) * call.queries + query) * call.keys + key;
+  const std::uint32_t word =
+      philox(static_cast<std::uint64_t>(random_number(call, 0)), static_cast<std::uint64_t>(random_number(call, 1)),
+             static_cast<std::uint64_t>(place))[0];
+  return word < static_cast<double>(call.dropped) * 4294967296.0 ? 0 : 1 / (1 - static_cast<double>(call.dropped));
+}
+
 using Rows = std::vector<std::vector<double>>;
 Rows rows(const AttentionCall& call, const AttentionArray& array, std::int64_t sample, std::int64_t head, std::int64_t count) {
   Rows all;
@@ -59,7 +76,8 @@ void forward_head(const AttentionCall& call, std::int64_t sample, std::int64_t h
       largest = std::max(largest, scores.back());
     }
     for (const double score : scores) sum += std::exp(score - largest);
-    for (std::size_t j = 0; j < scores.size(); ++j) add(context, std::exp(scores[j] - largest) / sum, v[j]);
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      add(context, std::exp(scores[j] - largest) / sum * kept(call, sample, head, p, static_cast<std::int64_t>(j)), v[j]);
     put_row(call, call.context, sample, head, p, context);
     const auto lse = static_cast<float>(largest + std::log(sum));
     std::memcpy(call.lse + 4 * ((sample * call.heads + head) * call.queries + p), &lse, sizeof lse);
@@ -77,8 +95,9 @@ void backward_head(const AttentionCall& call, std::int64_t sample, std::int64_t 
     for (std::int64_t key = 0; key < seen(call, p); ++key) {
       const auto j = static_cast<std::size_t>(key);
       const double share = std::exp(call.scale * dot(q, k[j]) - static_cast<double>(lse));
-      const double slope = share * (dot(dcontext, v[j]) - delta) * call.scale;
-      add(dv[j], share, dcontext);
+      const double factor = kept(call, sample, head, p, key);
+      const double slope = share * (factor * dot(dcontext, v[j]) - delta) * call.scale;
+      add(dv[j], share * factor, dcontext);
       add(dk[j], slope, q);
       add(dq, slope, k[j]);
     }
@@ -107,6 +126,11 @@ void attend(const AttentionCall& call) {
 
 }  // namespace
 
+std::vector<FakeRuntime::DrawnMask> FakeRuntime::drawn_masks() const {
+  const std::lock_guard lock(mutex_);
+  return drawn_masks_;
+}
+
 std::optional<Bytes> FakeRuntime::attention_workspace(const AttentionCall& call) {
   if (!settings_.library_attention || call.dim % 8 != 0 || call.dim > 256) return {};
   return Bytes{64 + 4 * call.samples * call.heads * call.queries};
@@ -115,7 +139,7 @@ std::optional<Bytes> FakeRuntime::attention_workspace(const AttentionCall& call)
 void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Stream* stream) {
   expect_current(stream, kAttention);
   const std::optional<Bytes> wanted = attention_workspace(call);
-  if (!wanted || !workspace) throw DeviceError(kAttention, "CUDNN_STATUS_BAD_PARAM");
+  if (!wanted || !workspace || (call.dropped > 0) != (call.random != nullptr)) throw DeviceError(kAttention, "CUDNN_STATUS_BAD_PARAM");
   {
     const std::lock_guard lock(mutex_);
     ++library_attentions_;
@@ -130,6 +154,7 @@ void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Str
                                range(call.context, call.heads, call.queries, !call.backward),
                                {call.lse, call.lse + 4 * call.samples * call.heads * call.queries, !call.backward},
                                {workspace, workspace + wanted->value, true}};
+  if (call.random) ranges.push_back({call.random, call.random + 2 * sizeof(std::int64_t), false});
   if (call.backward) {
     ranges.push_back(range(call.dcontext, call.heads, call.queries, false));
     ranges.push_back(range(call.dq, call.heads, call.queries, true));
@@ -140,6 +165,7 @@ void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Str
     failure_ = out_of_reach(device, ranges);
     if (!failure_.empty()) return;
     std::memset(workspace, 0x5A, static_cast<std::size_t>(bytes));
+    if (call.random) drawn_masks_.push_back({call.backward, random_number(call, 0), random_number(call, 1)});
     attend(call);
   });
 }

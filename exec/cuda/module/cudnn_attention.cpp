@@ -22,7 +22,7 @@ namespace {
 namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-enum Uid : std::int64_t { kQ = 1, kK, kV, kContext, kLse, kDContext, kDq, kDk, kDv };
+enum Uid : std::int64_t { kQ = 1, kK, kV, kContext, kLse, kDContext, kDq, kDk, kDv, kSeed, kOffset };
 
 // One plan of cuDNN, for one form on one GPU; a null graph: it has none.
 struct Prepared {
@@ -35,7 +35,7 @@ struct Prepared {
 AttentionCall without_data(AttentionCall call) {
   for (AttentionArray* array : {&call.q, &call.k, &call.v, &call.context, &call.dcontext, &call.dq, &call.dk, &call.dv})
     array->data = nullptr;
-  call.lse = nullptr;
+  call.lse = call.random = nullptr;
   return call;
 }
 
@@ -52,6 +52,13 @@ fe::graph::Tensor_attributes described_lse(const AttentionCall& call) {
       .set_stride({call.heads * call.queries, call.queries, 1, 1})
       .set_data_type(fe::DataType_t::FLOAT);
 }
+fe::graph::Tensor_attributes described_random(Uid uid) {
+  return fe::graph::Tensor_attributes()
+      .set_uid(uid)
+      .set_dim({1, 1, 1, 1})
+      .set_stride({1, 1, 1, 1})
+      .set_data_type(fe::DataType_t::INT64);
+}
 void put_out(const Tensor& tensor, const fe::graph::Tensor_attributes& as) {
   tensor->set_output(true).set_uid(as.get_uid()).set_dim(as.get_dim()).set_stride(as.get_stride());
 }
@@ -63,13 +70,18 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
       .set_compute_data_type(fe::DataType_t::FLOAT);
   const Tensor q = graph->tensor(described(call, call.q, false, kQ)), k = graph->tensor(described(call, call.k, true, kK)),
                v = graph->tensor(described(call, call.v, true, kV));
+  const auto draw_dropout = [&](auto& attributes) {
+    if (call.dropped > 0)
+      attributes.set_dropout(call.dropped, graph->tensor(described_random(kSeed)), graph->tensor(described_random(kOffset)));
+  };
   if (!call.backward) {
-    const auto [context, lse] = graph->sdpa(q, k, v,
-                                            fe::graph::SDPA_attributes()
-                                                .set_name("attention")
-                                                .set_generate_stats(true)
-                                                .set_causal_mask(call.causal)
-                                                .set_attn_scale(call.scale));
+    auto attributes = fe::graph::SDPA_attributes()
+                          .set_name("attention")
+                          .set_generate_stats(true)
+                          .set_causal_mask(call.causal)
+                          .set_attn_scale(call.scale);
+    draw_dropout(attributes);
+    const auto [context, lse] = graph->sdpa(q, k, v, attributes);
     put_out(context, described(call, call.context, false, kContext));
     put_out(lse, described_lse(call));
     lse->set_data_type(fe::DataType_t::FLOAT);
@@ -78,12 +90,13 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
   const Tensor context = graph->tensor(described(call, call.context, false, kContext)),
                dcontext = graph->tensor(described(call, call.dcontext, false, kDContext)),
                lse = graph->tensor(described_lse(call));
-  const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, context, dcontext, lse,
-                                                 fe::graph::SDPA_backward_attributes()
-                                                     .set_name("attention gradient")
-                                                     .set_causal_mask(call.causal)
-                                                     .set_attn_scale(call.scale)
-                                                     .set_deterministic_algorithm(true));
+  auto attributes = fe::graph::SDPA_backward_attributes()
+                        .set_name("attention gradient")
+                        .set_causal_mask(call.causal)
+                        .set_attn_scale(call.scale)
+                        .set_deterministic_algorithm(true);
+  draw_dropout(attributes);
+  const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, context, dcontext, lse, attributes);
   put_out(dq, described(call, call.dq, false, kDq));
   put_out(dk, described(call, call.dk, true, kDk));
   put_out(dv, described(call, call.dv, true, kDv));
@@ -116,6 +129,7 @@ class CudnnAttention : public AttentionLibrary {
         {kQ, call.q.data}, {kK, call.k.data}, {kV, call.v.data}, {kContext, call.context.data}, {kLse, call.lse}};
     if (call.backward)
       data.insert({{kDContext, call.dcontext.data}, {kDq, call.dq.data}, {kDk, call.dk.data}, {kDv, call.dv.data}});
+    if (call.dropped > 0) data.insert({{kSeed, call.random}, {kOffset, call.random + sizeof(std::int64_t)}});
     fe::error_t status = prepared.graph->execute(handle, data, workspace);
     return status.is_good() ? "" : status.get_message();
   }
