@@ -250,13 +250,17 @@ class PlanCosts {
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }
-  // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
+  // A copy inside the device reads and writes its memory; one to the host takes a copy engine. A profile has copies inside the device
+  // only; where the device is a host, its memory is the host's.
   Cost cost(const Copy& what, const Instruction& instruction) const {
-    const auto space = [&](const Use& use) { return plan_.roles[role_.index()].buffers[use.buffer.index()].space; };
-    if (profile_)
+    const auto on_device = [&](const Use& use) {
+      return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Device;
+    };
+    const bool inside = on_device(instruction.reads[0]) && on_device(instruction.writes[0]);
+    if (profile_ && (inside || gpu().architecture == "host"))
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
-    if (space(instruction.reads[0]) == Space::Device && space(instruction.writes[0]) == Space::Device)
+    if (inside)
       return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
     return copy_cost(gpu(), what);
   }

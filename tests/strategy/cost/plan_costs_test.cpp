@@ -265,5 +265,31 @@ TEST(PlanCosts, CoresOfTheHostLimitItsUpdates) {
   EXPECT_NEAR(seconds_per_byte(4) * 40e9, 8, 1e-3);
 }
 
+// The measured copies are inside the device: one to host memory costs what it costs without a profile, unless the device is a host.
+TEST(PlanCosts, MeasuredCopiesAreInsideTheDevice) {
+  Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("gpt2-124m", "dgx-a100",
+                        {.dp = 8, .batch = {.micro = 1, .global = 8}, .offload = {.activations = OffloadedActivations::Inputs}});
+  const auto host_copies = [&](const MachineProfile* profile) {
+    cost_plan(job.plan, cluster, {}, profile);
+    std::vector<Cost> costs;
+    for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i) {
+        const Instruction& run = job.plan.segments[s].instructions[i];
+        if (!std::holds_alternative<Copy>(run.what) || job.plan.costs[0].by_segment[s].empty()) continue;
+        const std::vector<Buffer>& buffers = job.plan.roles[0].buffers;
+        if (buffers[run.reads[0].buffer.index()].space != buffers[run.writes[0].buffer.index()].space)
+          costs.push_back(job.plan.costs[0].by_segment[s][i]);
+      }
+    return costs;
+  };
+  const MachineProfile profile{.device = cluster.gpus[0].name, .link_bandwidth = {1e11}, .copies = {{1, {1 << 20}, {1e-6}}}};
+  const std::vector<Cost> plain = host_copies(nullptr);
+  ASSERT_FALSE(plain.empty());
+  EXPECT_EQ(host_copies(&profile), plain);
+  cluster.gpus[0].architecture = "host";
+  for (const Cost& cost : host_copies(&profile)) EXPECT_LT(cost.wire_factor, 1e-6);
+}
+
 }  // namespace
 }  // namespace foreshard
