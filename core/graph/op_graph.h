@@ -59,7 +59,7 @@ struct Parameter {                         // a parameter tensor of the layer
   std::vector<std::int64_t> local = {};    // of this rank's part
   int split_dim = -1;                      // the dimension that is cut; -1: replicated
   Kinds split_over = {DenseKind::Tensor};  // the axes over which it is cut
-  // Split_dim consists of this many equal blocks, each of which is cut (query, key, value; gate, up).
+  // The number of equal blocks of split_dim, each of which is cut (query, key, value; gate, up).
   std::int64_t blocks = 1;
   std::vector<std::int64_t> block_rows = {};  // sizes of unequal blocks (grouped-query QKV); empty: equal
   std::string init = {};                      // "normal(0.02)", "zeros", "ones"

@@ -71,8 +71,7 @@ class LayerBuilder {
   int linear(const Linear& what, int x, Dims output);
   int norm(const std::string& name, const Transformer& model, int x);
   // ops::HeadNorm (core/op/norm.h): `x` are its inputs, the query and key heads and, if there are key heads, the values. Adds the
-  // parameters
-  // "q_norm.weight" and "k_norm.weight".
+  // parameters "q_norm.weight" and "k_norm.weight".
   int head_norm(const std::string& name, const ops::HeadNorm& what, const std::vector<int>& x, const std::string& output);
   // The keys and values of all heads; core/op/latent_heads.h.
   int latent_heads(const ops::LatentHeads& what, int up, int shared);
