@@ -74,7 +74,7 @@ struct LayerRecompute {
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
   int layers = 0;                         // Full: the first `layers` layers of each stage; 0: all; -1: as few as memory needs
-  std::vector<int> per_stage = {};        // Full: instead of `layers`, one number per stage or per virtual stage; 0: none
+  std::vector<int> per_stage = {};        // Full: instead of `layers`, [pipeline rank] (of each of its stages) or [stage]
   std::vector<int> only = {};             // Full: instead of `layers`, these layers of the model, from 0, ascending
   std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
   std::vector<LayerRecompute> each = {};  // Each: one per layer of the model; empty: chosen so that memory is filled ("best")
