@@ -1,5 +1,5 @@
-// Rotary position embedding (Su et al. 2021): rotates the query and key heads of x and copies the rest. Shapes: dimensions of
-// x.
+// Rotary position embedding (Su et al. 2021): rotates the query and key heads of x and copies the rest.
+// Shapes: dimensions of x.
 #pragma once
 
 #include "core/op/op.h"
