@@ -1,5 +1,5 @@
-// What nearly every file of the libraries includes, compiled once per build (-DFORESHARD_PCH=ON). Each file includes what it uses all the
-// same.
+// Precompiled header: what nearly every file of the libraries includes, compiled once per build (-DFORESHARD_PCH=ON). Each file still
+// includes what it uses.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// at(i): an int as the index of a vector. Numbers of ranks, layers and micro-batches are int here; vectors count in std::size_t.
+// at(i): converts a signed index to the std::size_t that vectors are indexed with. Counts of ranks, layers and micro-batches are int in
+// this code. `i` has to be at least 0.
 #pragma once
 
 #include <cstddef>

@@ -6,9 +6,11 @@
 
 namespace foreshard {
 
-// Directory that holds `models` and `topologies`: $FORESHARD_DATA, beside the program (../share/foreshard), the source tree.
+// The directory that holds `models` and `topologies`: $FORESHARD_DATA if it is set, else ../share/foreshard relative to the program's
+// folder if it holds both, else the source tree.
 std::string data_directory();
-// Names without extension of the shipped files of a kind ("models", "topologies", "topologies/gpus"), sorted.
+// The names, without extension and sorted, of the .json files in folder `kind` of data_directory(): "models", "topologies",
+// "topologies/gpus". Empty if there is no such folder.
 std::vector<std::string> shipped(const std::string& kind);
 
 }  // namespace foreshard

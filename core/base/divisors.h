@@ -1,4 +1,4 @@
-// The divisors of a count.
+// The divisors of a positive integer.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,6 @@
 
 namespace foreshard {
 
-std::vector<std::int64_t> divisors(std::int64_t n);  // of n >= 1, ascending
+std::vector<std::int64_t> divisors(std::int64_t n);  // all of them, ascending, 1 and n included; n >= 1
 
 }  // namespace foreshard

@@ -10,7 +10,7 @@ namespace foreshard {
 
 enum class DType : std::uint8_t { F64, F32, TF32, BF16, F16, F8, I64, I32, U8 };  // TF32: stored as F32, multiplied as TF32
 
-constexpr Bytes size_of(DType type) {
+constexpr Bytes size_of(DType type) {  // of one element
   switch (type) {
     case DType::F64:
     case DType::I64: return {8};

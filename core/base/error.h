@@ -30,9 +30,10 @@ struct Infeasible {
   bool operator==(const Infeasible&) const = default;
 };
 
-// The known name nearest to `name` by edit distance, or "" when none is near.
+// The name of `known` with the smallest edit distance to `name`; "" if each is further than max(2, half the length of `name`).
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
 
+// Prints the condition with its place on stderr and aborts. Called by FS_ASSERT, which is active in every build.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Strong indices: things are named by their position in the vector that owns them; -1 names nothing.
+// Strong indices. An Id is the position of an element in the vector that owns it, typed by what it refers to; -1 refers to nothing.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// kNever: the time, or the cost, of what cannot be.
+// kNever: infinity, the time or the cost of something impossible.
 #pragma once
 
 #include <limits>

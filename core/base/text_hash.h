@@ -1,4 +1,4 @@
-// A hash that identifies the contents of a file. It is not cryptographic: two files with one hash can be made on purpose.
+// A hash that identifies the contents of a file. It is not cryptographic: two files with the same hash can be made on purpose.
 #pragma once
 
 #include <string>

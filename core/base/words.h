@@ -1,4 +1,4 @@
-// The words that files use for enums, in the order of the enumerators. Each room defines those of its own enums.
+// The words that files use for the values of enums. Each library that owns an enum specialises words<Enum>().
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 
 namespace foreshard {
 
+// In the order of the enumerators.
 template <class Enum>
 const std::vector<std::string>& words();
 

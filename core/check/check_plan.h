@@ -1,15 +1,16 @@
-// check_plan: an independent, dull validator of a Plan (design, section 3). It shares no code with `lower`.
+// check_plan: an independent validator of a Plan. It shares no code with `lower`.
 //
-// Order is judged as the plan promises it: by the streams and events of the role itself. Two runs are laid after each other
-// without a barrier, so that a slot which the next run takes too early is found as well. Roles are classes: all ranks of a
-// role do the same, and a peer or a group is the same pattern seen from each of them, so one representative decides.
+// Two instructions of a role count as ordered only if the streams and events of that role order them; what its ranks learn from other
+// ranks does not count. Two runs of the plan are checked back to back without a barrier, so that a slot which the second run takes too
+// early is found as well. All ranks of a role run the same program, and a peer or a group is the same pattern seen from each of them, so
+// one representative rank per role is checked.
 //
-// Rules, by the name a defect carries:
+// Rules, by the name that a defect carries in PlanDefect::rule:
 //   index-out-of-range       an index, slot, argument, byte range, count or size outside what it refers to
-//   too-large                more order or memory state than a check can hold
+//   too-large                the plan has more instructions, byte ranges or micro-batches than the check has room for
 //   exchange-mismatch        sends and receives of a (peer, tag) differ in count or bytes
 //   peer-missing             some rank of the role has no such peer
-//   collective-mismatch      members of a group differ in number, kind, algorithm, bytes or type of what they call
+//   collective-mismatch      members of a group differ in the number of their calls, or in kind, algorithm, bytes or type of a call
 //   group-without-role       a role calls a group that does not list it
 //   group-asymmetric         the roles of a group differ in axes outside the group
 //   deadlock                 a dry run under rendezvous stops: every stream in order, both sides of an exchange and all
@@ -19,27 +20,28 @@
 //   wait-without-record      an event that the role never records
 //   resident-acquired        a resident block acquired or released
 //   double-acquire, release-without-acquire, life-not-closed
-//   use-outside-life         a use before the end of the wait for, or without, the acquire; or after the release
-//   release-unordered        a release that does not wait for an earlier use of the block
-//   reuse-unordered          an acquire that does not wait for the previous release of the same block
-//   shared-bytes-unordered   blocks that share bytes, alive together or not ordered release before acquire
+//   use-outside-life         a use of a block that is never acquired, or that is not ordered after its acquire and before its release
+//   release-unordered        a release that is not ordered after every earlier use of the block
+//   reuse-unordered          an acquire that is not ordered after the previous release of the same block
+//   shared-bytes-unordered   two blocks share bytes, but neither is released before the other is acquired
 //   access-unordered         two accesses to the same bytes, one of them a write, without order
-//   work-missing, work-repeated, work-order   a (stage, micro-batch) without exactly one F and one B or I + W, F first
-//   update-count             a (role, stage) with another number of updates than the plan says
-//   weight-version           a backward with another weight version than its forward, unless it says that it takes the newest
-//   shard-axes               a tensor cut over axes whose ranks hold the same part of it, cut flat over those that hold other parts,
-//                            or experts that are not cut over an expert axis: by the kinds of the grid that the tensor is of
-//   context-split            an operator that reads positions, and the context axes of its role or other such operators, disagree on how
-//                            ranks share a sequence; a block of keys that a ring does not have
+//   work-missing, work-repeated, work-order   a (stage, micro-batch) that does not have exactly one F and then one B, or I and W
+//   update-count             a (role, stage) whose number of updates is not Plan::updates
+//   weight-version           a backward names another weight version than its forward; version -1 (the newest) is accepted
+//   shard-axes               a tensor cut (Shard::split_by) over axes whose ranks hold the same part of it, cut flat (flat_by) over axes
+//                            whose ranks hold different parts, or an expert's tensor not cut over an expert axis. Kinds are those of the
+//                            tensor's grid
+//   context-split            an operator that depends on positions disagrees with the context axes of its role, or with other such
+//                            operators, on how ranks share a sequence; or it reads a block of keys that its ring does not have
 //   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it: the axes of
 //                            data kinds in its grid (is_data), and all roles with a gradient of the same tensor
-//   gradient-over-reduced    ... that was reduced twice over an axis, over different shards, over ranks that have it alike, or with
-//                            a role that does not hold the tensor
+//   gradient-over-reduced    an update reads a gradient that was reduced twice over an axis, over different shards, over ranks that hold
+//                            equal gradients, or with a role that does not hold the tensor
 //   gradient-lost            a gradient overwritten or released before anything read it
-//   partial-sum              a part of a sum over a tensor-parallel axis (product of a cut weight, row sums of a cut vocabulary,
-//                            gradient of a whole weight from some of the tokens) that is read or sent before it is reduced
+//   partial-sum              a partial sum over a tensor-parallel axis (a product with a split weight, row sums over a split vocabulary,
+//                            the gradient of a replicated weight from some of the tokens) is read or sent before it is reduced
 //   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote
-//   capacity, host-capacity
+//   capacity, host-capacity  more memory on a device, or in the host memory of a node, than CheckPlanOptions allows
 #pragma once
 
 #include <map>
@@ -58,15 +60,15 @@ struct PlanDefect {
 };
 
 struct CheckPlanOptions {
-  std::map<std::string, Bytes> capacity = {};  // device kind -> device memory; none: not checked
+  std::map<std::string, Bytes> capacity = {};  // device memory by Role::device_kind; a kind without an entry is not checked
   Bytes host_capacity = {};                    // per node; 0: not checked
   int ranks_per_node = 0;                      // devices of a node; 0: host memory is not checked
-  bool stale_weights_allowed = false;          // PipeMare
-  int most_defects = 20;
+  bool stale_weights_allowed = false;          // a backward may use newer weights than its forward (PipeMare)
+  int most_defects = 20;                       // the check stops after this number of defects
 };
 
-// Empty: the plan is sound. Works per role and symmetric coordinates, so its time does not grow with the data-parallel size
-// (only host memory per node and several ranks on one device are summed over ranks). An instruction is named once per rule.
+// The defects of the plan; empty if it is sound. Time does not grow with the data-parallel degree, except that host memory per node and
+// memory of devices with several ranks are summed over ranks. Each rule names an instruction of a segment and role at most once.
 std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& options = {});
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// Operators that read positions of a sequence (core/op/sequence_part.h) agree on how the ranks of a role share it: over all its context axes, in
-// equal chunks. Plans of earlier versions say so of attention only.
+// Checks that all operators that depend on positions of a sequence (core/op/sequence_part.h) agree on how the ranks of a role share it:
+// over all context axes of the role, in equal chunks. In plans of version 1 only attention states it.
 #include <optional>
 #include <set>
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 
 struct Said {
   SequenceSplit split = {};
-  bool of_rows = false;  // also said by plans of this version only
+  bool of_rows = false;  // stated only by plans of the current version
   int blocks = 1, block = 0;
 };
 
@@ -80,7 +80,7 @@ class ContextCheck {
   RoleId id_;
   Defects& defects_;
   int ranks_ = 1, chunks_ = 0;
-  bool rows_ = false;  // the plan says which positions rows have
+  bool rows_ = false;  // the plan states the positions of rows
 };
 
 }  // namespace

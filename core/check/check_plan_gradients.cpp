@@ -1,7 +1,7 @@
-// Gradients: every byte that a backward writes into a gradient has to pass reductions over all data axes of its tensor's grid, each
-// once, and over all roles that hold the tensor, before an optimizer step reads it. Every piece of memory carries what
-// its contents still miss; instructions hand that on from what they read to what they write. Issue order is enough
-// here: conflicting accesses are ordered (access-unordered), and order agrees with issue order.
+// Gradients: every byte that a backward writes into a gradient has to be reduced once over each data axis of its tensor's grid, and over
+// all roles that hold the tensor, before an optimizer step reads it. For every piece of memory the check records which reductions its
+// contents still need; instructions pass this on from their reads to their writes. Instructions are visited in issue order: conflicting
+// accesses are ordered (rule access-unordered), and that order agrees with issue order.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -11,18 +11,18 @@
 namespace foreshard {
 namespace {
 
-constexpr AxisSet kRoles = AxisSet{1} << 63U;  // the other roles that hold the tensor
+constexpr AxisSet kRoles = AxisSet{1} << 63U;  // stands for the other roles that hold the tensor
 
 struct Piece {
   AxisSet missing = 0;                         // reductions that the contents still need
-  AxisSet reduced = 0;                         // reductions that they had
+  AxisSet reduced = 0;                         // reductions that the contents have had
   AxisSet collected = 0;                       // members of a collective whose parts lie side by side here
-  const std::vector<RoleId>* roles = nullptr;  // ... or that were added, where they are of several roles
-  bool gradient = false;                       // something of a backward is in it
-  bool unread = false;                         // ... and nothing read it yet
+  const std::vector<RoleId>* roles = nullptr;  // the roles of that collective, or of the sum, if there are several
+  bool gradient = false;                       // the contents come from a backward
+  bool unread = false;                         // and nothing has read them yet
 };
 
-// What a range of a gradient buffer needs, by what it holds.
+// The reductions that a range of a gradient buffer needs, by the tensors in it.
 struct Holding {
   std::int32_t tensor = -1;       // the first one, for messages; -1: no gradient
   AxisSet needs = 0, cut_by = 0;  // cut_by: different ranks of these axes hold different elements
@@ -69,7 +69,7 @@ class GradientCheck {
     const std::vector<std::int64_t>& cuts = uses_.cuts(id);
     std::vector<Holding>& holdings = holdings_.emplace_back(cuts.size() - 1);
     std::vector<const Shard*> shards;
-    bool flat = false;  // a flat cut leaves open which rank holds which part: all of the buffer may be of any tensor
+    bool flat = false;  // with a flat cut, which rank holds which part is unknown: any byte may belong to any tensor
     for (const Shard& shard : buffer.holds) {
       if (shard.part != TensorPart::Gradient) continue;
       shards.push_back(&shard);
@@ -159,7 +159,7 @@ class GradientCheck {
       in.collected |= collected_by(*collective);
       if (in.collected & kRoles) in.roles = &plan_.groups[collective->group.index()].roles;
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
-      in = {};  // what comes is another rank's
+      in = {};  // the data come from another rank
     }
     if (compute && (compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward))
       write_gradients(writes, *compute);
@@ -182,8 +182,8 @@ class GradientCheck {
     return all;
   }
 
-  // WeightGrad writes parameter gradients; Backward those of its inputs first, then parameter gradients, for which
-  // `accumulate_weights` is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
+  // WeightGrad writes parameter gradients. Backward writes input gradients first (`accumulate`), then parameter gradients
+  // (`accumulate_weights`). If Buffer::holds is not empty, it decides.
   void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
     const bool both = compute.phase == Phase::Backward;
     const bool keeps_weights = both ? compute.accumulate_weights : compute.accumulate;
@@ -229,7 +229,7 @@ class GradientCheck {
     return plan_.groups[collective.group.index()].roles.size() > 1 ? over | kRoles : over;
   }
 
-  // What a collective brought from the members is added up: a reduction over them.
+  // Adds up the parts that a collective brought from its members, which is a reduction over them.
   void add_parts(const std::vector<Range>& writes, Piece& in) {
     if (in.gradient && (in.collected & in.reduced) != 0 && !writes.empty())
       tell("gradient-over-reduced", "reduces " + tensor_name(writes.front(), writes.front().first) + " once more over " +
@@ -280,7 +280,7 @@ class GradientCheck {
         if (!keeps) piece = {};
         piece.missing |= in.missing;
         if (in.gradient) piece.missing |= holding(range, p).needs & ~reduced(in, holding(range, p));
-        // sums of reduced parts were reduced; a part that was not makes the sum unreduced, and missing says so
+        // a sum counts as reduced if all its parts are; for a part that is not, `missing` says so
         piece.reduced |= in.reduced;
         piece.collected = in.collected, piece.roles = in.roles;
         piece.gradient = piece.gradient || in.gradient;
@@ -288,7 +288,7 @@ class GradientCheck {
       }
   }
 
-  // Codes do not say what they are of: that all roles which hold it were added is looked at where the sum arrives.
+  // Compressed payloads do not name their tensor. Whether all roles that hold it were added is checked where the sum is written.
   static AxisSet reduced(const Piece& in, const Holding& held) {
     if (!in.roles) return in.reduced;
     const auto added = [&](RoleId role) { return std::find(in.roles->begin(), in.roles->end(), role) != in.roles->end(); };

@@ -1,4 +1,4 @@
-// Blocks: who is alive when, who shares whose bytes, and whether every two accesses that must be ordered are.
+// Blocks: checks when they are alive, which of them share bytes, and that accesses which must be ordered are ordered.
 #include <algorithm>
 #include <utility>
 
@@ -7,12 +7,12 @@
 namespace foreshard {
 namespace {
 
-// The arena of one space, cut at the borders of all blocks; each piece knows its present owner and who left last.
+// The arena of one space, cut at the borders of all blocks. Each piece has its current owner and the step that released the last one.
 class Arena {
  public:
   struct Piece {
     std::int32_t owner = -1;     // block
-    std::int32_t released = -1;  // step at whose end the last owner left
+    std::int32_t released = -1;  // step at whose end the last owner was released
   };
 
   Arena(const Role& role, const RoleUses& uses, Space space) : first_(uses.blocks()), last_(uses.blocks()) {
@@ -110,7 +110,7 @@ class LifeCheck {
     defects_.add(rule, id_, s.action, s.instruction, std::move(what));
   }
 
-  void settle(BufferId buffer, std::int32_t slot) {  // a resident block, for ever
+  void settle(BufferId buffer, std::int32_t slot) {  // marks a resident block as the owner for the whole run
     const auto block = static_cast<std::int32_t>(uses_.block(buffer, slot));
     for (Arena::Piece* piece = arena(buffer).begin(uses_.block(buffer, slot));
          piece != arena(buffer).end(uses_.block(buffer, slot)); ++piece) {
@@ -202,7 +202,7 @@ class LifeCheck {
       touch(here, access, slot, piece);
   }
 
-  // A block met first by a use or a release is carried over from the previous run.
+  // A block whose first instruction is a use or a release is carried over from the previous run.
   void enter(BufferId buffer, std::size_t block) {
     if (blocks_[block].life != Life::Unknown) return;
     blocks_[block].life = blocks_[block].at_start = Life::Alive;

@@ -1,4 +1,5 @@
-// Where ranks meet: sends against receives, the members of collectives against each other, and a dry run of all roles.
+// Checks where ranks synchronise: sends match receives, members of collectives match each other, and a dry run of all roles has no
+// deadlock.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -9,7 +10,7 @@
 namespace foreshard {
 namespace {
 
-// The sends of one role to one relative peer under one tag, with the receives that take them.
+// A channel: the sends of one role to one relative peer with one tag, and the receives that match them.
 struct Channel {
   std::int32_t from = 0, to = 0, axis = -1, shift = 0;  // roles; from the sender's point of view
   std::string tag = {};
@@ -32,7 +33,7 @@ class Meetings {
   void check() {
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) collect({static_cast<std::int32_t>(r)});
     const bool sound = check_groups() && !bad_peer_;
-    if (!match_exchanges() || !match_calls() || !sound) return;  // a dry run would only repeat it
+    if (!match_exchanges() || !match_calls() || !sound) return;  // a dry run would only report the same again
     dry_run();
   }
 
@@ -55,7 +56,7 @@ class Meetings {
   }
 
  private:
-  struct Template {  // a communication of a segment, as one role plays it
+  struct Template {  // a communication of a segment, as one role runs it
     std::int32_t instruction = 0, send = -1, receive = -1, calls = -1;
   };
 
@@ -74,7 +75,7 @@ class Meetings {
            std::to_string(orders_[m.role.index()].step(m.step).action);
   }
 
-  std::vector<std::int32_t> wide_axes(RoleId role) const {  // with more than one coordinate
+  std::vector<std::int32_t> wide_axes(RoleId role) const {  // the axes of the role with more than one coordinate
     std::vector<std::int32_t> axes;
     for (const AxisId axis : plan_.roles[role.index()].axes)
       if (plan_.axes[axis.index()].size > 1) axes.push_back(axis.value);
@@ -102,7 +103,7 @@ class Meetings {
     return entry->second;
   }
 
-  // Groups of the role alone meet in step by symmetry; others meet in one list per role.
+  // In groups of one role, members agree by symmetry. Calls of groups of several roles are compared in one list per role.
   std::int32_t calls(RoleId role, GroupId group) {
     const std::pair<std::int32_t, std::int32_t> key{group.value, plan_.groups[group.index()].roles.empty() ? role.value : -1};
     const auto [entry, fresh] = groups_.try_emplace(key, static_cast<std::int32_t>(calls_.size()));
@@ -149,7 +150,7 @@ class Meetings {
       if (exchange->to) need(instruction.reads, exchange->bytes, "sends from");
       if (exchange->from) need(instruction.writes, exchange->bytes, "receives into");
     } else if (const auto* copy = std::get_if<Copy>(&instruction.what)) {
-      // Of a slice one of the blocks has those of all ranks of the group, one after the other.
+      // With a slice, one of the blocks holds the slices of all ranks of the group, one after the other.
       const std::int64_t slices = copy->slice.valid() ? members_of(role, copy->slice) : 1;
       const auto length = [&](const std::vector<Use>& uses) {
         return !uses.empty() && length_of(role, uses[0]) > copy->bytes ? copy->bytes * slices : copy->bytes;
@@ -160,7 +161,7 @@ class Meetings {
       const bool in_place =
           !instruction.reads.empty() && !instruction.writes.empty() && same_bytes(instruction.reads[0], instruction.writes[0]);
       const Bytes part{collective->bytes.value / members_of(role, collective->group)};
-      // Of a slice the operands lie behind those of the ranks before this one in that group.
+      // With a slice, the operands lie behind those of the ranks that come before this one in that group.
       const std::int64_t slices = collective->slice.valid() ? members_of(role, collective->slice) : 1;
       const Bytes before{collective->bytes.value * (slices - 1)};
       const auto length = [&](CollectiveKind parted) {
@@ -175,7 +176,7 @@ class Meetings {
     return use.length ? *use.length : plan_.roles[role.index()].buffers[use.buffer.index()].bytes - use.from;
   }
   static bool same_bytes(const Use& a, const Use& b) { return a.buffer == b.buffer && a.slot == b.slot && a.from == b.from; }
-  // How many ranks an instance of the group has that a rank of `role` belongs to.
+  // The number of ranks in an instance of the group that has a rank of `role`.
   std::int64_t members_of(RoleId role, GroupId group) const {
     const Group& g = plan_.groups[group.index()];
     const auto coordinates = [&](RoleId r) {
@@ -296,13 +297,13 @@ class Meetings {
     }
     return true;
   }
-  // Two roles that reduce shards together reduce shards of the same tensors.
+  // Two roles that reduce shards together have to reduce shards of the same tensors.
   bool same_tensors(const Meeting& a, const Meeting& b) const {
     const auto tensors = [&](const Meeting& m) {
       std::vector<std::int32_t> all;
       for (const Use& use : instruction(m).reads) {
         const std::vector<Shard>& holds = plan_.roles[m.role.index()].buffers[use.buffer.index()].holds;
-        if (holds.size() != 1) return std::vector<std::int32_t>{-1};  // a bucket: only its parts could tell
+        if (holds.size() != 1) return std::vector<std::int32_t>{-1};  // a bucket of several tensors: not compared
         all.push_back(holds[0].tensor.value);
       }
       return all;
@@ -337,7 +338,7 @@ class Meetings {
   std::vector<Meeting> meetings_;
 };
 
-// The streams of one role with the next meeting of each step, if it is one.
+// The streams of one role in the dry run, with the meeting of each step that is one.
 struct DryRole {
   std::vector<std::vector<std::int32_t>> steps = {};  // [stream]
   std::vector<std::int32_t> ended = {};               // [stream]
@@ -345,7 +346,7 @@ struct DryRole {
   bool queued = true;
 };
 
-// Progress is confluent: what can go on stays able to go on. So the first stop of any order of play is the stop of all.
+// The dry run is confluent: a stream that can continue stays able to continue. So every order of execution stops at the same place.
 void Meetings::dry_run() {
   std::vector<DryRole> roles(orders_.size());
   std::deque<std::size_t> queue;

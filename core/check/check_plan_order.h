@@ -1,5 +1,5 @@
-// The reading of waits that check_plan has of its own: as an oracle it shares nothing with core/plan/program but the vector clocks.
-// Internal.
+// Happens-before of the instructions of one role, as check_plan computes it. check_plan is an oracle, so this binds waits to records by
+// itself and shares only the vector clocks (core/plan/stream_clocks.h) with core/plan/program.h. Internal to core/check.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ struct CheckStep {
   std::int32_t action = 0, instruction = 0;
 };
 
-struct UnboundWait {  // no record of the event in any run
+struct UnboundWait {  // a wait for an event slot that the role never records
   std::int32_t action = 0, instruction = 0;
   EventUse wait = {};
 };
 
 class CheckOrder {
  public:
-  // `runs` runs after each other, without a barrier in between. Indices of the plan have to be in range.
+  // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range.
   CheckOrder(const Plan& plan, RoleId role, int runs);
 
-  int count() const { return clocks_.count(); }
+  int count() const { return clocks_.count(); }  // steps of all runs
   int streams() const { return clocks_.streams(); }
   std::int32_t stream(int step) const { return clocks_.stream(step); }
   std::int32_t position(int step) const { return clocks_.position(step); }
   const CheckStep& step(int s) const { return steps_[static_cast<std::size_t>(s)]; }
+  // The next two: core/plan/stream_clocks.h.
   const std::int32_t* ended_before(int step) const { return clocks_.ended_before(step); }
   bool before(int a, int b) const { return clocks_.before(a, b); }
   const StreamClocks& clocks() const { return clocks_; }

@@ -1,12 +1,12 @@
-// Partial sums of tensor parallelism. Every piece of memory carries what its contents are, over which axes:
-//   missing   a part of a sum: of a product whose weight is cut along the dimension that it sums over (or of an embedding with
-//             cut rows), of the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
+// Partial sums of tensor parallelism. For every piece of memory the check records what its contents are, as sets of axes:
+//   missing   a partial sum: of a product whose weight is cut along the dimension of the sum (or of an embedding with cut rows), of
+//             the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
 //   columns   some of the columns: a product whose weight is cut along the other dimension
-//   rows      some of the tokens: what a reduce-scatter of partial sums leaves, until an all-gather
-//   unknown   perhaps some of the tokens, where a plan scatters them: what another stage sends, and products of weights that were
-//             gathered into a ring and do not say what they hold, have no history
-// Nothing but a reduction, or another such product that adds to it, may touch what is missing. Issue order is enough, as for
-// gradients. A gradient of which nothing is missing must not be summed over ranks that have it alike.
+//   rows      some of the tokens: the result of a reduce-scatter of partial sums, until an all-gather
+//   unknown   perhaps some of the tokens, if the plan scatters tokens: data from another stage, and products with weights that
+//             were gathered into a ring without Buffer::holds, whose history is not known
+// Only a reduction, or another such product that adds to it, may access a partial sum. Instructions are visited in issue order, as for
+// gradients. A gradient that is no partial sum must not be summed over ranks that have equal copies of it.
 #include <algorithm>
 
 #include "core/check/check_plan_rules.h"
@@ -55,7 +55,7 @@ class PartialSumCheck {
                                [](const Shard& shard) { return shard.part == TensorPart::Value && !shard.split_by.empty(); });
   }
 
-  // The axes over which some role leaves each rank some of the tokens.
+  // The axes over which some role scatters tokens.
   void find_scatters() {
     for (const Segment& segment : plan_.segments)
       for (const Instruction& run : segment.instructions)
@@ -75,7 +75,8 @@ class PartialSumCheck {
     return set;
   }
 
-  // The axes that cut what a use holds of `part`; with a dimension: along that one. Experts are no parts of each other.
+  // The axes that cut the tensors of kind `part` in a use; with `dim`, only cuts along that dimension. Axes over which experts differ do
+  // not count.
   AxisSet cut_of(const Use& use, TensorPart part, int dim = -1) const {
     const Buffer& buffer = role_.buffers[use.buffer.index()];
     const std::int64_t to = use.length ? use.from.value + use.length->value : buffer.bytes.value;
@@ -153,7 +154,7 @@ class PartialSumCheck {
     const Buffer& buffer = role_.buffers[use.buffer.index()];
     return buffer.category == Category::Parameters && buffer.holds.empty();
   }
-  // The axes of a sum of gradients over which its ranks hold the same tensors and saw the same tokens, so that nothing is missing.
+  // The axes of a gradient sum over which ranks hold the same tensors and saw the same tokens, so that the sum is not needed.
   AxisSet summed_alike(const Instruction& instruction, const Collective& collective, const Contents& in) const {
     if (!sums(collective) || collective.combine == Combine::Mean) return 0;
     AxisSet alike = 0;
@@ -176,7 +177,7 @@ class PartialSumCheck {
     return of_weight(compute, w) ? compute.accumulate_weights : compute.accumulate;
   }
 
-  // What a reduce-scatter of gradients leaves are some of the elements, not of the tokens.
+  // A reduce-scatter of gradients leaves each rank some of the elements, not some of the tokens.
   void meet(const Collective& collective, bool gradients, Contents& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
     if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over, in.columns &= ~over;

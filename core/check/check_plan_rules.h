@@ -1,4 +1,4 @@
-// The parts of check_plan. Internal.
+// The rules of check_plan, one function per group of rules, and what they share. Internal to core/check.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 
 namespace foreshard {
 
-using AxisSet = std::uint64_t;  // bit per axis; axes past 63 are not looked at, the last bit is free
+using AxisSet = std::uint64_t;  // bit i: axis i; axes from 63 on are ignored, bit 63 is unused
 inline constexpr std::size_t kMostAxes = 63;
 constexpr AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.index() : 0; }
 
+// Collects the defects that the rules find, at most `most`.
 class Defects {
  public:
   Defects(const Plan& plan, int most) : plan_(&plan), most_(static_cast<std::size_t>(most < 0 ? 0 : most)) {}
@@ -23,7 +24,7 @@ class Defects {
   bool full() const { return found_.size() >= most_; }
   bool empty() const { return found_.empty(); }
   void add(const char* rule, std::string where, std::string what);
-  // The same rule on the same instruction of the same segment and role is told once.
+  // Adds a defect of an instruction of an action. A rule is reported once per (role, segment, instruction).
   void add(const char* rule, RoleId role, std::int32_t action, std::int32_t instruction, std::string what);
   std::vector<PlanDefect> take() { return std::move(found_); }
 
@@ -34,50 +35,51 @@ class Defects {
   std::set<std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t>> told_;
 };
 
-// The uses of one role, cut at all borders that appear in the plan: two uses share bytes exactly if they share a piece.
+// The memory accesses of one role. Each slot of a buffer is cut into pieces at every byte border of any access to that buffer, so two
+// accesses share bytes exactly if they share a piece. Blocks and pieces are numbered over all buffers of the role.
 class RoleUses {
  public:
   struct Access {
     BufferId buffer = {};
     Slot slot = {};
-    std::int32_t first = 0, pieces = 0;  // of the slot
+    std::int32_t first = 0, pieces = 0;  // the first piece, counted from that of the slot, and the number of pieces
     bool write = false;
   };
 
   RoleUses(const Plan& plan, const Role& role);
 
-  const std::vector<Access>& of(SegmentId segment, std::int32_t instruction) const {  // reads, then writes
+  const std::vector<Access>& of(SegmentId segment, std::int32_t instruction) const {  // its reads, then its writes
     return accesses_[segment.index()][static_cast<std::size_t>(instruction)];
   }
-  std::size_t block(BufferId buffer, std::int32_t slot) const {
+  std::size_t block(BufferId buffer, std::int32_t slot) const {  // the number of this block
     return blocks_[buffer.index()] + static_cast<std::size_t>(slot);
   }
-  std::size_t piece(BufferId buffer, std::int32_t slot) const {  // the first of the slot
+  std::size_t piece(BufferId buffer, std::int32_t slot) const {  // the number of the slot's first piece
     return pieces_[buffer.index()] + static_cast<std::size_t>(slot) * (cuts_[buffer.index()].size() - 1);
   }
   std::size_t blocks() const { return block_count_; }
   std::size_t pieces() const { return piece_count_; }
-  const std::vector<std::int64_t>& cuts(BufferId buffer) const { return cuts_[buffer.index()]; }  // 0 .. bytes
+  const std::vector<std::int64_t>& cuts(BufferId buffer) const { return cuts_[buffer.index()]; }  // bytes: 0 .. size
 
  private:
   void cut(const Plan& plan, const Role& role, const std::vector<char>& played);
 
   std::vector<std::vector<std::vector<Access>>> accesses_;  // [segment][instruction]
-  std::vector<std::vector<std::int64_t>> cuts_;             // [buffer]
-  std::vector<std::size_t> blocks_, pieces_;                // [buffer]: the first one
+  std::vector<std::vector<std::int64_t>> cuts_;             // [buffer][border], in bytes
+  std::vector<std::size_t> blocks_, pieces_;                // [buffer]: number of its first block, of its first piece
   std::size_t block_count_ = 0, piece_count_ = 0;
 };
 
 std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);
 
-// Who meets whom, as check_meetings reads it. Steps are those of one run of the role.
+// Which steps of which roles meet in exchanges and collectives, as check_meetings sees them. A step is counted within one run of its role.
 struct CheckedMeetings {
-  struct Exchange {
+  struct Exchange {  // step `send` of role `from` meets step `receive` of role `to`
     RoleId from = {}, to = {};
-    std::int32_t send = 0, receive = 0;  // steps
+    std::int32_t send = 0, receive = 0;
     auto operator<=>(const Exchange&) const = default;
   };
-  struct Call {
+  struct Call {  // the call number `number` of the role to the group, from 0
     GroupId group = {};
     RoleId role = {};
     std::int32_t step = 0, number = 0;

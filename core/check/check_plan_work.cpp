@@ -1,4 +1,4 @@
-// What the actions say they do, and whether the memory they need is there.
+// Checks the work that actions declare (Does), and that devices and hosts have enough memory.
 #include <algorithm>
 #include <numeric>
 
@@ -63,13 +63,13 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
   if (halves) after(cell.input, cell.weight, "its W stands before its I");
   if (stale_allowed) return;
   for (const Place* place : {&back, whole ? &cell.backward : &cell.weight})
-    if (place->version >= 0 && place->version != cell.forward.version)  // -1: the newest there are, as it says
+    if (place->version >= 0 && place->version != cell.forward.version)  // -1: it uses the newest version
       return defects.add("weight-version", where_of(plan, *place),
                          name + ": the backward uses weight version " + std::to_string(place->version) + ", the forward used " +
                              std::to_string(cell.forward.version));
 }
 
-// Each role that updates a stage does so `updates` times a run. A plan without any update is a part of a step.
+// Each role that updates a stage does so Plan::updates times in a run. A plan without any update is only a part of a step, and is accepted.
 void check_updates(const Plan& plan, Defects& defects) {
   bool any = false;
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
@@ -135,7 +135,7 @@ void check_host(const Plan& plan, const Ranks& ranks, const CheckPlanOptions& op
 
 }  // namespace
 
-// Several ranks share a device only under explicit placement; else one rank of each role decides.
+// Ranks share a device only with an explicit placement; without one, one rank of each role is checked.
 void check_capacity(const Plan& plan, const CheckPlanOptions& options, Defects& defects) {
   if (options.capacity.empty() && options.host_capacity.value <= 0) return;
   const Ranks ranks(plan);

@@ -1,4 +1,4 @@
-// A saved plan meets a cluster: are its GPUs the ones that the plan was made for?
+// Checks that a cluster has the GPUs that a saved plan was made for.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace foreshard {
 
-// "plan is for a100-80, cluster dgx-h100 has h100-80", or the same of the number of GPUs. Empty: the plan can stand there.
-// The plan need not be sound.
+// Says how the GPUs differ: "plan is for a100-80, cluster dgx-h100 has h100-80", or the same with numbers of GPUs. Empty if the cluster has
+// all kinds of GPUs that the plan names, and enough of them. check_plan need not have accepted the plan.
 std::string gpus_differ(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

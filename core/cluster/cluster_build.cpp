@@ -1,4 +1,4 @@
-// From a description of a node to its parts and links.
+// Builds the parts and links of a node from its short form.
 #include <algorithm>
 #include <array>
 
@@ -83,7 +83,7 @@ class ShapeBuilder {
   void link(int from, int to, LinkKind kind, BytesPerSecond bandwidth, Seconds latency) {
     shape_.links.push_back({from, to, kind, bandwidth, latency});
   }
-  // Where the i-th of `count` goes when they are spread evenly and in order.
+  // The position of the i-th of `count` elements that are spread evenly and in order.
   static int spread(const std::vector<int>& over, int i, int count) {
     return over[static_cast<std::size_t>(static_cast<std::int64_t>(i) * static_cast<std::int64_t>(over.size()) / count)];
   }

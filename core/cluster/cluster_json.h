@@ -1,4 +1,4 @@
-// Reading and writing of clusters, shared by the files of core/cluster. Internal.
+// Reading and writing clusters as JSON. Internal to core/cluster.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,14 @@ inline constexpr std::int64_t kMostClusterGpus = 1 << 20;
 Gpu read_gpu(const JsonReader& json);
 void write_gpu(JsonWriter& out, const Gpu& gpu);
 
-// Quantities with the bounds that keep every later sum finite; out of them: Error.
+// Quantities within bounds that keep every later sum finite. Throw Error for a value out of bounds.
 BytesPerSecond link_bandwidth(const JsonReader& json);  // 1 MB/s to 1 PB/s
 Seconds short_time(const JsonReader& json);             // 0 to 1 s
 int small_int(const JsonReader& json, int least, int most);
 Bytes bytes_between(const JsonReader& json, Bytes least, Bytes most, const std::string& expected);
 
-// A node as a person describes it; docs/clusters.md says what each field becomes.
+// The short form of a node in a cluster file: counts and bandwidths instead of parts and links. docs/clusters.md says which parts and links
+// each field becomes.
 struct NodeQuote {
   std::string name = {};
   std::string gpu = {};
@@ -30,13 +31,13 @@ struct NodeQuote {
   enum class Nvlink : std::uint8_t { None, Switch, Mesh } nvlink = Nvlink::None;
   BytesPerSecond nvlink_bandwidth = {};  // per GPU and direction
   Seconds nvlink_latency = {};           // GPU to GPU
-  bool sharp = false;
-  struct Pair {
+  bool sharp = false;                    // NodeShape::nvlink_sharp
+  struct Pair {                          // GPUs a and b of a mesh, joined by `links` NVLinks
     int a = 0, b = 0, links = 1;
   };
-  std::vector<Pair> pairs = {};  // mesh; empty: all to all
+  std::vector<Pair> pairs = {};  // of a mesh; empty: every pair of GPUs
   // PCIe and sockets
-  int sockets = 2, switches = 0;
+  int sockets = 2, switches = 0;  // of the node
   BytesPerSecond pcie_bandwidth = {}, uplink_bandwidth = {}, socket_bandwidth = {}, c2c_bandwidth = {};
   // NICs
   int nics = 0, rails = 0;
@@ -48,13 +49,15 @@ struct NodeQuote {
   Bytes memory = {}, nvme = {};
   BytesPerSecond memory_bandwidth = {}, nvme_bandwidth = {};
 };
-NodeShape build_shape(const NodeQuote& quote);
+NodeShape build_shape(const NodeQuote& quote);  // its parts and links, spelled out
 
 inline constexpr int kMostGpus = 576;  // of a node: the largest NVLink domain
-std::vector<std::string> quote_keys();
+// `own`: the GPUs that the cluster file defines itself. Throw Error.
+std::vector<std::string> quote_keys();  // the keys of the short form
 NodeShape read_quote(const JsonReader& json, const std::string& name, const std::vector<Gpu>& own);
-std::string gpu_name(const JsonReader& json, const std::vector<Gpu>& own);  // of the catalogue or of `own`
+std::string gpu_name(const JsonReader& json, const std::vector<Gpu>& own);  // the name of a GPU of the catalogue or of `own`
 
+// The words of files for kinds of parts and links; empty for an unknown word.
 std::optional<PartKind> part_kind(const std::string& word);
 std::optional<LinkKind> link_kind(const std::string& word);
 const char* word_of(PartKind kind);

@@ -127,10 +127,11 @@ double watts(const JsonReader& json, double least) {
   return value;
 }
 
-// Money: a price; or what a node costs, written off over its years, and the electricity it takes.
+// Prices: a price per GPU hour is given, or it follows from the price of a node, its years of use and its electricity.
 void read_money(const JsonReader& json, Cluster& cluster) {
   const double per_node = static_cast<double>(gpu_count(cluster)) / node_count(cluster);
-  const auto given = [&](const char* key) {  // null takes away what the file has: --set cluster.power_per_node=null
+  // Null counts as missing, so that --set cluster.power_per_node=null removes a value.
+  const auto given = [&](const char* key) {
     auto value = json.find(key);
     return value && value->is_null() ? std::nullopt : value;
   };
@@ -158,7 +159,7 @@ void read_money(const JsonReader& json, Cluster& cluster) {
   }
 }
 
-// One catalogue entry per GPU that is used, in order of use; those of "gpus" win.
+// One catalogue entry per GPU that is used, in order of use. An entry of "gpus" in the file replaces that of the catalogue.
 void complete_gpus(Cluster& cluster) {
   std::vector<Gpu> used;
   for (const NodeGroup& group : cluster.nodes) {

@@ -1,4 +1,4 @@
-// What a person writes about a node; docs/clusters.md.
+// Reads the short form of a node (docs/clusters.md).
 #include <algorithm>
 
 #include "core/base/data_path.h"

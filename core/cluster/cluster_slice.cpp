@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-// Parts stand in the order of their numbers, the GPUs first, so the links of those that stay only move down.
+// Links refer to parts by index, and GPUs come first: removing GPUs lowers the indices of the parts behind them.
 static NodeShape first_gpus(const NodeShape& whole, int gpus) {
   NodeShape shape = whole;
   const int gone = whole.gpus - gpus;

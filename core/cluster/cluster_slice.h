@@ -1,11 +1,12 @@
-// Part of a node: what a job uses that needs fewer GPUs than one node has.
+// A part of a node, for a job that needs fewer GPUs than one node has.
 #pragma once
 
 #include "core/cluster/cluster.h"
 
 namespace foreshard {
 
-// The only node of a cluster with its first `gpus` GPUs; switches, NICs and hosts stay.
+// A cluster of one node, reduced to its first `gpus` GPUs; switches, NICs and host parts stay. The cluster has to have one node, and at
+// least `gpus` GPUs.
 Cluster with_first_gpus(Cluster cluster, int gpus);
 
 }  // namespace foreshard

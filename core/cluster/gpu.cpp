@@ -82,8 +82,8 @@ std::string to_json(const Gpu& gpu) {
   return out.text();
 }
 
-// fp8 -> fp16 -> fp32 and bf16, tf32 -> fp32; fp64 without a rate of its own runs at 1/64 of fp32, as on boards without
-// it.
+// Fallbacks: fp8 -> bf16 -> fp16 -> fp32; fp16, bf16, tf32 -> fp32 -> vector_fp32. Without fp64 hardware, fp64 runs at 1/64 of fp32, as on
+// consumer boards.
 FlopsPerSecond peak(const Gpu& gpu, DType type) {
   const auto first = [](FlopsPerSecond a, FlopsPerSecond b) { return a.value > 0 ? a : b; };
   const FlopsPerSecond fp32 = first(gpu.fp32, gpu.vector_fp32);

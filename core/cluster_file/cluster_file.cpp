@@ -11,7 +11,7 @@
 
 namespace foreshard {
 
-// "dgx-a100-x128" -> 128 and the name before it; 0 without such an ending.
+// "dgx-a100-x128" -> 128, and `before` becomes "dgx-a100". 0 without such an ending.
 static int nodes_in(const std::string& name, std::string& before) {
   const std::size_t at = name.rfind("-x");
   int nodes = 0;
@@ -26,7 +26,7 @@ static int nodes_in(const std::string& name, std::string& before) {
 Cluster parse_cluster(const std::string& text, const std::string& file_name) {
   Cluster cluster = read_cluster(text, file_name);
   Cluster named = cluster;
-  named.name = file_name;  // so that what Network has to say begins with it
+  named.name = file_name;  // so that an Error of Network begins with it
   const Network check(named);
   return cluster;
 }

@@ -1,4 +1,4 @@
-// Cluster files: found by path or name, read, and checked.
+// Finds cluster files by path or name, reads and checks them.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace foreshard {
 
-// Reads a cluster: a file path or a shipped name, with or without "-xN" for N nodes ("dgx-a100-x128"). Throws Error. The
-// format is docs/clusters.md; whatever it returns, a Network can be made of.
+// Reads a cluster. `name_or_path` is a shipped name or a file path, with or without "-xN" for N nodes ("dgx-a100-x128"). docs/clusters.md
+// describes the format. A Network can be made from every cluster that it returns. Throws Error.
 Cluster load_cluster(const std::string& name_or_path);
 struct ClusterFile {
   std::string path = {};
-  int nodes = 0;  // of "-xN"; 0: as the file says
+  int nodes = 0;  // N of "-xN"; 0: as many as the file says
 };
-ClusterFile cluster_file(const std::string& name_or_path);  // what load_cluster reads
+ClusterFile cluster_file(const std::string& name_or_path);  // the file that load_cluster reads; throws Error
+// Reads the text of a cluster file with the checks of load_cluster; `file_name` names it in the Error.
 Cluster parse_cluster(const std::string& text, const std::string& file_name);
 
 }  // namespace foreshard

@@ -8,7 +8,7 @@ namespace foreshard {
 
 Cluster cluster_with(const std::string& name_or_path, const std::vector<std::pair<std::string, std::string>>& settings,
                      const std::string& where) {
-  Cluster as_it_is = load_cluster(name_or_path);  // a fault of the file itself is told as such
+  Cluster as_it_is = load_cluster(name_or_path);  // an error of the file itself is reported without the settings
   if (settings.empty()) return as_it_is;
   const ClusterFile file = cluster_file(name_or_path);
   std::string text = read_file(file.path);

@@ -9,11 +9,13 @@
 
 namespace foreshard {
 
-// `name_or_path` as of load_cluster; paths (core/json/json_edit.h) and values, in this order. `where` names the input in the Error.
+// The cluster of `name_or_path` (as load_cluster takes it) with `settings` applied in their order. Each is a path (core/json/json_edit.h)
+// and a value. Throws Error, in which `where` names the origin of the settings.
 Cluster cluster_with(const std::string& name_or_path, const std::vector<std::pair<std::string, std::string>>& settings,
                      const std::string& where);
 
-// Of "cluster.fabric.oversubscription=2" and its like, as a plan's origin has them; those of another noun are left out.
+// Splits settings "NOUN.PATH=VALUE" ("cluster.fabric.oversubscription=2", as a plan's origin lists them) into pairs of path and value.
+// Settings of another noun are left out.
 std::vector<std::pair<std::string, std::string>> settings_of(const std::string& noun, const std::vector<std::string>& settings);
 
 }  // namespace foreshard

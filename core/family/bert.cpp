@@ -1,5 +1,5 @@
-// BERT. The heads follow from the architecture: BertForPreTraining has both, and so has a body alone (BertModel), which is
-// trained with them; BertForMaskedLM has no pooler.
+// BERT. The heads follow from the architecture: BertForPreTraining has both; BertModel has none, but is trained with both, so it gets both;
+// BertForMaskedLM has no pooler.
 #include <algorithm>
 
 #include "core/family/family_config.h"

@@ -1,5 +1,5 @@
-// DeepSeek-V2 and V3, and what is built like V3 (Kimi-K2, Moonlight): latent attention (arXiv:2405.04434, section 2.1), experts
-// in groups beside shared ones, from the first_k_dense_replace-th layer on.
+// DeepSeek-V2 and V3, and models built like V3 (Kimi-K2, Moonlight): latent attention (arXiv:2405.04434, section 2.1); routed experts in
+// groups, and shared experts, in the layers from first_k_dense_replace on.
 #include <cmath>
 
 #include "core/family/family_config.h"
@@ -72,7 +72,7 @@ Transformer read(const FamilyConfig& config) {
   t.activation = config.activation("hidden_act", "silu", true);
   t.qkv_bias = t.projection_bias = config.flag("attention_bias", false);
   t.attention.latent = read_latent(config);
-  // head_dim and num_key_value_heads of these files say nothing: every head has keys and values of its own.
+  // head_dim and num_key_value_heads of these files are ignored: every head has keys and values of its own.
   t.kv_heads = t.heads;
   t.head_dim = t.attention.latent.plain_dim + t.attention.latent.rotated_dim;
   t.attention.scale = score_scale(config, t.attention.latent);

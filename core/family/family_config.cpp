@@ -202,7 +202,7 @@ std::int64_t FamilyConfig::rotated_dim(std::int64_t head_dim, double usual_share
   return turned == head_dim ? 0 : turned;
 }
 
-// Sliding windows change the cost of attention; one as long as the sequence does not.
+// A sliding window changes the cost of attention, unless it is as long as the sequence.
 void FamilyConfig::refuse_sliding_window(std::int64_t max_positions, bool used_unless_said) const {
   const auto window = find("sliding_window");
   if (!window || !flag("use_sliding_window", used_unless_said)) return;
@@ -266,7 +266,7 @@ Names FamilyConfig::known_keys() const {
   return known;
 }
 
-// A misspelt size would otherwise be taken for a neutral key and silently replaced by its default.
+// Without this, a misspelt size would be ignored and silently replaced by its default.
 void FamilyConfig::refuse_misspelling(const std::string& name, const JsonReader& value) const {
   const Names known = known_keys();
   if (contains(known, name)) return;

@@ -1,5 +1,5 @@
-// Gemma 2 and the text model of Gemma 3: norms before and after each part, weights stored around one, gated GELU, the embedding
-// times sqrt(h). Gemma 2 caps scores and logits; Gemma 3 has norms of queries and keys and five window layers to each full one.
+// Gemma 2 and the text model of Gemma 3: norms before and after attention and MLP, with the factor 1 + weight; gated GELU; the
+// embedding times sqrt(h). Gemma 2 caps scores and logits; Gemma 3 has norms of queries and keys and five window layers to each full one.
 #include <cmath>
 
 #include "core/family/family_config.h"

@@ -31,7 +31,7 @@ Transformer read(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 128});
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
-  t.qkv_bias = config.flag("attention_bias", false);  // not of the output projection
+  t.qkv_bias = config.flag("attention_bias", false);  // the output projection has none
   if (config.flag("use_qk_norm", false)) t.attention.qk_norm = QkNorm::PerHead;
   t.attention.rotated_dim = config.rotated_dim(t.head_dim, 0.5);
   read_experts(config, t);

@@ -1,4 +1,4 @@
-// GPT-NeoX with attention and MLP one after the other.
+// GPT-NeoX with sequential (not parallel) attention and MLP.
 #include "core/base/error.h"
 #include "core/family/family_config.h"
 

@@ -1,5 +1,5 @@
-// Llama 4, its text model: three of four layers attend inside chunks, every fourth fully and without positions; one expert per
-// token, whose input is weighted, beside a shared one.
+// Llama 4, its text model: three of four layers attend inside chunks, every fourth to all tokens and without positions; each token
+// uses one routed expert, whose input is multiplied by the weight, and one shared expert.
 #include "core/family/family_config.h"
 
 namespace foreshard {

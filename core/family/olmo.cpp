@@ -1,5 +1,5 @@
-// OLMo 2 and OLMoE: norms of queries and keys over all heads at once, without a key that says so. OLMo 2 norms what a part adds
-// and not what it reads.
+// OLMo 2 and OLMoE: norms of queries and keys over all heads at once, for which the file has no key. OLMo 2 has norms after attention
+// and MLP instead of before.
 #include "core/family/family_config.h"
 
 namespace foreshard {

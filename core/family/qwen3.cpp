@@ -1,5 +1,5 @@
-// Qwen3: an RMSNorm over each query and key head, without a key that says so. Qwen3-MoE has experts in the layers that
-// decoder_sparse_step counts, but for those of mlp_only_layers.
+// Qwen3: an RMSNorm over each query and key head, for which the file has no key. Qwen3-MoE has experts in every
+// decoder_sparse_step-th layer, except those in mlp_only_layers.
 #include "core/family/family_config.h"
 
 namespace foreshard {

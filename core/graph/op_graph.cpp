@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-// "decoder"; where the layers of a model differ in it, "local_decoder", "moe_decoder" and the like are kinds beside it.
+// The name of a layer's kind: "decoder"; if the layers of a model differ, also "local_decoder", "moe_decoder" and the like.
 std::string kind_name(const Transformer& model, const LayerVariant& variant) {
   const std::string usual = model.causal ? "decoder" : "encoder";
   std::string words;

@@ -1,15 +1,15 @@
-// OpGraph: the operators of a model as a DAG, for one micro-batch and one rank of a given sharding. Per operator the FLOPs,
-// bytes read and written, parameters, saved activations. Layers repeat, so equal ones are stored once (a LayerGraph).
+// OpGraph: the operators of a model as a DAG, for one micro-batch on one rank of a given sharding. Each operator has its FLOPs, memory
+// traffic, parameters and saved activations. Equal layers are stored once, as one LayerGraph.
 //
-// The backward pass is not in the graph: it follows from it. Going through the operators of a layer in reverse, an operator
-// turns the gradients of its outputs into those of its inputs (phase InputGrad) and of its parameters (WeightGrad), reading
-// the values in `saved`. A value with several consumers sums their gradients. docs/operators.md has the table per operator;
-// in short:
+// The backward pass is not stored: it follows from the forward. The backward visits the operators of a layer in reverse order. Each
+// operator turns the gradients of its outputs into those of its inputs (phase InputGrad) and of its parameters (phase WeightGrad) and
+// reads the values in `saved`. The gradient of a value is the sum over its consumers. docs/operators.md has the table per operator; in
+// short:
 //   input_grad empty (no FLOPs, no traffic)  no kernel: the gradient of the output is that of every input (Add), or there is
 //                                            no gradient at all (outputs without needs_grad)
-//   weights, but weight_grad empty           one kernel makes both (Phase::Backward): norms, residual biases with dropout
-//   communication, forward empty             identity forward; with an output, that is an alias of the input
-//   communication, backward empty            the gradient passes unchanged; of an all-gather each rank's own part does
+//   weights, but weight_grad empty           one kernel makes both gradients (Phase::Backward): norms, residual biases with dropout
+//   communication, forward empty             forward is the identity; an output, if there is one, is an alias of the input
+//   communication, backward empty            the gradient passes unchanged; after an all-gather, each rank keeps its own part of it
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,26 @@
 
 namespace foreshard {
 
-// What the local shapes depend on.
+// The parts of a strategy that decide the shapes of one rank's tensors, and the kernels.
 struct Sharding {
-  std::int64_t micro_batch = 1, seq = 0;
-  int tp = 1, cp = 1;
+  std::int64_t micro_batch = 1, seq = 0;  // sequences; tokens of a sequence
+  int tp = 1, cp = 1;                     // tensor- and context-parallel degrees
   bool sequence_parallel = false;
   ContextKind context = ContextKind::AllGather;
   bool flash_attention = true;
-  double dropout = 0;
+  double dropout = 0;  // probability; 0: no dropout operators
   DType compute = DType::BF16, param = DType::BF16;
-  bool eight_bits = false;  // factors of the linear layers, but of the head: docs/decisions/eight-bits.md
-  std::int64_t vocab_multiple = 1;
-  double kept_tokens = 0;  // share of the tokens whose rows the tensor-parallel ranks sum; 0: all, without choosing
-  int ep = 1, etp = 1;     // ranks that share the experts of a layer, and ranks that share each expert
+  bool eight_bits = false;          // linear layers except the head multiply in fp8 (docs/decisions/eight-bits.md)
+  std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this
+  double kept_tokens = 0;  // share of the tokens whose rows the tensor-parallel ranks sum (core/op/token_rows.h); 0: all
+  int ep = 1, etp = 1;     // expert-parallel degree, and expert-tensor-parallel degree (ranks that share each expert)
   ExpertLoad expert_load = {};
-  double expert_capacity = 0;  // an expert takes so many times its balanced share of a rank's tokens at most; 0: all that choose it
+  // Capacity factor: of a rank's tokens an expert takes at most this times its balanced share; 0: no limit.
+  double expert_capacity = 0;
   bool operator==(const Sharding&) const = default;
 };
 
-struct Value {  // an activation of the layer, local shard
+struct Value {  // an activation of the layer; dims and bytes of this rank's part
   std::string name = {};
   std::vector<std::int64_t> dims = {};
   DType dtype = DType::BF16;
@@ -52,43 +53,47 @@ struct Value {  // an activation of the layer, local shard
   bool operator==(const Value&) const = default;
 };
 
-struct Parameter {                            // a parameter tensor of the layer
-  std::string name = {};                      // without the layer: "qkv.weight"
-  std::vector<std::int64_t> shape = {};       // logical
-  std::vector<std::int64_t> local = {};       // this rank's part
-  int split_dim = -1;                         // the dimension that is cut; -1: replicated
-  Kinds split_over = {DenseKind::Tensor};     // ... over these ranks
-  std::int64_t blocks = 1;                    // equal blocks along split_dim that are each cut (query, key, value; gate, up)
-  std::vector<std::int64_t> block_rows = {};  // sizes of unequal blocks (grouped-query QKV), empty: equal
-  std::string init = {};
-  Grid grid = Grid::Dense;              // whose data ranks hold it alike
-  bool tied = false;                    // shares the tensor of the token embedding (last stage)
-  bool sequence_parallel_grad = false;  // replicated, but its gradient is partial over tp (norms under SP, and biases after)
+struct Parameter {                         // a parameter tensor of the layer
+  std::string name = {};                   // without the layer: "qkv.weight"
+  std::vector<std::int64_t> shape = {};    // of the whole tensor
+  std::vector<std::int64_t> local = {};    // of this rank's part
+  int split_dim = -1;                      // the dimension that is cut; -1: replicated
+  Kinds split_over = {DenseKind::Tensor};  // the axes over which it is cut
+  // The number of equal blocks of split_dim, each of which is cut (query, key, value; gate, up).
+  std::int64_t blocks = 1;
+  std::vector<std::int64_t> block_rows = {};  // sizes of unequal blocks (grouped-query QKV); empty: equal
+  std::string init = {};                      // "normal(0.02)", "zeros", "ones"
+  Grid grid = Grid::Dense;                    // data-parallel replicas of it lie along the data axes of this grid
+  bool tied = false;                          // it is the tensor of the token embedding again (head, multi-token prediction)
+  // Replicated, but its gradient is a partial sum over tp: norms, and biases after a reduce-scatter.
+  bool sequence_parallel_grad = false;
   bool operator==(const Parameter&) const = default;
 };
 
-struct Communication {                                        // an operator that communicates
-  Kinds over = {DenseKind::Tensor};                           // with the ranks along these axes of its own
-  std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
-  Bytes bytes = {};                                           // full tensor
+struct Communication {                                        // what an operator that communicates does
+  Kinds over = {DenseKind::Tensor};                           // between the ranks along axes of these kinds
+  std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, at no cost
+  Bytes bytes = {};                                           // of the full tensor, as Collective::bytes
   Combine combine = Combine::Sum;
-  bool activations = false;    // of activations or their gradients: may be sent as codes
-  bool ring_exchange = false;  // with the neighbours of a ring instead: forward to the next rank, backward to the one before
+  bool activations = false;  // sends activations or their gradients, which may be compressed
+  // No collective, but exchanges in a ring: the forward sends to the next rank, the backward to the previous one.
+  bool ring_exchange = false;
   bool operator==(const Communication&) const = default;
 };
 
 struct Operator {
   std::string name = {};         // "qkv", "attention", "norm1"
-  Operation op = ops::MatMul{};  // of a Communication: ignored
+  Operation op = ops::MatMul{};  // ignored if there is a `communication`
   std::optional<Communication> communication = {};
-  std::vector<int> inputs = {}, outputs = {};  // values; a communication with an empty output list works in place on inputs[0]:
-                                               // forward on the value, backward on its gradient
-  std::vector<int> weights = {};               // parameters
-  std::vector<int> saved = {};                 // values its backward reads
-  std::vector<Shape> shapes = {};              // as the operator's header says
+  // Indices of LayerGraph::values. A communication without outputs works in place on inputs[0]: the forward on the value, the backward on
+  // its gradient.
+  std::vector<int> inputs = {}, outputs = {};
+  std::vector<int> weights = {};   // indices of LayerGraph::parameters
+  std::vector<int> saved = {};     // values that its backward reads
+  std::vector<Shape> shapes = {};  // as the header of the operator (core/op) says
   OpWork forward = {}, input_grad = {}, weight_grad = {};
   std::string module = {};        // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
-  bool always_recompute = false;  // never saved, redone in the backward (sequence-parallel all-gather)
+  bool always_recompute = false;  // its outputs are never saved: the backward runs it again (sequence-parallel all-gather)
   bool operator==(const Operator&) const = default;
 };
 
@@ -97,23 +102,23 @@ struct LayerGraph {       // one layer: operators in a topological order
   std::vector<Value> values = {};
   std::vector<Parameter> parameters = {};
   std::vector<Operator> operators = {};
-  int input = -1, output = -1;  // values that cross the layer's border; -1: none (first, loss)
+  int input = -1, output = -1;  // the values that come from the layer before and go to the next; -1: none (first layer, loss)
   bool operator==(const LayerGraph&) const = default;
 };
 
 struct OpGraph {
-  std::vector<LayerGraph> kinds = {};
+  std::vector<LayerGraph> kinds = {};  // the distinct layers
   struct Layer {
     std::string name = {};  // "layers.17"
-    int kind = 0;
-    bool counted = false;  // one of the layers that --layer-split and recompute full:N count
+    int kind = 0;           // index of `kinds`
+    bool counted = false;   // one of the layers that --layer-split and recompute full:N count
     bool operator==(const Layer&) const = default;
   };
   std::vector<Layer> layers = {};  // a chain: layer i's output is layer i+1's input
   bool operator==(const OpGraph&) const = default;
 };
 
-// Throws Error for shapes that cannot be sharded so (heads not divisible by tp, ...): lower checks first.
+// Throws Error for a model that cannot be sharded in this way (heads not divisible by tp, ...). `lower` checks this before it calls.
 OpGraph build_op_graph(const Model& model, const Sharding& sharding);
 
 // Model FLOPs of one sample, forward + backward, attention not halved for causality (the convention of Megatron's papers).

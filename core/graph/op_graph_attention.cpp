@@ -152,7 +152,8 @@ int LayerBuilder::kept_rows(const std::string& name, int x, bool takes) {
   return add(std::move(op)).outputs[0];
 }
 
-// What comes from the ranks lies one after the other, each with its part of all rows. All go on with the same, so its gradient is no sum.
+// Gathered results lie one rank after the other, each with its part of the features of all rows. All ranks continue with the same values,
+// so the gradient needs no reduction.
 int LayerBuilder::gather_columns(const std::string& name, int x) {
   const Value in = at(x);
   Dims parts = in.dims, joined = in.dims;

@@ -1,4 +1,4 @@
-// The cut of a layer list into a chain, by the dominator tree of its DAG.
+// Cuts a layer list into a chain of layers, with the dominator tree of its DAG.
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dominator_tree.hpp>

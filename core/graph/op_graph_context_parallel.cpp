@@ -1,7 +1,7 @@
 // Attention over the ranks of context parallelism, in its three forms:
 //
 //   all-gather   q, kv -> kv of all ranks -> attention
-//   ring         kv goes round, a block of keys a turn (Liu et al. 2023, Ring Attention); each block's context is merged by its lse
+//   ring         kv goes round the ring, one block per step (Liu et al. 2023, Ring Attention); contexts are merged by their lse
 //   all-to-all   qkv with all heads of some positions -> all positions of some heads -> attention -> back (Jacobs et al. 2023, Ulysses)
 #include <utility>
 
@@ -82,7 +82,7 @@ int LayerBuilder::ring_attention(const AttentionShape& shape, int q, int kv) {
     }
     merged = std::move(part), keys = next;
   }
-  for (const std::size_t block : blocks) {  // their backward reads what came of all blocks
+  for (const std::size_t block : blocks) {  // their backward reads the merged context and lse of all blocks
     Operator& op = layer_.operators[block];
     op.saved = {op.inputs[0], op.inputs[1], merged[0], merged[1]};
   }

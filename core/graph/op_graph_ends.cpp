@@ -7,7 +7,7 @@ namespace foreshard {
 
 namespace {
 
-// The rows of the tokens `ahead` positions later; 0: of the first layer, which owns the table.
+// Looks up the tokens `ahead` positions later. With 0 it is the first layer, which owns the table.
 int token_lookup(LayerBuilder& layer, const LocalTransformer& t, std::int64_t ahead = 0) {
   const Transformer& m = t.model;
   const std::int64_t tokens = t.batch * t.seq, rows = t.vocab / t.sharding.tp;
@@ -66,7 +66,7 @@ int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, in
   return layer.norm("transform_norm", m, y);
 }
 
-// Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
+// Vocabulary-parallel loss: maxima and sums are all-reduced over tp; every rank saves the exponentials of its part of the
 // vocabulary.
 void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int logits, const ops::CrossEntropy& of) {
   using Piece = ops::CrossEntropy::Piece;
@@ -113,7 +113,7 @@ void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, con
 
 namespace {
 
-// The head: logits of all tokens, and their loss. `shared`: others read x, too.
+// The head: logits of all tokens, and their loss. `shared`: other operators read x, too.
 void next_tokens(LayerBuilder& layer, const LocalTransformer& t, int x, const ops::CrossEntropy& loss, bool shared) {
   const Transformer& m = t.model;
   x = layer.column_input("vocab", x, shared);
@@ -136,11 +136,11 @@ void next_tokens(LayerBuilder& layer, const LocalTransformer& t, int x, const op
   }
 }
 
-// A module for multi-token prediction (DeepSeek-V3, arXiv:2412.19437, section 2.2): what the model or the module before made of a token and
-// the embedding of the token ahead, each behind a norm, one product of both, a layer, a norm, the shared head. The product of the two side
-// by side is the sum of two products. `x` becomes the output of its layer.
+// A module for multi-token prediction (DeepSeek-V3, arXiv:2412.19437, section 2.2). Its inputs are the output of the model, or of the
+// module before, for a token, and the embedding of the token ahead. It has a norm of each, a linear layer of their concatenation (computed
+// as the sum of two products), a transformer layer, a norm and the shared head. `x` becomes the output of its layer.
 void later_tokens(LayerBuilder& layer, const LocalTransformer& t, int module, int& x) {
-  constexpr double kWeight = 0.3;  // of all modules together: that of the first 10e12 tokens (section 4.2)
+  constexpr double kWeight = 0.3;  // of the loss of all modules together: the value for the first 10e12 tokens (section 4.2)
   const Transformer& m = t.model;
   layer.begin_part("mtp" + std::to_string(module) + ".");
   const int embedded = layer.row_output("token", token_lookup(layer, t, module + 1));

@@ -3,8 +3,9 @@
 //   x -> router -> route -> dispatch -> [all-to-all over ep] -> [gather over etp] -> fc1 -> activation -> fc2
 //     -> [reduce-scatter over etp] -> [all-to-all] -> combine -> y          x -> shared experts, a dense MLP cut over tp -> + y
 //
-// Experts of a rank follow each other. Where each is shared, too, they are dealt out: a block of ep experts is cut over ep x etp ranks.
-// Tokens are those that a rank holds outside the tensor-parallel regions: with sequence parallelism no two ranks send the same one.
+// With etp 1 a rank holds consecutive experts. With etp above 1, every block of ep consecutive experts is cut over the ep x etp ranks, so
+// expert e is on expert rank e mod ep.
+// A rank dispatches the tokens that it holds outside the tensor-parallel regions, so with sequence parallelism no token is sent twice.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -70,7 +71,7 @@ int grouped(LayerBuilder& layer, const LocalTransformer& t, const std::string& n
   return layer.add(std::move(run)).outputs[0];
 }
 
-// To the ranks that hold the experts, or back.
+// Sends rows to the ranks that hold the experts, or back.
 int between_experts(LayerBuilder& layer, const Sharding& sharding, const std::string& name, int x, bool back) {
   const Value in = layer.at(x);
   const bool gradient = in.needs_grad;
@@ -86,7 +87,7 @@ int between_experts(LayerBuilder& layer, const Sharding& sharding, const std::st
     return to;
   };
   const auto spread =
-      [&](int from) {  // the ranks that share an expert see the rows of all of them, and add what each made of them
+      [&](int from) {  // the ranks that share an expert gather the rows of all of them, and sum the results of all of them
         if (sharding.etp == 1) return from;
         Dims dims = layer.at(from).dims;
         if (back)

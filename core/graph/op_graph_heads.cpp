@@ -56,7 +56,7 @@ ops::Rope rope_of(const Transformer& m, bool local) {
           .rotated = a.rotated_dim < m.head_dim ? a.rotated_dim : 0};
 }
 
-// Rows that go through norm and rotation together: those of queries, of keys, or of both. Behind the norm the values stand beside the keys.
+// Rows that pass norm and rotation together: those of queries, of keys, or of both. After the norm, the values lie beside the keys.
 struct HeadRows {
   int rows = -1, values = -1;
   std::int64_t heads = 0, kv_heads = 0;
@@ -118,7 +118,7 @@ std::vector<int> plain_heads(LayerBuilder& layer, const LocalTransformer& t, int
     what.heads = heads, what.kv_heads = kv_heads;
     return turns ? rope(layer, name, what, x) : x;
   };
-  if (t.sharding.cp > 1 && t.sharding.context != ContextKind::AllToAll) {  // keys go between ranks, queries stay
+  if (t.sharding.cp > 1 && t.sharding.context != ContextKind::AllToAll) {  // keys are sent between ranks, queries are not
     const std::vector<int> parts = layer.linear(qkv, input, {{t.batch, t.seq, q}, {t.batch, t.seq, kv}}, {"q", "kv"});
     const int queries = rotate("rope_q", t.heads, 0, parts[0]);
     return {queries, rotate("rope_k", 0, t.kv_heads, parts[1])};
@@ -127,7 +127,8 @@ std::vector<int> plain_heads(LayerBuilder& layer, const LocalTransformer& t, int
   return {rotate("rope", t.heads, t.kv_heads, all[0])};
 }
 
-// The products that make latents are not cut: tensor ranks repeat them on the tokens that they hold, and gather latents instead of tokens.
+// The linear layers that make latents are not cut: every tensor-parallel rank computes them for its tokens, and latents are gathered
+// instead of tokens.
 int latent_queries(LayerBuilder& layer, const LocalTransformer& t, int x) {
   const Transformer& m = t.model;
   const LatentAttention& l = m.attention.latent;

@@ -34,7 +34,7 @@ LayerCuts layer_cuts(const LayerList& list, int tp) {
   for (const LayerSpec& layer : list.layers)
     if (const char* what = weights_of(layer.op)) throw Error(degree + " cuts linear layers; " + layer.name + " is " + what);
   const std::vector<std::vector<int>> inputs = input_layers(list);
-  // The one entry that reads this one, if it is one.
+  // The entry that reads this entry, if there is exactly one.
   const auto reader = [&](std::size_t entry) {
     int found = -1;
     for (std::size_t other = 0; other < count; ++other)

@@ -28,9 +28,9 @@ const char* word(LayerOp op) {
 
 bool has_weights(LayerOp op) { return op == LayerOp::Conv2d || op == LayerOp::Linear || op == LayerOp::BatchNorm; }
 
-// Names within a layer. Where the entries share a dotted prefix ("layer1.0.conv1") it names the layer and the rest the
-// operator; else the layer is called after its first entry with weights and operators are counted, so that equal layers
-// with different names are one kind.
+// Names within a layer. If the entries share a dotted prefix ("layer1.0.conv1"), it names the layer, and the rest names the operators. If
+// not, the layer is named after its first entry with weights, and operators are numbered, so that equal layers with different names are
+// one kind.
 struct LayerNames {
   std::string layer = {};
   std::vector<std::string> operators = {}, parameters = {};  // one per entry
@@ -147,8 +147,8 @@ void loss(LayerBuilder& builder, const LayerList& list, int y) {
   builder.add(std::move(op));
 }
 
-// The samples of a micro-batch. A list with a loss of its own over classes starts at data, which needs no gradient;
-// without classes it is a piece of a network and its input is an activation.
+// The samples of a micro-batch. They are data and need no gradient if the list has classes. Without classes the list is taken as a piece of
+// a network, and its input as an activation that needs one.
 int sample(LayerBuilder& builder, const LayerList& list, const Sharding& sharding) {
   const int x = builder.value("sample", batched(sharding.micro_batch, list.input), {}, list.classes == 0);
   Operator op = {.name = "sample", .op = ops::Sample{}, .outputs = {x}, .module = "sample"};
@@ -209,7 +209,7 @@ void entry_operator(ListLayer& layer, const Chain& chain, const LayerNames& name
     case LayerOp::MaxPool:
     case LayerOp::AvgPool: layer.pool(spec, name, x, entry, shape); return;
     case LayerOp::Add: layer.sum(name, inputs, entry); return;
-    case LayerOp::Flatten: layer.values[entry] = x; return;  // the same bytes
+    case LayerOp::Flatten: layer.values[entry] = x; return;  // the value is the same
     case LayerOp::Linear: {
       const int split = chain.cuts.of[static_cast<std::size_t>(entry)];
       const bool gathered = chain.cuts.gathered[static_cast<std::size_t>(entry)];

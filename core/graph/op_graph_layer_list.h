@@ -1,5 +1,5 @@
-// Layer lists (CNNs, multilayer perceptrons): a DAG of entries grouped into a chain of layers, which --layer-split and
-// `partition` count.
+// The op graph of a layer list (CNNs, multilayer perceptrons). Its DAG of entries is grouped into a chain of layers; --layer-split and
+// `partition` count these layers.
 #pragma once
 
 #include <vector>
@@ -8,28 +8,28 @@
 
 namespace foreshard {
 
-// The entries of each layer of the chain, ascending. A cut lies where a single value crosses (its entry dominates
-// everything behind it) and the next entry has weights, so a residual block stays together, and norms, activations and
-// pools stay with the layer before them.
+// [layer of the chain]: its entries, ascending. A new layer begins where a single value crosses from the entries before to those behind,
+// and the next entry has weights. So a residual block stays together, and norms, activations and pools stay with the layer before them.
 std::vector<std::vector<int>> chain_layers(const LayerList& list);
 
-// How tensor parallelism cuts the linear layers, in pairs (core/network/tensor_layout.h has the layouts and what their conversions move):
+// How tensor parallelism cuts the linear layers. They are cut in pairs (layouts: core/network/tensor_layout.h):
 //
 //   x broadcast -> columns of the first -> split -> relu, flatten -> split -> rows of the second -> partial sums -> all-reduce -> broadcast
 //
-// A linear layer that has no other behind it with activations alone between them is cut by columns, and these are gathered at once (split ->
-// all-gather -> broadcast); where tp does not divide its features it is whole on every rank. Throws Error for tp above 1 where another layer
-// has weights, tp does not divide the features inside a pair, or nothing can be cut.
+// A linear layer is the first of a pair if only activations lie between it and the next linear layer. Any other is cut by columns, and its
+// output is gathered at once (split -> all-gather -> broadcast); if tp does not divide its features, every rank holds it whole. Throws
+// Error for tp above 1 if a layer of another kind has weights, tp does not divide the features inside a pair, or nothing can be cut.
 struct LayerCuts {
-  std::vector<int> of = {};         // [entry] of a linear layer: 0 by columns, 1 by rows, -1 whole
-  std::vector<char> split = {};     // [entry] its output: each rank has a part of the features
-  std::vector<char> gathered = {};  // [entry] by columns, and these are gathered
+  std::vector<int> of = {};         // [entry]: 0: linear layer cut by columns, 1: by rows, -1: not cut
+  std::vector<char> split = {};     // [entry]: each rank has a part of the features of its output
+  std::vector<char> gathered = {};  // [entry]: cut by columns, and its output is gathered
 };
 LayerCuts layer_cuts(const LayerList& list, int tp);
 
 OpGraph layer_list_graph(const LayerList& list, const Sharding& sharding);
 
-// Forward + backward of one sample: 3 times the forward, less the gradient of the sample itself where there is none.
+// Model FLOPs of one sample, forward + backward: 3 times the forward, but twice for layers that read the sample, whose gradient is not
+// computed (if list.classes > 0).
 Flops layer_list_flops(const LayerList& list);
 
 }  // namespace foreshard

@@ -41,7 +41,7 @@ Retention retention(const LayerGraph& layer, const std::vector<std::string>& mod
       if (producer[value] < 0 || group[i] != group[static_cast<std::size_t>(producer[value])]) leaves[value] = true;
     }
   }
-  // In reverse order every reader of a value is settled before its producer.
+  // In reverse order, all readers of a value are decided before its producer.
   Retention result;
   for (std::size_t i = operators; i-- > 0;) {
     const Operator& op = layer.operators[i];

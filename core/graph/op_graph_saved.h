@@ -1,4 +1,4 @@
-// What the backward pass of a layer finds: the values kept since the forward, and the operators it runs again.
+// Recomputation inside a layer: which values stay in memory from the forward to the backward, and which operators the backward runs again.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@ namespace foreshard {
 
 struct Retention {
   std::vector<int> kept = {};   // values kept from the forward to the backward, ascending
-  std::vector<int> rerun = {};  // operators the backward runs again (forward work), in topological order
+  std::vector<int> rerun = {};  // operators whose forward the backward runs again, in topological order
   bool operator==(const Retention&) const = default;
 };
 
 // `modules` names the modules or operators to recompute ("attention", "activation", "norm", "mlp"; "mlp" includes its
-// activation); empty: none. A value that only recomputed operators of the same module read is made again; one that
-// leaves its module is kept, except for "norm" and "activation", whose results are dropped although the next operator
-// reads them. Operators marked always_recompute are run again in any case.
+// activation); empty: none. A value that an operator of such a module computes is dropped and computed again if only backwards of
+// the same module read it; if the backward of another operator reads it, it is kept. Exceptions are "norm" and "activation": their results
+// are always dropped. Operators marked always_recompute are run again in any case.
 Retention retention(const LayerGraph& layer, const std::vector<std::string>& modules = {});
 
-// Everything is made again from the layer's input. A layer without input (embedding) keeps what it keeps anyway.
+// Everything is computed again from the layer's input. A layer without input (embedding) keeps what it keeps without recomputation.
 Retention full_recompute(const LayerGraph& layer);
 
+// Bytes of the kept values on this rank, for one micro-batch.
 Bytes kept_bytes(const LayerGraph& layer, const Retention& retention);
 
 }  // namespace foreshard

@@ -5,7 +5,7 @@
 //     -> projection -> [reduce] -> + x = r             -> projection -> [reduce] -> + x -> norm1 = r
 //   r -> norm2 -> [gather] fc1 -> activation         r -> [gather] fc1 -> activation
 //     -> fc2 -> [reduce] -> + r                        -> fc2 -> [reduce] -> + r -> norm2
-// Norms of branches (OLMo 2 instead of pre-norms, Gemma beside them) and multipliers stand before the residual sum.
+// Norms of branches (in OLMo 2 instead of pre-norms, in Gemma in addition) and multipliers come before the residual sum.
 #include <cmath>
 #include <utility>
 
@@ -25,7 +25,7 @@ void require_divides(const std::string& degree, std::int64_t divisor, std::int64
   if (number % divisor != 0) throw Error(degree + " does not divide the " + std::to_string(number) + " " + of);
 }
 
-// Causal work is balanced by giving every rank one early and one late chunk; where heads are dealt out it is even as it is.
+// Causal work is balanced by giving every rank one early and one late chunk; with all-to-all of heads it is balanced anyway.
 int chunks_of(const Transformer& m, const Sharding& s) {
   return s.cp > 1 && m.causal && s.context != ContextKind::AllToAll ? 2 : 1;
 }
@@ -74,7 +74,7 @@ std::string residual_init(const Transformer& m) {
   return "normal(" + number(0.02 / std::sqrt(2.0 * std::max(1, m.layers))) + ")";
 }
 
-// What a branch adds to the residual stream: its result, behind a norm, times a number.
+// What a branch adds to the residual stream: its result after an optional norm and an optional factor.
 int branch_end(LayerBuilder& layer, const Transformer& m, const std::string& number, int x) {
   if (m.block.branch_norms) x = layer.norm("branch_norm" + number, m, x);
   return layer.scale("branch_scale" + number, m.block.scales.residual, x);
@@ -94,7 +94,7 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
   return layer.residual("residual1", out, skip, m.projection_bias, "projection.bias");
 }
 
-// A dense MLP of `f` columns. `shared`: others read x, too.
+// A dense MLP of `f` columns. `shared`: other operators read x, too.
 int mlp(LayerBuilder& layer, const LocalTransformer& t, const std::string& prefix, std::int64_t f, int x, bool shared) {
   const Transformer& m = t.model;
   const bool gated = is_gated(m.activation);

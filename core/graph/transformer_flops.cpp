@@ -11,7 +11,7 @@ namespace {
 
 double triangle(double n) { return n * (n + 1) / 2; }
 
-// Weights that one token is multiplied with, of a layer's attention. Numbers stay below 2^53: exact.
+// The number of attention weights of a layer by which one token is multiplied. Numbers stay below 2^53, so doubles are exact.
 double attention_weights(const Transformer& m) {
   const auto h = static_cast<double>(m.hidden), heads = static_cast<double>(m.heads);
   const LatentAttention& l = m.attention.latent;
@@ -33,7 +33,7 @@ double mlp_weights(const Transformer& m, int layer) {
   return h * static_cast<double>(e.count) + products * h * static_cast<double>(e.chosen * e.width + e.shared_width);
 }
 
-// Elements of a query head and of a value head together, of all heads: 2 a d, or a (dn + dr + dv).
+// Elements of a query head plus those of a value head, over all heads: 2 a d, or a (dn + dr + dv).
 double core_width(const Transformer& m) {
   const LatentAttention& l = m.attention.latent;
   if (l.key_value_rank > 0) return static_cast<double>(m.heads * (l.plain_dim + l.rotated_dim + l.value_dim));

@@ -1,4 +1,4 @@
-// Model FLOPs of a transformer in closed form: what the mathematics asks for, whatever a kernel executes.
+// Model FLOPs of a transformer in closed form: what the mathematics needs, whatever the kernels execute.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace foreshard {
 
-// Of one sample, forward + backward (three times the forward).
+// FLOPs of one sample (a sequence), forward + backward: three times the forward.
 struct TransformerFlops {
-  Flops products = {};      // of weights with what each token brings; of the experts, those that it chooses
-  Flops core = {};          // scores and their product with the values, over the full square of queries and keys
-  Flops core_in_mask = {};  // the same over the pairs that the masks leave
+  Flops products = {};      // products of activations with weights; of the experts only the chosen ones
+  Flops core = {};          // attention: scores and weighted values, over all pairs of a query and a key
+  Flops core_in_mask = {};  // the same over the pairs that the masks allow
 };
 TransformerFlops transformer_flops(const Transformer& t, std::int64_t seq, std::int64_t vocab_multiple = 1);
 
-// Pairs of a query and a key that it sees, of one sample in that layer: the whole square, half of it under a causal mask, a band of
-// the window's width, or the triangles of the chunks.
+// The number of pairs of a query and a key that it sees, for one sample in one layer: the full square, the lower triangle under a causal
+// mask, a band of the window's width, or one triangle per chunk.
 double attention_pairs(const Transformer& t, int layer, std::int64_t seq);
 
 }  // namespace foreshard

@@ -20,7 +20,7 @@ namespace {
 struct Member;
 struct Node;
 using Array = std::vector<Node>;
-using Integers = std::vector<std::int64_t>;  // a long array of nothing but integers: an eighth of the memory
+using Integers = std::vector<std::int64_t>;  // a long array of integers only, which needs an eighth of the memory of nodes
 struct Object {
   std::vector<Member> members;
   std::vector<std::uint32_t> by_name;  // sorted; filled for objects too large for a scan
@@ -64,7 +64,7 @@ std::string position_text(const std::string& text, std::size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(before.size() - start + 1);
 }
 
-// What the parser would have liked: the tail of "...; expected ':'", or its reason from "[id] ... - reason; last read:
+// What the parser expected: the tail of "...; expected ':'", or its reason from "[id] ... - reason; last read:
 // ...".
 std::string wish(std::string what) {
   if (const auto expected = what.rfind("; expected "); expected != std::string::npos)

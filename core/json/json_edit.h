@@ -1,17 +1,17 @@
-// One value of a JSON text by its path: what `--set path=value` changes in a model or a cluster.
+// Changes or reads one value of a JSON text by its path, as `--set path=value` does for a model or a cluster.
 #pragma once
 
 #include <string>
 
 namespace foreshard {
 
-// `path`: keys and positions, "fabric.levels", "nodes[0].count". Keys that are not there are added: the strict reader
-// of the file then says whether they are known. `value` is a JSON value, or else a text. `where` names the input in the
-// Error, which is also thrown for a text that is no JSON.
+// The text with the value at `path` replaced. `path` consists of keys and positions: "fabric.levels", "nodes[0].count". A missing key is
+// added; the strict reader of the file decides later whether it is known. A `value` that is not JSON is taken as a string. Throws Error, in
+// which `where` names the input, for a path that does not fit and for a text that is not JSON.
 std::string with_json_value(const std::string& text, const std::string& path, const std::string& value,
                             const std::string& where);
 
-// The text of the value at a path, "" when there is none.
+// The JSON text of the value at `path`; "" if there is none.
 std::string json_value(const std::string& text, const std::string& path, const std::string& where);
 
 }  // namespace foreshard

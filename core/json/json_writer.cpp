@@ -139,7 +139,7 @@ JsonWriter& JsonWriter::value(bool b) { return raw(b ? "true" : "false"); }
 JsonWriter& JsonWriter::null() { return raw("null"); }
 
 JsonWriter& JsonWriter::value(double d) {
-  if (!std::isfinite(d)) return null();  // JSON has no other word for it
+  if (!std::isfinite(d)) return null();  // JSON has no infinity or NaN
   char digits[32];
   before_value();
   out_.append(digits, std::to_chars(digits, digits + sizeof digits, d).ptr);

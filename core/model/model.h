@@ -1,4 +1,4 @@
-// Model: what a Hugging Face config.json or a layer list says about a network. Nothing about how it is trained.
+// Model: the shape of a network, as a Hugging Face config.json or a list of layers states it; nothing about how it is trained.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 namespace foreshard {
 
 enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
-// The gated ones multiply two products: SiLU or GELU of the first times the second. ClampedSwiGlu is gpt-oss's: min(gate, 7) and up
-// clamped to +-7 give (up + 1) gate sigmoid(1.702 gate).
+// Gated kinds multiply two linear layers of the same input, gate and up: SwiGlu is SiLU(gate) up, GeGlu is GELU(gate) up. ClampedSwiGlu
+// (gpt-oss) is (u + 1) g sigmoid(1.702 g) with g = min(gate, 7) and u = up clamped to [-7, 7].
 enum class ActivationKind : std::uint8_t { Gelu, Relu, SwiGlu, GeGlu, ClampedSwiGlu };
 constexpr bool is_gated(ActivationKind kind) { return kind != ActivationKind::Gelu && kind != ActivationKind::Relu; }
 enum class PositionKind : std::uint8_t { Learned, Rope, None };
 
-// Decoder (GPT, Llama) and encoder (BERT) transformers. All sizes in elements.
+// A decoder (GPT, Llama) or encoder (BERT) transformer. All sizes are in elements.
 struct Transformer {
-  bool causal = true;  // decoder
+  bool causal = true;  // true: decoder, false: encoder
   int layers = 0;
   std::int64_t hidden = 0;
   std::int64_t ffn_hidden = 0;
   int heads = 0;
-  int kv_heads = 0;  // = heads without grouped-query attention
+  int kv_heads = 0;  // equal to `heads` without grouped-query attention
   std::int64_t head_dim = 0;
   std::int64_t vocab = 0;  // not padded
   std::int64_t max_positions = 0;
@@ -39,9 +39,9 @@ struct Transformer {
   bool post_norm = false;       // norm after the residual sum (BERT)
   bool embedding_norm = false;  // norm after the embeddings (BERT)
   bool final_norm = true;
-  bool pooler = false;    // BERT: dense + tanh on the first token, and the next-sentence head
-  bool mlm_head = false;  // BERT: dense + activation + norm before the vocabulary projection (its bias: lm_head_bias)
-  bool lm_head_bias = false;
+  bool pooler = false;        // BERT: linear layer and tanh on the first token, and the next-sentence head
+  bool mlm_head = false;      // BERT: linear layer, activation and norm before the vocabulary projection
+  bool lm_head_bias = false;  // bias of the vocabulary projection
   AttentionSettings attention = {};
   BlockSettings block = {};
   bool operator==(const Transformer&) const = default;
@@ -53,19 +53,20 @@ enum class LayerOp : std::uint8_t { Conv2d, BatchNorm, Relu, MaxPool, AvgPool, A
 struct LayerSpec {
   std::string name = {};
   LayerOp op = LayerOp::Linear;
-  std::vector<std::string> inputs = {};  // names of earlier entries; empty: the previous entry ("input" names the sample)
+  std::vector<std::string> inputs = {};  // names of earlier entries, or "input" for the sample; empty: the previous entry
   std::int64_t features = 0;             // Conv2d, Linear: output channels or features
-  int kernel = 0;
+  int kernel = 0;                        // pixels along height and along width, as stride and padding
   int stride = 1;
   int padding = 0;
   bool bias = false;
   bool operator==(const LayerSpec&) const = default;
 };
 
-// CNNs and multilayer perceptrons: a DAG of layers over samples of one shape.
+// A CNN or multilayer perceptron: a DAG of layers. All samples have one shape.
 struct LayerList {
-  std::vector<std::int64_t> input = {};  // per sample: {channels, height, width} or {features}
-  std::int64_t classes = 0;              // cross-entropy over the last layer's features; 0: the loss is the sum of squares
+  std::vector<std::int64_t> input = {};  // shape of a sample: {channels, height, width} or {features}
+  // The loss is the cross-entropy over the last layer's features; 0: the sum of their squares.
+  std::int64_t classes = 0;
   std::vector<LayerSpec> layers = {};
   bool operator==(const LayerList&) const = default;
 };
@@ -77,23 +78,24 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-// Whether the layer sees a window or a chunk instead of all tokens before, and whether its MLP is a mixture of experts. A list
-// that is shorter than the layers repeats.
+// Whether queries of this layer see only a window or a chunk, and whether its MLP is a mixture of experts. A per-layer list
+// (AttentionSettings::local, Experts::layers) shorter than the number of layers repeats.
 bool attends_locally(const Transformer& t, int layer);
 bool has_experts(const Transformer& t, int layer);
-// The end of the model reads the table of tokens, too: as the head, or in modules for multi-token prediction.
+// Whether the last stage reads the token embedding, too: as the head (tied), or in modules for multi-token prediction.
 bool shares_embedding(const Transformer& t);
-// Windows, chunks, sinks, capped scores and latents are computed by one attention kernel, and by no separate operators.
+// Whether only the fused attention kernel computes this attention: windows, chunks, sinks, capped scores, latent attention.
 bool needs_fused_attention(const Transformer& t);
 
-// Parameters by what they do, exact, the vocabulary not padded.
+// Exact numbers of parameters by their use; the vocabulary is not padded.
 struct ParameterCounts {
   std::int64_t total = 0;            // without modules for multi-token prediction
-  std::int64_t active = 0;           // those that one token meets: of the routed experts only the chosen; both ends
-  std::int64_t input_embedding = 0;  // of them, the table of tokens that is looked up; 0 where it is the head, too
-  std::int64_t routed = 0;           // of the routed experts of all layers
-  std::int64_t mtp = 0;              // of the modules for multi-token prediction; embedding and head are shared
-  std::int64_t correction_bias = 0;  // elements of the routers' correction biases: stored, but not trained
+  std::int64_t active = 0;           // those that one token uses: all but the routed experts that it does not choose
+  std::int64_t input_embedding = 0;  // part of `active`: the token embedding; 0 if it is tied to the head
+  std::int64_t routed = 0;           // in routed experts, all layers
+  std::int64_t mtp = 0;              // in modules for multi-token prediction, without the shared embedding and head
+  // Elements of the routers' correction biases, which are stored but not trained by gradients.
+  std::int64_t correction_bias = 0;
   bool operator==(const ParameterCounts&) const = default;
 };
 ParameterCounts parameter_counts(const Transformer& t);
@@ -101,16 +103,16 @@ ParameterCounts parameter_counts(const Transformer& t);
 // Exact number of trainable parameters with the vocabulary padded to a multiple of `vocab_multiple`.
 std::int64_t parameter_count(const Model& model, std::int64_t vocab_multiple = 1);
 
-// Per layer, the indices of the layers it reads; -1 is the sample. Throws Error unless the list is a DAG with one end.
+// [layer]: indices of the layers that it reads, -1 for the sample. Throws Error unless the list is a DAG with one end.
 std::vector<std::vector<int>> input_layers(const LayerList& list);
-// Per layer, the shape it puts out for one sample: {channels, height, width} or {features}. Throws Error where a layer does
-// not fit its inputs.
+// [layer]: shape of its output for one sample, {channels, height, width} or {features}. Throws Error if a layer does not fit its inputs.
 std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list);
 
-// Reads a model: a file path, a directory that holds a config.json, or the name of a shipped model ("gpt3-175b"). Accepts
-// Hugging Face config.json files of the families of core/family as they are, and our own two forms, which to_json writes:
-// "model_type": "foreshard-transformer" and "foreshard-layers". models/README.md describes them. A model read is valid: sizes are
-// positive and bounded, no product of them overflows 63 bits, and a layer list is a DAG with one end. Throws Error.
+// Reads a model from a file, from a directory that holds a config.json, or from a shipped model by its name ("gpt3-175b"). A file is a
+// Hugging Face config.json of a family of core/family, or one of the two forms that to_json writes: "model_type": "foreshard-transformer"
+// and
+// "foreshard-layers" (models/README.md). Throws Error. A model that is returned is valid: sizes are positive and bounded, no product of
+// them overflows 63 bits, and a layer list is a DAG with one end.
 Model load_model(const std::string& name_or_path);
 std::string model_file(const std::string& name_or_path);  // the file that load_model reads
 Model parse_model(const std::string& text, const std::string& file_name);

@@ -4,8 +4,8 @@
 
 namespace foreshard {
 
-// Parameters of the parts of a transformer. Number is int64_t for the exact count and double for the estimate of sizes that
-// nobody has checked yet. Symbols in brackets: docs/model-families.md.
+// Numbers of parameters of the parts of a transformer. Number is int64_t for the exact count, and double for the estimate of sizes that
+// have not been checked. Symbols in brackets: docs/model-families.md.
 template <class Number>
 class Parts {
  public:
@@ -66,7 +66,7 @@ class Parts {
     const Number plain = number(l.plain_dim), value = number(l.value_dim), per_query = heads * (plain + dr);
     Number all = rq > 0 ? hidden_ * rq + rq + rq * per_query : hidden_ * per_query;  // each latent has an RMSNorm
     all += hidden_ * (rkv + dr) + rkv + rkv * heads * (plain + value) + heads * value * hidden_;
-    if (t_.qkv_bias) all += rq > 0 ? rq + rkv + dr : rkv + dr;  // of the products that make latents
+    if (t_.qkv_bias) all += rq > 0 ? rq + rkv + dr : rkv + dr;  // biases of the products that make latents
     if (t_.projection_bias) all += hidden_;
     return all;
   }

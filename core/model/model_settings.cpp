@@ -10,7 +10,8 @@
 
 namespace foreshard {
 
-// A key is read where an object is refused that no reader of models takes. So there is no second list of what each family reads.
+// Finds out whether a key is read: it sets the key to an object, which no reader of models accepts, and sees whether that is refused. So
+// no second list of the keys of each family is needed.
 static bool reads(const std::string& text, const std::string& path, const std::string& file) {
   const std::string strange = with_json_value(text, path, R"({"": {"": 0}})", file);
   try {
@@ -21,7 +22,7 @@ static bool reads(const std::string& text, const std::string& path, const std::s
   return false;
 }
 
-// The paths below a setting: an object stands for its members.
+// The paths of a setting: an object stands for all its members.
 static std::vector<std::string> leaves(const std::string& path, const JsonReader& value) {
   if (!value.is_object() || value.members().empty()) return {path};
   std::vector<std::string> all;
@@ -30,7 +31,7 @@ static std::vector<std::string> leaves(const std::string& path, const JsonReader
   return all;
 }
 
-// The key of this family that says the same, else the one that is spelt most alike, else all.
+// The key of this family with the same meaning, else the key with the nearest spelling, else all keys.
 static std::string expected(const std::string& text, const std::string& path, const std::string& file) {
   std::vector<std::string> known;
   for (const std::string& key : hugging_face_keys())
@@ -45,7 +46,7 @@ static std::string expected(const std::string& text, const std::string& path, co
 }
 
 Model model_with(const std::string& name_or_path, const Settings& settings, const std::string& where) {
-  Model as_it_is = load_model(name_or_path);  // a fault of the file itself is told as such
+  Model as_it_is = load_model(name_or_path);  // an error of the file itself is reported without the settings
   if (settings.empty()) return as_it_is;
   const std::string file = model_file(name_or_path);
   std::string text = read_file(file);

@@ -9,10 +9,10 @@
 
 namespace foreshard {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;  // path (core/json/json_edit.h) and value, in this order
+using Settings = std::vector<std::pair<std::string, std::string>>;  // pairs of a path (core/json/json_edit.h) and a value
 
-// `name_or_path` as of load_model. A key that this kind of model does not read would change nothing: Error, with the nearest
-// one that it reads. `where` names the input in the Error.
+// The model of `name_or_path` (as load_model takes it) with `settings` applied in their order. A key that this kind of model does not read
+// throws Error, which suggests the nearest key that it reads; `where` names the origin of the settings.
 Model model_with(const std::string& name_or_path, const Settings& settings, const std::string& where);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Hierarchical and two-dimensional: rings along the rows of a grid of members, then along its columns. Rows of the first are nodes.
+// Hierarchical and two-dimensional: rings along the rows of a grid of members, then along its columns. In Hierarchical, a row is a node.
 #include <algorithm>
 
 #include "core/network/algorithms.h"
@@ -9,8 +9,8 @@ namespace {
 
 using namespace algorithms;
 
-// Rings inside the rows and rings along the columns of a grid of members: the rows first where something is added, the columns first where
-// something is spread. `inside`: the hops of all rows, each of `shares` rings.
+// Rings inside the rows and rings along the columns of a grid of members. A reduction starts with the rows, a gather with the columns.
+// `inside`: the hops of all rows, each of `shares` rings.
 std::vector<CollectiveFlow> grid(const Network& network, const Collective& collective, const std::vector<Devices>& rows,
                                  FlowBuilder inside, int shares) {
   const bool splits = collective.kind != CollectiveKind::AllGather, joins = collective.kind != CollectiveKind::ReduceScatter;
@@ -63,7 +63,7 @@ std::vector<CollectiveFlow> two_dimensional(const Network& network, const Collec
   return grid(network, collective, rows, std::move(inside), 1);
 }
 
-// Rows of `columns` members: rings along the rows, then along the columns. Slice m belongs to member m at the turn.
+// Rows of `columns` members: rings along the rows, then along the columns. Between the adding and the copying half, member m has slice m.
 void grid_rounds(CollectiveRounds& out, int n, int columns, CollectiveKind kind) {
   const int rows = n / columns;
   const auto member = [&](int row, int column) { return row * columns + column; };

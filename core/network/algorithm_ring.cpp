@@ -1,4 +1,4 @@
-// Ring: every member sends to the next one. It takes the place of every algorithm where that does not apply.
+// Ring: every member sends to the next one. It replaces any algorithm that does not apply.
 #include <algorithm>
 
 #include "core/network/algorithms.h"

@@ -1,4 +1,4 @@
-// Parameter server and gather-to-root: all members push to those that serve, then all pull. A root serves alone.
+// Parameter server and gather-to-root: all members push to the servers, then all pull. Gather-to-root has one server, the root.
 #include <algorithm>
 
 #include "core/network/algorithms.h"

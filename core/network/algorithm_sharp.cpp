@@ -1,4 +1,4 @@
-// NVLink SHARP: the switches of a node add.
+// NVLink SHARP: the NVSwitches of a node do the reduction.
 #include <algorithm>
 
 #include "core/network/algorithms.h"
@@ -16,7 +16,7 @@ CollectiveVolume sharp_volume(CollectiveKind kind, double bytes, int n) {
   return {bytes, 1};
 }
 
-// Each port once: from every member to the next, the NVLink port links out of the one and into the other.
+// Lists each port once: the hop from every member to the next uses the NVLink port out of one member and the port into the other.
 std::vector<CollectiveFlow> nvlink_sharp(const Network& network, const Collective& collective, const Devices& members) {
   const int node = network.node(members.front());
   const bool together =

@@ -78,8 +78,9 @@ void rounds_of_two(CollectiveRounds& out, const Collective&, int members, int pe
   tree_rounds(out, members, per_node, 1, true);
 }
 
-// n nodes: the busiest node of one tree has a parent (n > 4), or is the root with its two children (n > 2). In two mirrored trees it
-// is a leaf of the other one, with half of the data in each: n = 2: 1 + 1, n <= 4: 2 + 1, above: 3 + 1 halves.
+// Messages of the busiest node for n nodes. In one tree it is the root with one child (n = 2) or two (n <= 4), or has a parent and two
+// children. In two mirrored trees it is a leaf of the other tree, and each tree carries half of the data: n = 2: 1 + 1 halves, n <= 4: 2 +
+// 1, above: 3 + 1.
 int edges_of(int n) { return n == 2 ? 1 : n <= 4 ? 2 : 3; }
 CollectiveVolume volume_of_one(CollectiveKind, double bytes, int n) { return {bytes * edges_of(n), 2 * depth_of(n)}; }
 CollectiveVolume volume_of_two(CollectiveKind, double bytes, int n) { return {bytes * (edges_of(n) + 1) / 2, 2 * depth_of(n)}; }

@@ -61,7 +61,7 @@ std::vector<CollectiveFlow> collective_phases(const Network& network, const Coll
                                               const std::vector<DeviceId>& members) {
   const int n = static_cast<int>(members.size());
   if (n < 2) return {};
-  // Which members share a node is seen on the network: of the condition only kind and number are asked.
+  // `phases` sees on the network which members share a node, so `applies` is asked only about kind and number of members.
   const AlgorithmEntry& entry = algorithm_entry(collective.algorithm);
   const bool of_kind = entry.applies(collective.kind, n, std::max(1, n / 2));
   return of_kind ? entry.phases(network, collective, members) : algorithms::ring_phases(network, collective, members);

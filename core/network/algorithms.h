@@ -1,6 +1,6 @@
-// Algorithms of collectives: one entry each, in a table. A new one is a file with its entry, the enumerator with its word
-// (core/plan/plan.h, core/plan/plan_words.cpp) and a line in algorithms.cpp. What each does stands in core/network/collective_rounds.h (messages)
-// and core/network/network.h (links).
+// The table of collective algorithms. A new algorithm is a file with its entry, an enumerator with its word (core/plan/plan.h,
+// core/plan/plan_words.cpp) and a line in algorithms.cpp. core/network/collective_rounds.h describes each algorithm as messages,
+// core/network/network.h as load on links.
 #pragma once
 
 #include <vector>
@@ -13,19 +13,20 @@ namespace foreshard {
 
 struct AlgorithmEntry {
   Algorithm algorithm = Algorithm::Ring;
-  // Whether it is one for this kind and number of members, of which `per_node` that follow each other share a node; else a ring
-  // takes its place.
+  // Whether the algorithm supports this kind and number of members; if not, a ring is used. Each run of `per_node` consecutive members
+  // shares a node.
   bool (*applies)(CollectiveKind kind, int members, int per_node) = nullptr;
-  // Messages between members, `slices` set to the number of members beforehand; null: none, for other hardware than the members adds.
+  // Adds the messages between members to `out`, whose `slices` the caller has set to the number of members. null: the members send no
+  // messages, because the switch does the reduction.
   void (*rounds)(CollectiveRounds& out, const Collective& collective, int members, int per_node) = nullptr;
-  // Of at least two members; it takes the ring's where the nodes of the members are not as it needs them.
+  // The flows for at least two members (collective_phases); those of a ring if the algorithm does not suit the members' nodes.
   std::vector<CollectiveFlow> (*phases)(const Network& network, const Collective& collective,
                                         const std::vector<DeviceId>& members) = nullptr;
-  CollectiveVolume (*volume)(CollectiveKind kind, double bytes, int members) = nullptr;  // of kinds that it applies to
-  bool compared = true;                                                                  // `--algorithm auto` looks at it
+  CollectiveVolume (*volume)(CollectiveKind kind, double bytes, int members) = nullptr;  // only for kinds that it applies to
+  bool compared = true;                                                                  // `--algorithm auto` considers it
 };
 
-// In the order in which `--algorithm auto` compares them: of equal times the first wins.
+// All entries, in the order in which `--algorithm auto` compares them: among equal times the first wins.
 const std::vector<AlgorithmEntry>& algorithm_table();
 const AlgorithmEntry& algorithm_entry(Algorithm algorithm);
 
@@ -33,18 +34,19 @@ namespace algorithms {  // what entries share
 
 using Devices = std::vector<DeviceId>;
 
+// Kinds: an all-reduce; one of the two halves of an all-reduce; any of these three.
 inline bool adds_and_spreads(CollectiveKind kind) { return kind == CollectiveKind::AllReduce; }
 inline bool is_half(CollectiveKind kind) { return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather; }
-inline bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }  // AlgorithmRow::applies
+inline bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }  // an AlgorithmEntry::applies
 inline bool is_of_shards(CollectiveKind kind) { return adds_and_spreads(kind) || is_half(kind); }
 inline double full(const Collective& collective) { return static_cast<double>(collective.bytes.value); }
-inline int depth_of(int nodes) {  // of the binary tree of n nodes
+inline int depth_of(int nodes) {  // of a binary tree of `nodes` nodes: floor(log2 nodes)
   int depth = 0;
   for (; nodes > 1; nodes /= 2) ++depth;
   return depth;
 }
 
-// Collects the links of one flow, hop by hop.
+// Builds a CollectiveFlow: `hop` adds `times` times the links of the route between two devices, `done` returns the flow.
 class FlowBuilder {
  public:
   explicit FlowBuilder(const Network& network) : network_(network) {}
@@ -58,13 +60,13 @@ class FlowBuilder {
 
 std::vector<CollectiveFlow> ring_phases(const Network& network, const Collective& collective, const Devices& members);
 CollectiveVolume ring_volume(CollectiveKind kind, double bytes, int members);
-// The members of each node, in the order of a ring.
+// The members of each node, one list per node. `order` is the order of a ring.
 std::vector<Devices> by_node(const Network& network, const Devices& order);
 
-// What several rings do at the same time is one round: adds `more` to the round `at`.
+// Adds the messages `more` to rounds[at], so that several rings run at the same time.
 void join(std::vector<MessageRound>& rounds, std::size_t at, const MessageRound& more);
-// From round `first` on: n - 1 rounds after which ring[i] has the sum of slices[i] (`adds`), or, from there, all members have all
-// of them.
+// Adds the messages of a ring of n members to the rounds first .. first + n - 2. With `adds` it is a reduce-scatter: ring[i] ends with the
+// sum of slices[i]. Without, it is the all-gather after that: every member ends with all slices.
 void ring_pass(std::vector<MessageRound>& rounds, std::size_t first, const std::vector<int>& ring,
                const std::vector<std::vector<int>>& slices, bool adds);
 

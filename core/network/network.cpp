@@ -8,7 +8,7 @@
 namespace foreshard {
 
 namespace {
-struct NodeRun {  // nodes of one shape that follow each other
+struct NodeRun {  // consecutive nodes of one shape
   int first_node = 0, first_device = 0, first_link = 0;
   int gpu = 0;  // index into Cluster::gpus
 };
@@ -113,7 +113,7 @@ void Network::Graph::size_trunks() {
                          node.shape.nic_bandwidth * (shapes[g].nics_on_rail(rail) * nodes_per_leaf / fabric.oversubscription));
       }
   }
-  // A rail that no node of a leaf group has: its leaf is never crossed, but no link is without capacity.
+  // If no node of a leaf group has this rail, its leaf is never used; its trunk still gets a bandwidth above 0.
   const BytesPerSecond widest = leaf_trunk.empty() ? BytesPerSecond{} : *std::max_element(leaf_trunk.begin(), leaf_trunk.end());
   for (BytesPerSecond& trunk : leaf_trunk)
     if (trunk.value == 0) trunk = widest;
@@ -167,7 +167,7 @@ void Network::Graph::cross(Route& route, int id) const {
   route.bandwidth = std::min(route.bandwidth, crossed.bandwidth);
 }
 
-// The NICs of the cheapest way. Own NICs and a trunk if need be; or, below one leaf group, NICs of one rail.
+// The NICs of the cheapest route: the GPUs' own NICs, with a trunk if needed; or, inside one leaf group, NICs of one rail.
 void Network::Graph::choose_nics(const Place& from, const Place& to, int& out, int& in) const {
   const ShapeRoutes &a = shape(from.group), &b = shape(to.group);
   out = a.own_nic(from.local);
@@ -179,7 +179,7 @@ void Network::Graph::choose_nics(const Place& from, const Place& to, int& out, i
   const auto consider = [&](int rail) {
     int x = a.nic_on_rail(from.local, rail), y = b.nic_on_rail(to.local, rail);
     if (x < 0 || y < 0) return;
-    // Of equally near NICs of the rail, the one with the number of the far end: so that pairs spread over all of them.
+    // Among equally near NICs of the rail, the choice depends on the number of the far end, so that pairs spread over all of them.
     if (y < a.nics() && a.rail(y) == rail && a.to_nic(from.local, y).cost == a.to_nic(from.local, x).cost &&
         a.to_nic(from.local, y).exists() && x != own_out)
       x = y;

@@ -1,5 +1,4 @@
-// The cluster as a picture: every part and every one-way link, expanded. For views and for checking routes; nothing that
-// simulates needs it.
+// The expanded graph of a cluster: every part and every one-way link. Used to draw clusters and to check routes; no simulation uses it.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@ struct ClusterGraph {
     PartKind kind = PartKind::Gpu;
     std::string name = {};
     int node = -1;         // -1: fabric
-    DeviceId device = {};  // of a GPU
+    DeviceId device = {};  // of a GPU; invalid for other parts
   };
   struct Edge {
     int from = 0, to = 0;  // vertices

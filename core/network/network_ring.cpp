@@ -1,4 +1,4 @@
-// Rings of a group: which members follow each other.
+// Rings of a group: the order of its members.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -14,7 +14,7 @@ struct Cycle {
   int shares = 1;
 };
 
-// Direct NVLinks between the given GPUs, in units of the thinnest; empty when they meet in a switch or have none.
+// Bandwidths of direct NVLinks between the given GPUs, in units of the smallest; empty if they are joined by a switch or have no NVLink.
 std::vector<std::vector<int>> mesh(const NodeShape& shape, const std::vector<int>& locals) {
   double unit = 0;
   const auto direct = [&](const NodeLink& link) {
@@ -37,7 +37,7 @@ std::vector<std::vector<int>> mesh(const NodeShape& shape, const std::vector<int
   return width;
 }
 
-// The closed tour over all positions whose thinnest edge is widest, by depth-first search with the best so far as
+// The closed tour over all positions whose smallest bandwidth is largest, by depth-first search with the best so far as
 // bound.
 class WidestTour {
  public:
@@ -72,7 +72,7 @@ class WidestTour {
   int best_ = 0;
 };
 
-// Above this many GPUs joined by direct links the tour search is not tried.
+// The search for a tour is not tried above this number of GPUs joined by direct links.
 constexpr std::size_t kMostInTour = 10;
 
 std::vector<Cycle> cycles(const NodeShape& shape, const std::vector<int>& locals) {
@@ -106,7 +106,7 @@ struct Stop {
   std::span<const std::size_t> entries = {};
 };
 
-// The nodes that a ring passes. Most large groups have one member in each: it is written down without looking for cycles.
+// The nodes that a ring passes. Most large groups have one member per node, and then no cycles inside nodes are searched.
 class Stops {
  public:
   Stops(const Network& network, std::size_t members) : network_(network) {
@@ -147,7 +147,7 @@ class Stops {
   std::size_t most_entries_ = 1;
 };
 
-// Enter at `entry` and pass everybody, in the direction whose last member is nearer to where the ring goes on.
+// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node.
 void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::vector<DeviceId>& ring) {
   const std::size_t n = stop.around.size();
   bool backwards = false;

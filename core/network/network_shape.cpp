@@ -82,7 +82,7 @@ int rails_of(const NodeShape& shape, bool rail_optimised) {
 struct ShapeRoutes::Tree {
   int source = 0;
   std::vector<std::int64_t> cost;
-  std::vector<int> before;  // the part before; itself: not reached (or the source)
+  std::vector<int> before;  // [part]: the part before it on the path; itself: not reached, or the source
 
   Tree(const NodeGraph& graph, int gpu) : source(gpu), cost(boost::num_vertices(graph)), before(cost.size()) {
     const auto index = boost::get(boost::vertex_index, graph);
@@ -93,7 +93,7 @@ struct ShapeRoutes::Tree {
   bool reaches(int part) const { return part == source || before[static_cast<std::size_t>(part)] != part; }
 };
 
-// The cheapest link between neighbours, as a code; only the links of the part that has fewer are looked at.
+// The cheapest link between neighbouring parts, as a code. It searches the links of the part that has fewer.
 std::int32_t ShapeRoutes::link_between(const NodeShape& shape, int from, int to) const {
   std::int32_t best = -1;
   std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
@@ -192,7 +192,7 @@ void ShapeRoutes::to_gpus(const NodeShape& shape, const std::string& cluster, co
   }
 }
 
-// A part that is too many links away counts as out of reach.
+// A part more than RouteLinks::kMostInNode links away counts as unreachable.
 std::vector<NodePath> ShapeRoutes::to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts) {
   std::vector<NodePath> paths;
   for (const int part : parts) {
@@ -230,7 +230,7 @@ void ShapeRoutes::choose_nics() {
   }
 }
 
-// Where a GPU reaches a NIC through another GPU, let it be the one that owns the NIC, if that is not longer.
+// If a GPU reaches a NIC through another GPU, uses the GPU that owns the NIC, unless that path costs more.
 void ShapeRoutes::prefer_owners() {
   for (int owner = 0; owner < gpus_; ++owner) {
     const int nic = own_nic_[static_cast<std::size_t>(owner)];

@@ -1,4 +1,4 @@
-// Routes inside one node shape, found once by Dijkstra; every node of that shape uses them. Internal to core/network.
+// Routes inside one node shape, found once by Dijkstra's algorithm; every node of that shape uses them. Internal to core/network.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace foreshard {
 
-// What a link costs when the cheapest path is sought; see core/network/network.h. `trunk` for fabric links above the NIC port.
+// The cost of a link in the search for the cheapest path (core/network/network.h). `trunk`: a fabric link above the NIC port.
 std::int64_t route_cost(LinkKind kind, BytesPerSecond bandwidth, bool trunk);
 
-// A path inside a node. Its links are codes: 2 * index of the NodeLink, + 1 when it is crossed from `to` to `from`.
+// A path inside a node. Its links are codes, ShapeRoutes::codes: 2 * index of the NodeLink, + 1 if the path crosses it from `to` to `from`.
 struct NodePath {
-  std::int32_t first = 0;
-  std::int32_t count = -1;  // -1: there is no path
+  std::int32_t first = 0;   // position of its first link among all codes
+  std::int32_t count = -1;  // number of links; -1: there is no path
   std::int64_t cost = 0;
   Seconds latency = {};
   BytesPerSecond bandwidth = {};
@@ -26,7 +26,7 @@ struct NodePath {
 
 class ShapeRoutes {
  public:
-  // Throws Error naming `cluster` when an index is out of range, a number is not positive or a GPU cannot be reached.
+  // Throws Error, which names `cluster`, if an index is out of range, a number is not positive or a GPU cannot be reached.
   ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised);
 
   int gpus() const { return gpus_; }
@@ -42,6 +42,7 @@ class ShapeRoutes {
     return {codes_.data() + path.first, static_cast<std::size_t>(path.count)};
   }
 
+  // The NIC that a GPU uses; -1: none.
   int own_nic(int gpu) const { return own_nic_.empty() ? -1 : own_nic_[static_cast<std::size_t>(gpu)]; }
   int nic_on_rail(int gpu, int rail) const { return nic_on_rail_[index(gpu, rail, rails_)]; }  // nearest; -1: none
   int rail(int nic) const { return rail_of_nic_[static_cast<std::size_t>(nic)]; }

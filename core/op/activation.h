@@ -1,4 +1,4 @@
-// An activation function, element by element, and multiplication by a number; shapes {rows, columns of the result}.
+// Element-wise activation functions and multiplication by a constant. Shapes {rows, columns of the result}.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,8 +6,9 @@
 namespace foreshard::ops {
 
 struct Activation : Laws {
-  // Gelu in its tanh form (Hendrycks & Gimpel 2016). SwiGlu (Shazeer 2020): x = [gate, up] along the columns, silu(gate) up.
-  // GeGlu: gelu(gate) up. ClampedSwiGlu (gpt-oss): (u + 1) g sigmoid(1.702 g), g = min(gate, 7), u = up clamped to +-7. Cap: cap tanh(x / cap).
+  // Gelu: the tanh form (Hendrycks & Gimpel 2016). SwiGlu (Shazeer 2020): silu(gate) up, where the columns of x are [gate, up]. GeGlu:
+  // gelu(gate) up. ClampedSwiGlu (gpt-oss): (u + 1) g sigmoid(1.702 g), g = min(gate, 7), u = up clamped to [-7, 7]. Cap: cap tanh(x /
+  // cap).
   enum class Function : std::uint8_t { Gelu, Relu, Tanh, SwiGlu, GeGlu, ClampedSwiGlu, Cap };
   Function function = Function::Gelu;
   double cap = 0;  // of Cap
@@ -18,7 +19,7 @@ struct Activation : Laws {
   static void fields(Self& self, Visit&& visit) {
     visit("function", self.function), visit("cap", self.cap);
   }
-  // Of relu, tanh and cap the result is enough.
+  // The backward of Relu, Tanh and Cap reads the result, that of the others the input.
   bool saves_result() const { return function == Function::Relu || function == Function::Tanh || function == Function::Cap; }
   Saved saved() const { return saves_result() ? Saved{.outputs = kFirst} : Saved{.inputs = kFirst}; }
   Works works(const Sizes& sizes) const {
@@ -28,7 +29,7 @@ struct Activation : Laws {
   bool operator==(const Activation&) const = default;
 };
 
-// x times a number that is no parameter (multipliers of Gemma and Granite).
+// x times a constant (multipliers of Gemma and Granite).
 struct Scale : Laws {
   double factor = 1;
 

@@ -1,5 +1,5 @@
-// Attention, softmax(q k^T / sqrt(dim)) v: in one kernel that never writes the scores (Dao et al. 2022), or as its parts.
-// Query head i reads key head i / (heads / kv_heads). Operands come as one value qkv, or as q and kv.
+// Attention, softmax(q k^T / sqrt(dim)) v: as one kernel that never writes the scores to memory (Dao et al. 2022), or as separate
+// operators. Query head i uses key head i / (heads / kv_heads). The operands are one value qkv, or two values q and kv.
 #pragma once
 
 #include "core/op/op.h"
@@ -7,26 +7,27 @@
 
 namespace foreshard::ops {
 
-// qkv (or q, kv) -> context [b, queries, heads value_dim], lse (statistics [b, heads, queries]); shapes {b, queries, heads, dim},
-// {b, keys, kv_heads, dim}. FLOPs are of all pairs of a query and a key, whatever the masks, and scores that the backward computes again
-// are not counted. With sinks: a weight [heads], a logit of each head that joins its softmax and stands for no value; it is in the lse.
+// Fused attention: qkv (or q, kv) -> context [b, queries, heads value_dim], lse [b, heads, queries] (log-sum-exp of the scores, in the
+// format of statistics). Shapes {b, queries, heads, dim}, {b, keys, kv_heads, dim}. FLOPs count all pairs of a query and a key, whatever
+// the mask, and do not count the scores that the backward computes again. With sinks there is a weight [heads]: a logit per head that
+// joins the softmax, and so the lse, but has no value.
 struct Attention : Laws {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
   SequenceSplit split =
-      {};  // over context-parallel ranks: queries are those of this rank, keys of all, one rank after the other
-  int blocks = 1, block = 0;  // ring: keys are one of as many blocks as ranks, that of the rank `block` places before this one
-  double p = 0;               // dropout of the probabilities
-  std::int64_t site = 0;      // place of the dropout within the layer: part of the mask's key
-  double scale = 0;           // of the scores; 0: 1 / sqrt(dim)
-  double score_cap = 0;       // scores s become cap tanh(s / cap); 0: they stay
-  std::int64_t window = 0;    // keys that a query of a causal map sees at most, its own among them; 0: all before it
-  std::int64_t chunk = 0;     // or: it sees no key before its chunk of so many positions; 0: no chunks
-  bool sinks = false;
-  std::int64_t value_dim = 0;  // of a value head; 0: dim
+      {};  // context parallelism: the queries are those of this rank, the keys those of all ranks, one rank after the other
+  int blocks = 1, block = 0;   // ring: the keys are those of one of `blocks` ranks, `block` places before this one
+  double p = 0;                // dropout probability of the attention probabilities
+  std::int64_t site = 0;       // number of the dropout within the layer: part of the mask's random key
+  double scale = 0;            // of the scores; 0: 1 / sqrt(dim)
+  double score_cap = 0;        // scores s become cap tanh(s / cap); 0: no cap
+  std::int64_t window = 0;     // causal: the most keys that a query sees, its own position included; 0: no limit
+  std::int64_t chunk = 0;      // or: positions of a chunk; a query sees no key before its chunk; 0: no chunks
+  bool sinks = false;          // has a learned logit per head
+  std::int64_t value_dim = 0;  // elements of a value head; 0: dim
 
   std::int64_t values() const { return value_dim > 0 ? value_dim : dim; }
-  // The first position that a query sees.
+  // The first key position that the query at this position sees.
   std::int64_t first_key(std::int64_t query) const {
     if (chunk > 0) return query / chunk * chunk;
     return window > 0 && query >= window ? query - window + 1 : 0;
@@ -55,9 +56,9 @@ struct Attention : Laws {
   bool operator==(const Attention&) const = default;
 };
 
-// The parts of unfused attention keep the 5 a s^2 b bytes of Korthikanti et al. 2022, section 4.
+// The operators of unfused attention save the 5 a s^2 b bytes of Korthikanti et al. 2022, section 4.
 
-// A product of two activations, which makes both gradients in one phase:
+// A product of two activations per head. One phase computes the gradients of both:
 //   Scores          q k^T -> [b, heads, queries, keys]; shapes {b heads, queries, keys, dim}
 //   WeightedValues  probabilities [b, heads, queries, keys], and qkv or kv -> context; shapes {b heads, queries, dim, keys}
 template <bool of_scores>
@@ -73,7 +74,7 @@ struct HeadProduct : Laws {
   }
   static Saved saved() { return {.inputs = kAll}; }
   Works works(const Sizes& sizes) const {
-    const std::size_t keys = of_scores ? 2 : 3, width = of_scores ? 3 : 2;  // places in the shape
+    const std::size_t keys = of_scores ? 2 : 3, width = of_scores ? 3 : 2;  // indices of the shape's dimensions
     const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), t = sizes.count(0, keys), d = sizes.count(0, width);
     const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, keys) * sizes.dim(0, width)};
     const Bytes q = maps * s * d * size_of(sizes.input), k = maps / heads * kv_heads * t * d * size_of(sizes.input);
@@ -86,11 +87,11 @@ struct HeadProduct : Laws {
 using Scores = HeadProduct<true>;
 using WeightedValues = HeadProduct<false>;
 
-// Masks and softmax over the rows of the scores; shapes {rows, keys}.
+// Mask and softmax over each row of the scores. Shapes {rows, keys}.
 struct Softmax : Laws {
   bool causal = false;
-  double scale = 1;          // of the scores, before the softmax
-  SequenceSplit split = {};  // rows are queries of this context-parallel rank, columns the keys of all
+  double scale = 1;          // multiplies the scores before the softmax
+  SequenceSplit split = {};  // rows are the queries of this context-parallel rank, columns the keys of all ranks
 
   static constexpr const char* kWord = "softmax";
   template <class Self, class Visit>

@@ -1,17 +1,19 @@
-// What context parallelism adds to attention (docs/operators.md): merging parts of it that saw different keys, and dealing out heads.
+// Operators that context parallelism adds to attention (docs/operators.md): MergeAttention combines results over different keys, HeadParts
+// rearranges heads for an all-to-all.
 #pragma once
 
 #include "core/op/op.h"
 
 namespace foreshard {
 
-// How the queries of a context-parallel rank meet the keys of all.
+// How context-parallel ranks exchange keys and values: they gather all of them, send them around a ring, or exchange heads (Ulysses).
 enum class ContextKind : std::uint8_t { AllGather, Ring, AllToAll };
 
 namespace ops {
 
-// context, lse, context, lse -> context, lse of all their keys: each context weighs e^(its lse - the new lse). Shapes {b, queries, heads, dim}.
-// The backward of each part reads the merged context and lse, so the gradient passes to both parts as it is.
+// context, lse, context, lse -> context, lse: attention over two disjoint sets of keys becomes attention over both. Each context has the
+// weight e^(its lse - the new lse). Shapes {b, queries, heads, dim}. The gradient passes to both inputs unchanged, because the backward of
+// each Attention reads the merged context and lse.
 struct MergeAttention : Laws {
   static constexpr const char* kWord = "merge_attention";
   template <class Self, class Visit>
@@ -25,11 +27,11 @@ struct MergeAttention : Laws {
   bool operator==(const MergeAttention&) const = default;
 };
 
-// Rows [position, sample] of [heads | kv_heads | kv_heads], each of `dim` -> `parts` such arrays one after the other, each with its part of the heads:
-// what an all-to-all sends. `join`: back again. Shapes: dimensions of x.
+// Arranges heads for an all-to-all. Rows [position, sample] of x hold [heads | kv_heads | kv_heads] of `dim` elements each; y holds
+// `parts` such arrays one after the other, each with its part of the heads. `join`: the inverse. Shapes: dimensions of x.
 struct HeadParts : Laws {
   int parts = 1;
-  std::int64_t heads = 1, kv_heads = 0, dim = 0;  // of all parts
+  std::int64_t heads = 1, kv_heads = 0, dim = 0;  // all parts together
   bool join = false;
 
   static constexpr const char* kWord = "head_parts";

@@ -1,4 +1,4 @@
-// Convolutions and pools over pictures [n, c, h, w].
+// Convolution and pooling of images [n, c, h, w]: samples, channels, height, width.
 #pragma once
 
 #include "core/op/op.h"
@@ -21,7 +21,8 @@ struct Conv2d : Laws {
   bool operator==(const Conv2d&) const = default;
 };
 
-// Shapes: the dimensions of x, those of y. Where the maximum was is found again from x; an average needs nothing.
+// Shapes: dimensions of x, dimensions of y. The backward of the maximum finds its position again from x; that of the average reads no
+// operand.
 template <bool maximum>
 struct Pool : Laws {
   std::int64_t kernel = 1, stride = 1, padding = 0;

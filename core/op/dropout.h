@@ -1,4 +1,4 @@
-// Dropout and sums of activations; shapes: the dimensions of x.
+// Dropout and sums of activations. Shapes: dimensions of x.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,13 +6,13 @@
 
 namespace foreshard::ops {
 
-// x -> y, mask (1 byte an element); with a residual: x, skip -> skip + dropout(x + bias), mask, with a bias [h] or none.
-// The key of the mask is the layer, the site, the sample and the element.
+// x -> dropout(x), mask (1 byte per element). With a residual: x, skip -> skip + dropout(x + bias), mask; the bias [h] is optional. Layer,
+// site, sample and element are the random key of a mask element.
 struct Dropout : Laws {
-  double p = 0;
-  std::int64_t site = 0;           // place within the layer
+  double p = 0;                    // probability that an element is dropped
+  std::int64_t site = 0;           // number of the dropout within the layer
   bool sequence_parallel = false;  // the rows are the part of the sequence that this tensor-parallel rank holds
-  SequenceSplit split = {};        // ... of what its context-parallel rank holds; of maps: as in Attention
+  SequenceSplit split = {};        // how context-parallel ranks share the positions; of attention maps: as in Attention
 
   static constexpr const char* kWord = "dropout";
   static constexpr bool depends_on_microbatch = true;

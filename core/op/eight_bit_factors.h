@@ -1,8 +1,10 @@
-// Where the factors of a linear layer in 8 bits lie while it multiplies: memory of the plan, the last block that the instruction writes.
+// The scratch memory of a linear layer that multiplies in 8 bits: where it holds the two factors that it has rounded. It is a block of the
+// plan, the last one that the instruction writes.
 //
-//   | largest numbers of blocks | scales of both | first factor | second factor |
+//   | largest magnitudes, one per thread block | scales of both | first factor | second factor |
 //
-// Forward: x and w; gradient of x: that of y and w; gradient of w: that of y and x. Parts of y come one after the other to the same place.
+// Factors of the forward: x and w; of the gradient of x: the gradient of y, and w; of the gradient of w: the gradient of y, and x. If y has
+// several parts (outputs), their gradients use the same place one after the other.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +14,14 @@
 
 namespace foreshard {
 
+// Offsets in bytes.
 struct EightBitFactors {
   static constexpr std::int64_t kMostBlocks = 512, kBorder = 256;
   static constexpr std::int64_t scales = 4 * kMostBlocks, first = scales + 2 * kBorder;
   std::int64_t second = 0, end = 0;
 };
 
-// `shape`: {1, m, n, k}; `parts`: the columns of the parts of y; `size`: bytes of a number.
+// `shape`: {1, m, n, k}; `parts`: columns of each part of y, empty if it has one; `size`: bytes of an element of a factor.
 inline EightBitFactors eight_bit_factors(const Shape& shape, Phase phase, std::span<const std::int64_t> parts,
                                          std::int64_t size) {
   const std::int64_t m = shape.dims[1], n = shape.dims[2], k = shape.dims[3];
@@ -31,14 +34,14 @@ inline EightBitFactors eight_bit_factors(const Shape& shape, Phase phase, std::s
   return at;
 }
 
-// Libraries multiply codes of 8 bits in sizes of multiples of 16 only (cublasLtMatmul, "To use FP8 kernels"); else the factors are the numbers
-// that the codes stand for, in 16 bits.
+// Whether the factors are stored as 8-bit codes. Libraries multiply such codes only if all sizes are multiples of 16 (cublasLtMatmul, "To
+// use FP8 kernels"). Otherwise the factors are stored as the values of their codes, in 16 bits.
 inline bool multiplies_codes(const Shape& shape, std::span<const std::int64_t> parts) {
   const auto whole = [](std::int64_t size) { return size % 16 == 0; };
   return std::all_of(shape.dims.begin() + 1, shape.dims.end(), whole) && std::all_of(parts.begin(), parts.end(), whole);
 }
 
-// What a plan gives an instruction.
+// Bytes of the block that a plan gives such an instruction.
 inline Bytes eight_bit_memory(const Shape& shape, Phase phase, std::span<const std::int64_t> parts) {
   return {eight_bit_factors(shape, phase, parts, multiplies_codes(shape, parts) ? 1 : 2).end};
 }

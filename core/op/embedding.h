@@ -1,4 +1,4 @@
-// Where a model begins: rows of tables for tokens and positions, or the samples themselves.
+// Operators at the begin of a model: look-ups of tokens and positions in tables, and reading of samples.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,12 +6,12 @@
 
 namespace foreshard::ops {
 
-// -> y, tokens (int64, of the micro-batch). The weight holds this rank's rows of the vocabulary; foreign tokens give 0. Shapes
-// {tokens, h, rows}.
+// -> y, tokens (int64): the rows of the micro-batch's tokens, and the tokens. The weight holds this rank's rows of the vocabulary; a token
+// of another rank's rows gives 0. Shapes {tokens, h, rows of the weight}.
 struct TokenEmbedding : Laws {
   std::int64_t vocab = 0;    // not padded
   SequenceSplit split = {};  // the tokens are those of this context-parallel rank
-  std::int64_t ahead = 0;    // ... of so many positions later
+  std::int64_t ahead = 0;    // the tokens are those this number of positions later (multi-token prediction)
 
   static constexpr const char* kWord = "token_embedding";
   static constexpr int kFirstSettings = 3;
@@ -24,7 +24,7 @@ struct TokenEmbedding : Laws {
   static Saved saved() { return {.outputs = kSecond}; }
   static Works works(const Sizes& sizes) {
     const Bytes rows = sizes.count(0, 0) * sizes.count(0, 1) * size_of(sizes.param);
-    // The gradient reads and writes the rows that it adds to.
+    // The weight gradient is accumulated: its rows are read and written.
     return {.forward = {{}, rows + sizes.outputs[0] + sizes.outputs[1]}, .weight_grad = {{}, sizes.outputs[0] + 2 * rows}};
   }
   static PartialSums partial_sums(Phase phase) {
@@ -33,11 +33,11 @@ struct TokenEmbedding : Laws {
   bool operator==(const TokenEmbedding&) const = default;
 };
 
-// x -> x + row of the position and of the token type: weights [max positions, h], [types, h]. Shapes: the dimensions of x.
+// x -> x + row of the position + row of the token type. Weights [max positions, h], [types, h], each optional. Shapes: dimensions of x.
 struct PositionEmbedding : Laws {
-  bool positions = false, types = false;  // which tables there are
+  bool positions = false, types = false;  // which tables it has
   bool sequence_parallel = false;         // the rows are the part of the sequence that this tensor-parallel rank holds
-  SequenceSplit split = {};               // ... of what its context-parallel rank holds
+  SequenceSplit split = {};               // how context-parallel ranks share the positions
 
   static constexpr const char* kWord = "position_embedding";
   static constexpr bool depends_on_microbatch = true;
@@ -54,7 +54,7 @@ struct PositionEmbedding : Laws {
   bool operator==(const PositionEmbedding&) const = default;
 };
 
-// -> the samples of the micro-batch; shapes: their dimensions.
+// -> the samples of the micro-batch. Shapes: their dimensions.
 struct Sample : Laws {
   static constexpr const char* kWord = "sample";
   static constexpr bool depends_on_microbatch = true;

@@ -32,8 +32,8 @@ double normal_quantile(double p) {
 // sigma with erf(sigma / 2) = gini.
 double lognormal_width(double gini) { return std::sqrt(2.0) * normal_quantile(0.5 * (1 + gini)); }
 
-// Shares of k different experts chosen one after the other in proportion to `weights`: those of experts that nearly every token takes stay
-// below 1 / k. By iteration of 1 - exp(-c w), whose sum over the experts is k.
+// The share of all choices that each expert gets if a token chooses k different experts, one after the other, in proportion to `weights`.
+// An expert gets at most 1 / k. Solves for c so that the sum of 1 - exp(-c w) over the experts is k.
 std::vector<double> chosen_shares(const std::vector<double>& weights, double k) {
   double low = 0, high = 1;
   const auto sum = [&](double c) {
@@ -62,7 +62,7 @@ double largest_part(const std::vector<double>& loads, int ranks) {
   return largest * ranks / all;
 }
 
-// Mean of the largest part over placements that are drawn with a fixed seed.
+// Mean over random placements, drawn with a fixed seed, of the load of the most loaded rank.
 double drawn(const ExpertLoad& load, const ExpertChoices& c) {
   constexpr int kPlacements = 400;
   std::mt19937_64 random(20260823);

@@ -4,8 +4,9 @@
 //   x, experts -> Dispatch -> rows, sorted by expert -> all-to-all -> GroupedMatMul -> activation -> GroupedMatMul
 //     -> all-to-all -> rows, weights -> Combine -> y
 //
-// T tokens of this rank, h features, E experts of the layer, as many on each of `ranks` ranks; k chosen of each token. A rank sends
-// at most `room` rows to each rank; those that are not used are 0. What is sent is sorted by expert, of one expert by token.
+// Symbols: T tokens of this rank, h features, E experts of the layer, E / ranks of them on each of the `ranks` ranks of the expert group, k
+// experts chosen by each token. A rank has room for `room` rows to each rank of the group; unused rows are 0. Rows are sorted by expert,
+// and those of one expert by token.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 
 namespace foreshard::ops {
 
-// logits [T, E] -> weights [T, k] (statistics), experts [T, k] (int64), loads [E] (statistics): how many tokens chose each expert. The loads
-// are then summed over the ranks that see other tokens of the same sequences. Shapes {T, E, k}.
+// logits [T, E] -> weights [T, k], experts [T, k] (int64), loads [E]: how many tokens chose each expert. Weights and loads have the format
+// of statistics. An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
 //
-// A score is a softmax over all experts, or a sigmoid; SoftmaxOfChosen takes the softmax over the k largest logits. Of equal scores the
-// first expert is chosen. With groups, only experts of the `chosen_groups` best groups may be, a group being as good as the sum of its
-// `best_of_group` best scores. Weights: the scores of the chosen, over their sum where `renormalised`, times `scale`.
-// `auxiliary`, the coefficient of the loss E / (k T) sum_i loads_i mean_t p_i (Fedus et al. 2021, section 2.2; p: scores over their sum, T:
-// all tokens that the loads count), adds to the gradient of the logits, not to the loss that is told.
+// A score is a softmax over all experts, or a sigmoid; SoftmaxOfChosen takes the softmax over the k largest logits. Among equal scores the
+// first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its
+// `best_of_group` best scores. The weights are the scores of the chosen experts, divided by their sum if `renormalised`, times `scale`.
+// `auxiliary` is the coefficient of the load-balancing loss E / (k T) sum_i loads_i mean_t p_i (Fedus et al. 2021, section 2.2; p: scores
+// divided by their sum, T: all tokens that the loads count). It adds to the gradient of the logits, but not to the reported loss.
 struct Route : Laws {
   enum class Score : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
   Score score = Score::Softmax;
@@ -30,7 +31,7 @@ struct Route : Laws {
   double scale = 1;
   std::int64_t groups = 1, chosen_groups = 1, best_of_group = 1;
   double auxiliary = 0;
-  std::int64_t ranks = 1;  // that hold other tokens of the same sequences
+  std::int64_t ranks = 1;  // number of ranks that share the tokens of the same sequences
 
   static constexpr const char* kWord = "route";
   template <class Self, class Visit>
@@ -48,13 +49,13 @@ struct Route : Laws {
   bool operator==(const Route&) const = default;
 };
 
-// x [T, h], experts [T, k] -> rows [ranks, room, h], places [T, k] (int64): the row of each choice, -1 where there is no room for it, counts
-// [ranks, E / ranks] (int64): rows of each expert. With `scaled` x, weights, experts: the rows are multiplied by their weights. Shapes
-// {T, h, k, E}, {ranks, room}.
+// dispatch: x [T, h], experts [T, k] -> rows [ranks, room, h], places [T, k] (int64), counts [ranks, E / ranks] (int64). places is the row
+// of each choice, -1 if there is no room for it (the choice is dropped); counts is the number of rows of each expert. With `scaled` the
+// inputs are x, weights, experts, and each row is multiplied by its weight. Shapes {T, h, k, E}, {ranks, room}.
 struct Dispatch : Laws {
-  std::int64_t capacity = 0;  // rows of one expert at most; 0: as many as there is room for
+  std::int64_t capacity = 0;  // the most rows of one expert; 0: limited only by `room`
   bool scaled = false;
-  bool dealt = false;  // expert e is on rank e mod ranks; else experts of a rank follow each other
+  bool dealt = false;  // expert e is on rank e mod ranks; false: a rank has consecutive experts
 
   static constexpr const char* kWord = "dispatch";
   template <class Self, class Visit>
@@ -70,8 +71,8 @@ struct Dispatch : Laws {
   bool operator==(const Dispatch&) const = default;
 };
 
-// rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: of each token the sum of its rows, each times its weight; rows that had no
-// room count as 0. With `plain` there are no weights. Shapes as of Dispatch.
+// combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
+// Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch.
 struct Combine : Laws {
   bool plain = false;
 
@@ -89,10 +90,10 @@ struct Combine : Laws {
   bool operator==(const Combine&) const = default;
 };
 
-// A product for each expert of this rank, of the rows that chose it. x [sources, room, k] sorted by expert within each source, counts [sources,
-// experts] (int64) -> y [sources, room, parts x n]; rows beyond those counted are 0. `parts` weights, whose results stand side by side, each
-// [experts n, k], or [experts k, n] where `transposed`; with biases as many of [experts n] behind them. Shapes {experts, rows of each, parts
-// n, k}: the rows that are expected, {sources, room}.
+// One matrix product for each expert of this rank, with the rows that chose it. x [sources, room, k], sorted by expert within each source
+// rank, counts [sources, experts] (int64) -> y [sources, room, parts n]; rows beyond the counted ones are 0. There are `parts` weights,
+// each [experts n, k], or [experts k, n] if `transposed`, whose results lie side by side in the columns of y; then, with biases, `parts`
+// biases [experts n]. Shapes {experts, expected rows of each expert, parts n, k}, {sources, room}.
 struct GroupedMatMul : Laws {
   std::int64_t parts = 1;
   bool transposed = false;
@@ -111,7 +112,7 @@ struct GroupedMatMul : Laws {
     const OpWork each = {flops, experts * ((m * k + m * n) * size_of(sizes.input) + n * k * size_of(sizes.param))};
     return {.forward = each, .input_grad = each, .weight_grad = each};
   }
-  // Weights are cut along their first dimension only, over ranks with other experts and over those with other features of one.
+  // Weights are cut only along their first dimension: over ranks that hold other experts, and over ranks that share each expert.
   PartialSums partial_sums(Phase phase) const {
     if (is_forward(phase)) return {.summed_dim = transposed ? 0 : -1, .new_columns = !transposed};
     if (is_input_grad(phase)) return {.summed_dim = transposed ? -1 : 0, .new_columns = true};

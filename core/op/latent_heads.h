@@ -1,14 +1,14 @@
-// Key and value heads of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1).
+// Assembles key and value heads of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1).
 #pragma once
 
 #include "core/op/op.h"
 
 namespace foreshard::ops {
 
-// Rows of [key parts without positions, heads x plain | values, heads x value] and rows of the rotated key part that all heads share, [rotated]
-// -> rows of [keys, heads x (plain | rotated) | values, heads x value]. Shapes: dimensions of the first.
+// Two inputs: rows [key parts without positions: heads x plain | values: heads x value], and rows [rotated] of the rotated key part that
+// all heads share. Output: rows [keys: heads x (plain | rotated) | values: heads x value]. Shapes: dimensions of the first input.
 struct LatentHeads : Laws {
-  std::int64_t heads = 1, plain = 0, rotated = 0, value = 0;
+  std::int64_t heads = 1, plain = 0, rotated = 0, value = 0;  // heads of this rank; elements of a head
 
   static constexpr const char* kWord = "latent_heads";
   template <class Self, class Visit>

@@ -1,4 +1,4 @@
-// Losses: the backward begins at them.
+// Losses, at which the backward begins.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,21 +6,21 @@
 
 namespace foreshard::ops {
 
-// Cross-entropy over the last dimension; shapes {rows, columns}. Whole: logits -> softmax (statistics type), targets, loss.
-// Over a vocabulary that tensor-parallel ranks share, in three pieces with reductions between them:
-//   Max   logits -> maximum of the row; then an all-reduce of maxima
-//   Exp   logits, maximum -> exp(logits - maximum), sums [.., 2] (of exponentials; the target's logit where it is held),
-//         targets; then an all-reduce of the sums. Its input gradient is that of the whole loss
+// Cross-entropy over the last dimension. Shapes {rows, columns}. Whole: logits -> softmax (in the format of statistics), targets, loss.
+// If tensor-parallel ranks share the vocabulary, three pieces with reductions between them:
+//   Max   logits -> maximum of each row; then an all-reduce of the maxima
+//   Exp   logits, maximum -> exp(logits - maximum), sums [.., 2], targets; then an all-reduce of the sums. sums[.., 0]: of the
+//         exponentials; sums[.., 1]: the target's logit if this rank has its column, else 0. Its input gradient is that of the loss
 //   Loss  sums, maximum -> loss
 struct CrossEntropy : Laws {
   enum class Piece : std::uint8_t { Whole, Max, Exp, Loss };
   enum class Target : std::uint8_t { NextToken, Label, NextSentence };  // Label, NextSentence: one target per sample
   Piece piece = Piece::Whole;
   Target target = Target::NextToken;
-  std::int64_t classes = 0;  // columns beyond it are padding
+  std::int64_t classes = 0;  // columns from this one on are padding
   SequenceSplit split = {};  // the rows are those of this context-parallel rank
-  std::int64_t ahead = 0;    // the target is so many positions behind the next token
-  double weight = 1;         // of this loss in that of the model
+  std::int64_t ahead = 0;    // the target lies this number of positions after the next token (multi-token prediction)
+  double weight = 1;         // factor of this loss in the loss of the model
 
   static constexpr const char* kWord = "cross_entropy";
   static constexpr int kFirstSettings = 5;
@@ -40,7 +40,7 @@ struct CrossEntropy : Laws {
     Bytes forward = {};
     for (const Bytes part : sizes.outputs) forward += part;
     switch (piece) {
-      case Piece::Whole:  // one pass for the sums, one to write; the loss itself is a number
+      case Piece::Whole:  // reads the logits twice: for the sums, and to write the softmax; the loss is one number
         return {.forward = {{}, 2 * sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1]},
                 .input_grad = {{}, sizes.outputs[0] + sizes.inputs[0]}};
       case Piece::Max: return {.forward = {{}, sizes.inputs[0] + forward}};
@@ -58,7 +58,7 @@ struct CrossEntropy : Laws {
   bool operator==(const CrossEntropy&) const = default;
 };
 
-// y -> the sum of its squares; shapes: the dimensions of y.
+// y -> the sum of its squares. Shapes: dimensions of y.
 struct SumOfSquares : Laws {
   static constexpr const char* kWord = "sum_of_squares";
   static constexpr bool loss = true, reads_sums = true;

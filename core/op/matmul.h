@@ -1,5 +1,5 @@
-// A linear layer, y = x w^T + bias: x [m, k], w [n, k], bias [n]; shapes {1, m, n, k}. Several outputs are the columns of
-// y one after the other.
+// A linear layer, y = x w^T + bias: x [m, k], w [n, k], bias [n] or none. Shapes {1, m, n, k}. Several outputs are consecutive ranges of
+// the columns of y.
 #pragma once
 
 #include "core/op/op.h"
@@ -7,7 +7,7 @@
 namespace foreshard::ops {
 
 struct MatMul : Laws {
-  bool first_token = false;  // x is the row of the first token of each sample
+  bool first_token = false;  // the rows of x are the first token of each sample
 
   static constexpr const char* kWord = "matmul";
   static constexpr bool matrix_product = true;

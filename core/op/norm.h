@@ -1,5 +1,5 @@
-// LayerNorm (weight [h], bias [h]) and RMSNorm (weight [h]) over the last dimension; shapes {rows, h}. Statistics are not kept:
-// the backward computes them again from the input, in the same pass.
+// Norms. LayerNorm (weight [h], bias [h]) and RMSNorm (weight [h]) are over the last dimension, with shapes {rows, h}. Statistics are not
+// saved: the backward computes them again from the input, in the same pass.
 #pragma once
 
 #include "core/model/model.h"
@@ -25,9 +25,10 @@ struct Norm : Laws {
   bool operator==(const Norm&) const = default;
 };
 
-// RMSNorm of query and key heads. Rows x of [heads | kv_heads], each of `dim`, and where there are key heads the rows of their values ->
-// rows y of [heads | kv_heads | values]. Weights: of the queries, of the keys, as far as there are such heads: [dim] of each head alike, or
-// [heads dim] and [kv_heads dim] where the mean is over all heads at once, or none. Shapes: dimensions of x.
+// RMSNorm of query and key heads. Inputs: rows [heads | kv_heads] of `dim` elements per head, and, if there are key heads, rows of their
+// values, which are copied. Output: rows [heads | kv_heads | values]. Weights: one of the queries and one of the keys, if there are such
+// heads; PerHead: [dim], the same for every head; AllHeads (the mean is over all heads at once): [heads dim], [kv_heads dim]; Unweighted:
+// none. Shapes: dimensions of the first input.
 struct HeadNorm : Laws {
   QkNorm over = QkNorm::PerHead;
   std::int64_t heads = 0, kv_heads = 0, dim = 0;
@@ -50,7 +51,7 @@ struct HeadNorm : Laws {
   bool operator==(const HeadNorm&) const = default;
 };
 
-// Over the samples and pixels of each channel: shapes {n, c, h, w}, weight [c], bias [c].
+// Norm of each channel over samples and pixels. Shapes {n, c, h, w}; weight [c], bias [c].
 struct BatchNorm : Laws {
   double eps = 1e-5;
 

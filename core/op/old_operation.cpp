@@ -17,7 +17,7 @@ bool any_sets(const std::vector<std::string>& list, const std::string& key) {
   return std::ranges::any_of(list, [&](const std::string& word) { return word.starts_with(key + "="); });
 }
 
-// One word stood for several operators, told apart by a word beside it.
+// In version 1, some operators share a word; a second word tells them apart.
 std::string new_word(const std::string& word, std::vector<std::string>& list) {
   if (word == "matmul") return takes(list, "scores") ? "scores" : takes(list, "values") ? "weighted_values" : word;
   if (word == "clip_scale") return any_sets(list, "growth") ? "judge_overflow" : word;

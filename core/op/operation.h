@@ -1,5 +1,5 @@
-// Operation: any operator of a graph or a plan. A new one is a struct with its laws, a line in this variant and one in each
-// backend's table of kernels.
+// Operation: a variant of all operators of op graphs and plans. A new operator is a struct with its laws, a line in this variant and a
+// line in each backend's table of kernels.
 #pragma once
 
 #include <string>
@@ -33,16 +33,17 @@ using Operation =
                  ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows,
                  ops::HeadNorm, ops::Scale, ops::LatentHeads, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul>;
 
+// Whether it is one of these operators.
 template <class... Operator>
 bool is(const Operation& operation) {
   return (std::holds_alternative<Operator>(operation) || ...);
 }
 
-const std::string& word(const Operation& operation);
-const std::vector<std::string>& operation_words();  // in the order of the variant
-Operation operation_of(std::size_t index);          // the operator of that place, with its default settings
+const std::string& word(const Operation& operation);  // its kWord
+const std::vector<std::string>& operation_words();    // all words, in the order of the variant
+Operation operation_of(std::size_t index);            // alternative `index` of the variant, with default settings
 
-// Calls visit(name, value, value by default) for each setting, in the order of files: bool, enum, int, int64 or double.
+// Calls visit(name, value, default value) for each setting, in the order of files. Types are bool, enums, int, int64 and double.
 template <class Visit>
 void visit_settings(const Operation& operation, Visit&& visit) {
   std::visit(
@@ -58,15 +59,15 @@ void visit_settings(const Operation& operation, Visit&& visit) {
       operation);
 }
 
-// The settings as text, "causal heads=96 kv_heads=96 dim=128": for people. Numbers at their default and flags that are not set
-// are left out.
+// The settings as text for people: "causal heads=96 kv_heads=96 dim=128". Numbers at their default and false flags are left out.
 std::string settings_text(const Operation& operation);
 
-// What tells kernels of one operator apart beside their sizes, a space before each: flags and choices, and "p" where it drops.
+// What selects a kernel of the operator besides sizes: enums, flags that are set, "p" if there is dropout, and the attention settings
+// window, chunk, value_dim and score_cap if they are set. A space precedes each.
 std::string kernel_words(const Operation& operation);
 
-// The laws of core/op/op.h.
-ops::Saved saved(const Operation& operation);  // only of operators that layers are made of, like `works`
+// The laws of the operator, see core/op/op.h.
+ops::Saved saved(const Operation& operation);  // `saved` and `works`: only for operators that layers consist of
 ops::Works works(const Operation& operation, const ops::Sizes& sizes);
 ops::PartialSums partial_sums(const Operation& operation, Phase phase);
 bool depends_on_microbatch(const Operation& operation);

@@ -1,4 +1,5 @@
-// Rotary position embedding (Su et al. 2021): rotates query and key heads of x, copies the rest. Shapes: dimensions of x.
+// Rotary position embedding (Su et al. 2021): rotates the query and key heads of x and copies the rest.
+// Shapes: dimensions of x.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,12 +7,13 @@
 
 namespace foreshard::ops {
 
+// `heads` and `kv_heads` are the query and key heads in x. If queries and keys are two values, each has its own Rope, with 0 for the other.
 struct Rope : Laws {
   std::int64_t heads = 0, kv_heads = 0, dim = 0;  // of x: 0 heads, or 0 kv_heads, where they are values apart
   double theta = 10000;
-  SequenceSplit split = {};  // the rows are what this context-parallel rank holds
-  std::int64_t rotated = 0;  // elements of each head that turn, the first ones; 0: all
-  bool last = false;         // ... or the last ones
+  SequenceSplit split = {};  // how context-parallel ranks share the positions of the rows
+  std::int64_t rotated = 0;  // the first elements of each head that are rotated; 0: all
+  bool last = false;         // the last elements are rotated instead of the first
 
   std::int64_t turned() const { return rotated > 0 ? rotated : dim; }
 

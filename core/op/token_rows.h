@@ -1,5 +1,5 @@
-// The tokens that others look at most, and their rows alone: sums between tensor-parallel ranks are of the kept rows only
-// (docs/compression.md). Rows of a value are ordered [position, sample], as everywhere.
+// Operators that keep only the rows of the tokens with the most attention, so that tensor-parallel ranks sum fewer rows
+// (docs/compression.md). Rows of a value are ordered [position, sample].
 //
 //   probabilities -> TokenScores -> sum over the ranks' heads -> KeepTokens -> the same rows on every rank
 //   x -> TakeRows -> sum over the ranks -> PutRows -> y, rows that were not kept are 0
@@ -9,8 +9,8 @@
 
 namespace foreshard::ops {
 
-// Attention probabilities [b, heads, queries, keys] -> scores [b, keys] in the format of statistics: the sum over heads and queries;
-// shapes {b, heads, queries, keys}. The ranks' heads are parts of the sum.
+// Attention probabilities [b, heads, queries, keys] -> scores [b, keys] in the format of statistics: the sum over heads and queries. A
+// rank sums over its own heads, so the result is a partial sum. Shapes {b, heads, queries, keys}.
 struct TokenScores : Laws {
   static constexpr const char* kWord = "token_scores";
   template <class Self, class Visit>
@@ -21,8 +21,8 @@ struct TokenScores : Laws {
   bool operator==(const TokenScores&) const = default;
 };
 
-// scores [b, s] -> kept [b, k], int64, rising: the first token and the k - 1 others of the largest scores, of equal ones the first; shapes
-// {b, s, k}.
+// scores [b, s] -> kept [b, k] (int64): ascending positions of the first token and of the k - 1 others with the largest scores, among equal
+// scores the first. Shapes {b, s, k}.
 struct KeepTokens : Laws {
   static constexpr const char* kWord = "keep_tokens";
   template <class Self, class Visit>
@@ -32,8 +32,8 @@ struct KeepTokens : Laws {
   bool operator==(const KeepTokens&) const = default;
 };
 
-// TakeRows: x [b, s, h], kept [b, k] -> the kept rows [b, k, h]. PutRows: rows, kept -> y [b, s, h], 0 where nothing was kept. Each is the
-// other's gradient; shapes {b, s, k, h}.
+// TakeRows: x [b, s, h], kept [b, k] -> the kept rows [b, k, h]. PutRows: rows [b, k, h], kept -> y [b, s, h] with 0 in the other rows. The
+// gradient of each is the other. Shapes {b, s, k, h}.
 template <bool takes>
 struct KeptRows : Laws {
   static constexpr const char* kWord = takes ? "take_rows" : "put_rows";

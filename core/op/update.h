@@ -1,4 +1,4 @@
-// What happens to gradients and states at the end of a run; shapes {elements}. These are no operators of a layer.
+// Operators of the optimizer update: they work on gradients and optimizer states, not inside a layer. Shapes {elements}.
 #pragma once
 
 #include "core/op/op.h"
@@ -6,8 +6,8 @@
 namespace foreshard::ops {
 
 struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
-  // More than 0: what it reads as the gradient is the next first moment, and the second moment stays what it was after this number of steps
-  // (Tang et al. 2021, algorithm 1). Until then it follows the gradients that such moments come from.
+  // 0: plain Adam. More: it reads the next first moment in place of the gradient, and the second moment no longer changes after this
+  // number of steps (Tang et al. 2021, algorithm 1). Before that it is updated with the gradient computed back from the first moments.
   std::int64_t frozen_after = 0;
 
   static constexpr const char* kWord = "adam";
@@ -35,10 +35,10 @@ struct Sgd : Laws {
   bool operator==(const Sgd&) const = default;
 };
 
-// Adds the squares of gradients to one number.
+// Adds the sum of the squares of gradients to one number, of which the gradient norm is the root.
 struct GradNorm : Laws {
-  std::int64_t divide = 1;  // the number of ranks that hold these elements: the sum is divided by it
-  std::int64_t used = 0;    // elements before the padding; 0: all
+  std::int64_t divide = 1;  // the sum is divided by this number of ranks, which hold the same elements
+  std::int64_t used = 0;    // leading elements that are not padding; 0: all
 
   static constexpr const char* kWord = "grad_norm";
   static constexpr bool of_update = true, reads_sums = true;
@@ -50,7 +50,7 @@ struct GradNorm : Laws {
   bool operator==(const GradNorm&) const = default;
 };
 
-// Scales gradients down to the largest norm allowed (Pascanu et al. 2013).
+// Scales gradients down so that their norm is at most max_norm (Pascanu et al. 2013).
 struct ClipScale : Laws {
   double max_norm = 1;
 
@@ -65,11 +65,11 @@ struct ClipScale : Laws {
   bool operator==(const ClipScale&) const = default;
 };
 
-// Looks for overflow in the norm and changes the loss scale (Micikevicius et al. 2018, section 3.2): halved after one, doubled
-// after `growth` steps without one.
+// Detects overflow (a gradient norm that is not finite) and adapts the loss scale (Micikevicius et al. 2018, section 3.2): halved after an
+// overflow, doubled after `growth` steps without one.
 struct JudgeOverflow : Laws {
   std::int64_t growth = 2000;
-  double start = 1;  // the first scale
+  double start = 1;  // the initial loss scale
 
   static constexpr const char* kWord = "judge_overflow";
   static constexpr bool of_update = true, reads_sums = true;
@@ -80,7 +80,7 @@ struct JudgeOverflow : Laws {
   bool operator==(const JudgeOverflow&) const = default;
 };
 
-// Another format of the same numbers.
+// Converts numbers to another format.
 struct Cast : Laws {
   static constexpr const char* kWord = "cast";
   template <class Self, class Visit>
@@ -89,6 +89,7 @@ struct Cast : Laws {
   bool operator==(const Cast&) const = default;
 };
 
+// Sets its output to zero.
 struct Zero : Laws {
   static constexpr const char* kWord = "zero";
   static constexpr bool of_update = true;

@@ -1,6 +1,7 @@
-// Axes of ranks. The ranks of a stage form two grids: dense layers see tensor x context x data, expert layers see expert-tensor x
-// expert x expert-data. An axis is a factor of both, so that every group of either grid is a set of axes. Every meaning of an axis is
-// read from its kinds; its name is for people.
+// Axes of ranks. An axis is one parallel dimension of the ranks of a stage. The same ranks form two grids: the dense grid (tensor x
+// context x data) for ordinary layers, and the expert grid (expert-tensor x expert x expert-data) for expert layers. An axis is a factor
+// of both grids, so that every group of either grid is a set of axes. The kind of an axis in each grid decides what it means; its name is
+// for people.
 //
 //   tensor 2, context 2, data 4, expert 8:   axis   dense    expert        rank = a0 + 2 a1 + 4 a2 + 8 a3
 //                                            a0 2   Tensor   Expert
@@ -22,8 +23,9 @@
 
 namespace foreshard {
 
+// The two grids, and the kinds of an axis in each.
 enum class Grid : std::uint8_t { Dense, Expert };
-enum class DenseKind : std::uint8_t { Tensor, Context, Data, OuterData };  // OuterData: between ZeRO groups
+enum class DenseKind : std::uint8_t { Tensor, Context, Data, OuterData };  // OuterData: across ZeRO groups
 inline constexpr int kDenseKinds = 4;
 enum class ExpertKind : std::uint8_t { ExpertTensor, Expert, ExpertData };
 
@@ -35,11 +37,11 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-// What is said of ranks is said by kinds of axes, so that it holds whatever the degrees: sums, cuts, groups.
+// Sums, cuts and groups are described by kinds of axes, so that the description does not depend on the degrees.
 using AxisKind = std::variant<DenseKind, ExpertKind>;
 
-// Some of them, in the order in which they were given; at most as many as there are. A value without memory of its own: every tensor and
-// every operator has one.
+// A list of up to seven kinds, in the given order. It does not allocate, because every parameter and every communication of an op graph
+// has one.
 class Kinds {
  public:
   constexpr Kinds() = default;
@@ -54,25 +56,27 @@ class Kinds {
   bool operator==(const Kinds&) const = default;
 
  private:
-  std::array<AxisKind, 7> kinds_ = {};  // those behind size_ stay as they are made
+  std::array<AxisKind, 7> kinds_ = {};  // elements from size_ on keep their default
   std::uint8_t size_ = 0;
 };
-bool is_of(const Axis& axis, const Kinds& kinds);  // of one of them, in its grid
+bool is_of(const Axis& axis, const Kinds& kinds);  // whether the axis is, in the grid of that kind, of one of these kinds
 
-// Ranks along the axis hold the same tensors of the grid and see other tokens: gradients are summed over it.
+// Whether ranks along the axis hold the same parameters of the grid's layers and see different tokens, so that their gradients are summed.
+// In the dense grid that includes Context.
 bool is_data(const Axis& axis, Grid grid);
 
-// What ranks are counted off by when they take devices, fastest first: each kind of dense axis and (no kind) the role, once.
+// The order in which ranks are laid out over devices, fastest first: each kind of dense axis once, and the role once (an empty element).
 using RankOrder = std::vector<std::optional<DenseKind>>;
-const RankOrder& default_rank_order();     // tensor, context, data, outer data, role: neighbours communicate most
-bool is_complete(const RankOrder& order);  // outer data may be left out
-// The same order with outer data, if it is not there, behind data.
+// Tensor, context, data, outer data, role: ranks that communicate most are neighbours.
+const RankOrder& default_rank_order();
+bool is_complete(const RankOrder& order);  // each kind and the role once; outer data may be missing
+// The same order; if outer data is missing, it is inserted after data.
 RankOrder with_outer_data(RankOrder order);
-// The axes in that order, an invalid id for the role. `axes` are listed slowest first; those of one kind stay so.
+// The axes in this order, fastest first, and an invalid id for the role. `axes` are listed slowest first, also among axes of one kind.
 std::vector<AxisId> in_order(const std::vector<Axis>& axes, const RankOrder& order);
 
-// What people call an axis of the kind, on the command line too: tp, cp, dp, dp_outer. A further factor: "tp.2".
-const std::vector<std::string>& short_names();  // in the order of the kinds
+// Names of the dense kinds for people and on the command line: tp, cp, dp, dp_outer. If a kind has several axes, the second is "tp.2".
+const std::vector<std::string>& short_names();  // in the order of DenseKind
 std::string axis_name(DenseKind kind, int factor = 1);
 std::string to_text(const RankOrder& order);  // "tp,cp,dp,dp_outer,role"
 

@@ -1,11 +1,11 @@
-// The costs of a plan by the kind of device that a role runs on.
+// Looks up the cost table of a plan for the kind of device that a role runs on.
 #pragma once
 
 #include "core/plan/plan.h"
 
 namespace foreshard {
 
-const CostTable* find_costs(const Plan& plan, const Role& role);  // null: the plan has none
-const CostTable& costs_of(const Plan& plan, const Role& role);    // there are some
+const CostTable* find_costs(const Plan& plan, const Role& role);  // null if the plan has no such table
+const CostTable& costs_of(const Plan& plan, const Role& role);    // the table has to exist
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// program_hash: every member of every struct is taken apart by name, so that a new member does not compile until it is
-// decided here whether it belongs to the program.
+// program_hash. Structured bindings name every member of every struct, so that a new member does not compile until it is decided here
+// whether it belongs to the program.
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -185,7 +185,7 @@ class Mix {
 }  // namespace
 
 std::string program_hash(const Plan& plan) {
-  // costs, framework, reserve and origin: other values of these are the same program
+  // costs, framework, reserve and origin are not part of the program
   const auto& [version, origin, samples, updates, stages, microbatches, axes, groups, tensors, segments, roles, placement,
                costs, framework, reserve] = plan;
   Mix mix;

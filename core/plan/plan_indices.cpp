@@ -9,7 +9,7 @@
 namespace foreshard {
 namespace {
 
-// The path of the value under test, as a chain on the stack: text is made only when something is wrong.
+// The path of the value being checked, as a linked list on the stack. Its text is built only for a problem.
 struct Where {
   const Where* parent = nullptr;
   std::string_view name = {};
@@ -210,7 +210,7 @@ void check_buffer(const Plan& plan, const Buffer& buffer, const Where& at) {
   });
 }
 
-// What a segment asks of the role that plays it, and of the arguments: each is checked once per (role, segment).
+// Checks the requirements of a segment on a role that runs it, and on its arguments, once per (role, segment).
 class RoleCheck {
  public:
   RoleCheck(const Plan& plan, const Role& role) : plan_(plan), role_(role), limits_(plan.segments.size()) {}
@@ -239,7 +239,7 @@ class RoleCheck {
   }
 
  private:
-  // For each parameter the smallest number of slots of anything it chooses a slot of.
+  // For each parameter, the smallest number of slots among the buffers and events whose slot it selects.
   std::vector<std::int64_t> limits_of(const Segment& segment, const Where& where) {
     std::vector<std::int64_t> limits(segment.params.size(), INT32_MAX);
     const auto slot = [&](const Slot& chosen, std::int64_t slots, const Where& at) {

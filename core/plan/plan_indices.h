@@ -1,5 +1,5 @@
-// Are all indices, sizes and ranges of a Plan in range? What passes here cannot make a reader reach outside a vector,
-// overflow a sum or run for ever. parse_plan turns the answer into an Error, check_plan into a defect.
+// Checks that all indices, sizes and ranges of a Plan are in range. Code that reads a plan that passes cannot index outside a vector,
+// overflow a sum or loop for ever. parse_plan turns the answer into an Error, check_plan into a defect.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-// Limits that keep every sum of a reader inside 64 bits and its memory inside a machine.
+// Limits that keep every sum over a plan inside 64 bits, and what simulations allocate for it inside the memory of a machine.
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50U;  // of one buffer, offset, message
 inline constexpr std::int64_t kMostRanks = std::int64_t{1} << 22U;
 inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 26U;  // instructions of a run, all roles
@@ -22,9 +22,10 @@ struct PlanProblem {
   bool operator==(const PlanProblem&) const = default;
 };
 
+// The first value out of range; empty if there is none.
 std::optional<PlanProblem> first_bad_index(const Plan& plan);
 
-// The plan that stands here in a file (a plan file, or inside a result). Throws Error.
+// Reads the plan at this place of a file (a plan file, or a member of a result). Throws Error.
 class JsonReader;
 Plan plan_from(const JsonReader& json);
 

@@ -316,7 +316,7 @@ Plan read_plan(const JsonReader& json) {
   std::int32_t version = 0;
   if (!json.has("format")) json.fail("a plan file, with \"format\": \"foreshard plan\"");
   if (json.at("format").as_string() != "foreshard plan") json.at("format").fail("\"foreshard plan\"");
-  const bool first = json.at("version").as_int(1, Plan::kVersion) == 1;  // before anything that another version calls otherwise
+  const bool first = json.at("version").as_int(1, Plan::kVersion) == 1;  // read first: other members depend on it
   const std::optional<version1::Attributes> attributes = first ? std::optional<version1::Attributes>(json) : std::nullopt;
   const version1::Attributes* old = attributes ? &*attributes : nullptr;
   const auto placement = [&](const JsonReader& v) {

@@ -1,4 +1,5 @@
-// What plan files of version 1 said by names and words: read once here, kinds, indices and settings afterwards. Throw Error.
+// Reads the parts of plan files of version 1 that use names and words, and turns them into kinds, indices and settings. All functions
+// throw Error.
 #pragma once
 
 #include <string>
@@ -9,15 +10,15 @@
 
 namespace foreshard::version1 {
 
-// An axis was what its name begins with: tp, cp, dp_outer, dp. There were no experts.
+// The kind of an axis is what its name begins with: tp, cp, dp_outer, dp. There are no expert axes.
 Axis read_axis(const JsonReader& json);
 
-// The names of all axes and "role", once each.
+// Placement::order from a list with the name of every axis and "role", once each.
 std::vector<AxisId> read_order(const JsonReader& json, const std::vector<Axis>& axes);
 
-// "attributes": settings of operators, and what else an instruction does, as words.
+// "attributes": settings of the operator and members of the instruction, as words.
 struct Attributes {
-  std::vector<std::string> groups = {};  // names: "slice=NAME"
+  std::vector<std::string> groups = {};  // names of the plan's groups, which "slice=NAME" refers to
 
   explicit Attributes(const JsonReader& plan);
   // `json` is the object of the instruction. Sets `op` and what the attributes say.

@@ -76,7 +76,7 @@ class NewestRecords {
   Position& of(const EventUse& use, const Action& action) {
     return at_[first_[use.event.index()] + static_cast<std::size_t>(value_of(use.slot, action))];
   }
-  // What was recorded in this run is of the previous one from now on.
+  // Ends a run: its records become those of the previous run.
   void begin_next_run() {
     for (Position& record : at_)
       if (record.action >= 0) record.runs_back = 1;
@@ -130,7 +130,7 @@ RoleProgram read_role(const Plan& plan, const MeetingPoints& meetings, RoleId ro
       }
     }
   };
-  walk([](const Position&) {});  // a run before, whose last records the first waits are bound to
+  walk([](const Position&) {});  // an earlier run, to whose last records the first waits are bound
   newest.begin_next_run();
   walk([&](const Position& record) { program.bindings.push_back(record); });
 

@@ -1,10 +1,10 @@
-// Program: what the order of issue decides about a role before any time passes (core/plan/plan.h, "Meaning"). Every `wait` is bound to
-// the `record` that it waits for, and the uses of every meeting point (a side of an exchange, a group) are numbered, so that
-// both sides agree which use meets which, on whatever streams they run. Readers of a plan ask here; only `check_plan` reads
-// waits and meetings by itself, because it is the oracle.
+// Program: what the issue order of a role decides independently of time (core/plan/plan.h, "Meaning"). Every `wait` is bound to the
+// `record` that it waits for. The uses of every meeting point (one side of an exchange, or a group) are numbered, so that both sides agree
+// which use meets which, on whatever streams they run. Simulator and executors use these results; only `check_plan` computes its own, as
+// an oracle.
 //
-// A run of the plan repeats the program: in run r the wait of a Position with `runs_back` 1 is for run r - 1 (satisfied in the
-// first run), and use n of a meeting point is number r * uses_per_run + n.
+// Each run of the plan repeats the program. In run r, a wait bound to a Position with `runs_back` 1 waits for run r - 1 (in the first run
+// it does not wait), and use n of a meeting point has the number r * uses_per_run + n.
 #pragma once
 
 #include <cstdint>
@@ -15,58 +15,61 @@
 
 namespace foreshard {
 
-// Where ranks meet, as every rank of a role sees it. Peers are reduced: a shift is 0 to size - 1, so +1 and -1 on an axis of two
-// are one peer.
+// A place where ranks synchronise, relative to the rank. Peers are reduced: a shift is 0 to size - 1, so that +1 and -1 on an axis of size
+// 2 are the same peer.
 struct MeetingPoint {
   enum class Kind : std::uint8_t { Send, Receive, Collective };
   Kind kind = Kind::Send;
-  Peer peer = {};         // of an exchange: the other end ...
-  std::int32_t tag = -1;  // ... and the number of its tag in the plan
-  GroupId group = {};     // of a collective
+  Peer peer = {};         // Send, Receive: the other end
+  std::int32_t tag = -1;  // Send, Receive: the number of the tag in the plan
+  GroupId group = {};     // Collective
   bool operator==(const MeetingPoint&) const = default;
 };
 Peer reduced(const Plan& plan, Peer peer);
 
-// The n-th use of a meeting point in its segment, n counted in issue order.
+// A use of a meeting point by an instruction of a segment.
 struct MeetingUse {
-  std::int32_t point = -1;  // MeetingPoints::points
-  std::int32_t at = 0;      // position of the point in SegmentMeetings::points
-  std::int32_t nth = 0;
+  std::int32_t point = -1;  // index of MeetingPoints::points; -1: no use
+  std::int32_t at = 0;      // index of the point in SegmentMeetings::points
+  std::int32_t nth = 0;     // number of earlier uses of the point in the segment, in issue order
 };
 
 struct SegmentMeetings {
-  std::vector<std::int32_t> first_wait = {};           // [instruction]: number of waits before it; one more than instructions
-  std::vector<MeetingUse> meeting = {}, from = {};     // [instruction]: send side or group; receive side
-  std::vector<std::int32_t> points = {}, counts = {};  // meeting points that it uses, and how often
+  // [instruction]: number of waits of earlier instructions; the last entry counts all.
+  std::vector<std::int32_t> first_wait = {};
+  std::vector<MeetingUse> meeting = {}, from = {};     // [instruction]: the send side or the group; the receive side
+  std::vector<std::int32_t> points = {}, counts = {};  // meeting points that the segment uses, and number of uses of each
 };
 
 struct MeetingPoints {
   std::vector<MeetingPoint> points = {};
   std::vector<SegmentMeetings> segments = {};  // [segment]
 };
-// Indices of the plan have to be in range, as for everything below.
+// All indices of the plan have to be in range (core/plan/plan_indices.h), here and below.
 MeetingPoints find_meeting_points(const Plan& plan);
 
-// An instruction of an action of the same rank.
+// An instruction of the same rank.
 struct Position {
-  std::int32_t action = -1, instruction = -1, stream = -1;  // action -1: nothing to wait for, the event is never recorded
-  std::int32_t runs_back = 0;                               // 1: of the previous run
+  // Action -1: the event is never recorded, so there is nothing to wait for.
+  std::int32_t action = -1, instruction = -1, stream = -1;
+  std::int32_t runs_back = 0;  // 1: of the previous run
   bool operator==(const Position&) const = default;
 };
 
 struct RoleProgram {
-  struct Issue {
+  struct Issue {  // of an action
     SegmentId segment = {};
-    std::int32_t first_binding = 0;  // + position of the wait in the segment
-    std::int32_t first_base = 0;     // + position of the point in SegmentMeetings::points
+    std::int32_t first_binding = 0;  // index of `bindings`; add the position of the wait in the segment
+    std::int32_t first_base = 0;     // index of `bases`; add the position of the point in SegmentMeetings::points
   };
-  std::vector<Issue> issues = {};               // [action]
-  std::vector<Position> bindings = {};          // what each wait waits for
-  std::vector<std::int32_t> bases = {};         // earlier uses of each meeting point in the run
+  std::vector<Issue> issues = {};       // [action]
+  std::vector<Position> bindings = {};  // of each wait of each action, the record that it waits for
+  // Of each point that an action uses, the number of its uses by earlier actions of the run.
+  std::vector<std::int32_t> bases = {};
   std::vector<std::int32_t> uses_per_run = {};  // [meeting point]
   std::vector<std::int32_t> times_issued = {};  // [segment], per run
 
-  // What the instruction of this action waits for.
+  // The records that this instruction of this action waits for. `segment`: that of the action.
   std::span<const Position> waits(std::int32_t action, std::int32_t instruction, const SegmentMeetings& segment) const {
     const auto at = static_cast<std::size_t>(instruction);
     const auto first =

@@ -1,8 +1,8 @@
-// The order that a plan gives to the instructions of one role: streams, `after`, events. A step is one instruction of
-// one action of one run; steps are numbered in issue order.
+// Happens-before of the instructions of one role, from streams, `after` and events. A step is one instruction of one action of one run;
+// steps are numbered in issue order.
 //
-// Only the role's own streams and events are looked at. What ranks learn from each other through exchanges and
-// collectives could order more, but memory is local, and an executor can rely on local order alone.
+// Only the role's own streams and events count. Exchanges and collectives with other ranks could order more steps, but memory is local to a
+// rank, and its executor relies on local order only.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ProgramStep {
 
 class ProgramOrder {
  public:
-  // `runs` runs after each other, without a barrier in between. Indices of the plan have to be in range.
+  // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range.
   ProgramOrder(const Plan& plan, RoleId role, int runs = 1);
 
   int count() const { return clocks_.count(); }

@@ -33,7 +33,7 @@ int Ranks::coordinate(RankId rank, AxisId axis) const {
   return (rank.value - firsts_[role.index()]) / strides_[role.index()][axis.index()] % size(axis);
 }
 
-// Devices are counted off in the order of (role, coordinates) with the last entry of the placement order most
+// Ranks take devices in the order of (role, coordinates), where the last entry of the placement order is most
 // significant. Sorting stably by one key after the other, fastest first, gives that order without holes for roles of
 // different shapes.
 void Ranks::place() {

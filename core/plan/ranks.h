@@ -1,4 +1,4 @@
-// Who is who in a Plan: rank numbers, coordinates, devices, members of groups, peers.
+// The ranks of a Plan: their numbers, coordinates, devices, group members and peers.
 // Ranks are numbered role by role; inside a role by coordinates, the last axis of Role::axes fastest.
 #pragma once
 
@@ -16,15 +16,16 @@ class Ranks {
   int count(RoleId role) const { return sizes_[role.index()]; }
   RoleId role(RankId rank) const { return role_of_[rank.index()]; }
   RankId first(RoleId role) const { return {firsts_[role.index()]}; }
-  int coordinate(RankId rank, AxisId axis) const;  // 0 when the role does not have the axis
+  int coordinate(RankId rank, AxisId axis) const;  // 0 if its role does not have the axis
   DeviceId device(RankId rank) const { return device_of_[rank.index()]; }
 
-  // The rank of `role` with the same coordinates; an axis that only `role` has counts as 0 there. Invalid when the rank has a
-  // coordinate above 0 on an axis that `role` lacks.
+  // The rank of `role` with the same coordinates, and coordinate 0 on axes that only `role` has. Invalid if the rank has a coordinate
+  // above 0 on an axis that `role` lacks.
   RankId twin(RankId rank, RoleId role) const;
-  RankId peer(RankId rank, const Peer& peer) const;               // invalid when the role or the coordinate does not exist
-  std::vector<RankId> members(GroupId group, RankId rank) const;  // the group instance that `rank` belongs to, in group order
-  int members(GroupId group, RoleId role) const;  // how many members an instance has that a rank of `role` belongs to
+  RankId peer(RankId rank, const Peer& peer) const;  // invalid if the role or the coordinate does not exist
+  // Of the group instance that `rank` belongs to, in the order of Group.
+  std::vector<RankId> members(GroupId group, RankId rank) const;
+  int members(GroupId group, RoleId role) const;  // number of members of an instance that has a rank of `role`
 
  private:
   void place();

@@ -1,5 +1,5 @@
-// Places that only the root of a collective holds. The ranks of a group run one program, so all of them acquire the places in which a root
-// gathers what the others send; on the others there is nothing in them, and they count as not alive.
+// Blocks that hold data only on the root of a collective. All ranks of a group run the same program, so all acquire the block in which the
+// root gathers what the others send. On the other ranks the block is empty and does not count as alive.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace foreshard {
 
-// A block that a gather on a root acquires without reading or writing it: what arrives lies there until it is added.
+// Whether `block`, which `run` acquires, is such a block: the instruction is a collective with Algorithm::GatherToRoot that neither reads
+// nor writes it. What arrives lies there until it is added.
 inline bool is_root_place(const Instruction& run, const Block& block) {
   const auto* collective = std::get_if<Collective>(&run.what);
   if (!collective || collective->algorithm != Algorithm::GatherToRoot) return false;
@@ -17,14 +18,14 @@ inline bool is_root_place(const Instruction& run, const Block& block) {
   return std::ranges::none_of(run.reads, names) && std::ranges::none_of(run.writes, names);
 }
 
-// Whether the rank, which belongs to the group, is the first member of its instance.
+// Whether the rank is the first member of its instance of the group. It has to belong to the group.
 inline bool is_root(const Plan& plan, const Ranks& ranks, RankId rank, GroupId group) {
   const Group& of = plan.groups[group.index()];
   if (!of.roles.empty() && of.roles.front() != ranks.role(rank)) return false;
   return std::ranges::all_of(of.over, [&](AxisId axis) { return ranks.coordinate(rank, axis) == 0; });
 }
 
-// The groups that have such places.
+// The groups whose collectives acquire such blocks.
 inline std::vector<GroupId> groups_with_roots(const Plan& plan) {
   std::vector<GroupId> groups;
   for (const Segment& segment : plan.segments)

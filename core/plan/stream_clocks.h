@@ -17,7 +17,7 @@ class StreamClocks {
     positions_.reserve(steps);
     clocks_.reserve(steps * last_of_stream_.size());
   }
-  // The next step, on this stream. Returns its number.
+  // Appends a step on this stream and returns its number.
   std::int32_t add(std::int32_t stream) {
     std::int32_t& last = last_of_stream_[static_cast<std::size_t>(stream)];
     const auto here = static_cast<std::int32_t>(streams_of_.size());
@@ -27,7 +27,7 @@ class StreamClocks {
     if (last >= 0) depend(last);
     return last = here;
   }
-  // The step added last begins after the end of step `on`.
+  // States that the step added last begins after the end of step `on`.
   void depend(std::int32_t on) {
     const std::size_t streams = last_of_stream_.size();
     std::int32_t* clock = clocks_.data() + clocks_.size() - streams;
@@ -40,12 +40,13 @@ class StreamClocks {
   int count() const { return static_cast<int>(streams_of_.size()); }
   int streams() const { return static_cast<int>(last_of_stream_.size()); }
   std::int32_t stream(int step) const { return streams_of_[static_cast<std::size_t>(step)]; }
-  std::int32_t position(int step) const { return positions_[static_cast<std::size_t>(step)]; }  // on its stream
-  // How many steps of each stream have to end before `step` may begin, in [stream].
+  // Number of earlier steps on its stream.
+  std::int32_t position(int step) const { return positions_[static_cast<std::size_t>(step)]; }
+  // [stream]: number of steps that have to end before `step` may begin.
   const std::int32_t* ended_before(int step) const {
     return clocks_.data() + static_cast<std::size_t>(step) * last_of_stream_.size();
   }
-  // Does `a` end before `b` begins in every execution?
+  // Whether `a` ends before `b` begins in every execution.
   bool before(int a, int b) const { return ended_before(b)[stream(a)] > position(a); }
 
  private:

@@ -8,7 +8,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kMostScale = 100;  // of a logarithm: nobody's machine
+constexpr double kMostScale = 100;  // bound on standard deviations of logarithms, far above any machine
 constexpr double kMostPull = 1e12;  // of a posterior, in units of its data
 constexpr std::size_t kMostShapes = 10'000;
 

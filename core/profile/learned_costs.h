@@ -1,5 +1,5 @@
-// What a user's own measured runs taught about a machine: how much longer than predicted the parts of an iteration take there,
-// by the shape of the layers. `foreshard calibrate --runs` fits it, a MachineProfile carries it; docs/learning.md.
+// Learned costs: factors by which a user's own measured runs differ from predictions, for each part of an iteration and each shape of
+// layers. `foreshard calibrate --runs` fits them and a MachineProfile holds them (docs/learning.md).
 #pragma once
 
 #include <compare>
@@ -12,13 +12,14 @@ namespace foreshard {
 class JsonReader;
 class JsonWriter;
 
-// Computes of layers, of what stands before and behind them (embedding, head, loss), of the optimizer; collectives between
-// the operators of a layer; those of gradients and parameters; transfers between stages.
+// The parts of an iteration. Computation: Layer; Ends (embedding, head, loss); Update (optimizer). Communication: Tensor (collectives
+// between the operators of a layer); Gradients (collectives of gradients and parameters); Transfer (between pipeline stages).
 enum class CostPart : std::uint8_t { Layer, Ends, Update, Tensor, Gradients, Transfer };
 const std::vector<std::string>& cost_part_words();  // "layer", "ends", ...
 
-// A part as it occurs in a plan. Kernels of two shapes are the more alike the nearer their places, base-2 logarithms of sizes; words
-// (framework, number format, attention) are alike or not. Parts of one kind have equally many of both.
+// A part of an iteration of a plan, as a point at which the factor is learned. `place` has base-2 logarithms of sizes: the nearer two
+// places, the more similar the factors. `words` (framework, number format, attention) are equal or different. All shapes of one part have
+// the same numbers of words and places.
 struct PartShape {
   CostPart part = CostPart::Layer;
   std::vector<std::string> words = {};
@@ -26,27 +27,30 @@ struct PartShape {
   auto operator<=>(const PartShape&) const = default;
 };
 
-// What ln(measured time / predicted time) of a part's shape is made of: standard deviations, estimated from the runs.
+// The covariance function of ln(measured time / predicted time): standard deviations of its components, and a length scale. Estimated from
+// the runs.
 struct LearnedScales {
-  double machine = 0.05;       // common to everything on the machine
-  double compute = 0.1;        // of a shape of its own, computes ...
-  double communication = 0.1;  // ... and communication
-  double reach = 2;            // distance at which shapes have 1/e in common: doublings of sizes; another word counts as two
-  double noise = 0.03;         // of a whole run, from one to the next
+  double machine = 0.05;       // of the component common to everything on the machine
+  double compute = 0.1;        // of the component of a single shape: computation
+  double communication = 0.1;  // the same for communication
+  // Distance at which the correlation of shapes is 1/e, in doublings of sizes; a different word counts as 2.
+  double reach = 2;
+  double noise = 0.03;  // between whole runs
   bool operator==(const LearnedScales&) const = default;
 };
 
 struct LearnedShape {
   PartShape shape = {};
-  int runs = 0;  // in which it took time
-  double pull = 0;
+  int runs = 0;     // number of runs in which it took time
+  double pull = 0;  // its weight in the posterior mean, see LearnedCosts
   bool operator==(const LearnedShape&) const = default;
 };
 
-// The posterior of a Gaussian process (Rasmussen and Williams 2006, equations 2.25 and 2.26) over shapes, with mean k(x) . pull and
-// covariance k(x, y) - k(x) doubt k(y) of ln(time / predicted time) of parts of the shapes x and y.
+// The posterior of a Gaussian process over shapes for ln(measured time / predicted time) (Rasmussen and Williams 2006, equations 2.25 and
+// 2.26). Shape x has the mean k(x) . pull, shapes x and y have the covariance k(x, y) - k(x) doubt k(y). k(x) holds the prior covariances
+// of x with all `shapes`.
 struct LearnedCosts {
-  std::string cluster = {};  // where the runs were, in words
+  std::string cluster = {};  // the cluster of the runs, in words
   int runs = 0;
   LearnedScales scales = {};
   std::vector<LearnedShape> shapes = {};

@@ -45,7 +45,7 @@ std::string variant_text(std::size_t shapes, const Operation& op, bool dynamic, 
          (weights ? " accumulate_weights" : "") + (accumulate ? " accumulate" : "");
 }
 
-// Version 1 named some operators alike and told them apart by the variant.
+// In version 1, some operators share a name and differ in the variant.
 void rename(ProfileOp& op, const JsonReader& json) {
   std::istringstream words(op.variant);
   std::set<std::string> flags;
@@ -171,7 +171,7 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
   profile.launch_overhead = {json.at("launch_overhead").as_double(0, kMostSeconds)};
   profile.link_latency = {json.at("link_latency").as_double(0, kMostSeconds)};
   profile.link_bandwidth = {json.at("link_bandwidth").as_double(1, 1e18)};
-  // Profiles of before have none of these.
+  // Optional members.
   if (json.has("collective_share")) profile.collective_share = json.at("collective_share").as_double(0, 0.99);
   if (json.has("outside_memory")) profile.outside_memory = {json.at("outside_memory").as_int(0, std::int64_t{1} << 40U)};
   if (json.has("collectives")) profile.collectives = read_collectives(json.at("collectives"));

@@ -1,5 +1,5 @@
-// MachineProfile: what `calibrate` measured on one kind of device. Costs read it instead of datasheets and
-// formulas. A file of strict JSON, docs/execution.md.
+// MachineProfile: costs that `calibrate` measured on one kind of device. The cost model uses them instead of datasheets and formulas. The
+// file is strict JSON (docs/execution.md).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace foreshard {
 
-// One measured instruction: the sizes of all its shapes, one after the other, and its time alone.
+// One measured Compute: dims_of(compute), memory traffic and isolated time.
 struct ProfileSample {
   std::vector<std::int64_t> dims = {};
   Bytes traffic = {};
@@ -21,17 +21,17 @@ struct ProfileSample {
   bool operator==(const ProfileSample&) const = default;
 };
 
-// Samples of one kind of compute; `variant` is variant_of(compute).
+// The samples of one kind of Compute, which differ in their sizes only.
 struct ProfileOp {
   std::string op = {};  // word(Operation)
   Phase phase = Phase::Forward;
   DType dtype = DType::F32;  // of the first shape
-  std::string variant = {};
+  std::string variant = {};  // variant_of(compute)
   std::vector<ProfileSample> samples = {};
   bool operator==(const ProfileOp&) const = default;
 };
 
-struct ProfileTransfer {
+struct ProfileTransfer {  // a copy (ranks 1) or an all-reduce of `bytes`
   int ranks = 1;
   Bytes bytes = {};
   Seconds time = {};
@@ -40,32 +40,33 @@ struct ProfileTransfer {
 
 struct MachineProfile {
   static constexpr int kVersion = 2;
-  std::string hash = {};         // 16 hexadecimal digits over the text it was read from; not in the file
-  std::string device = {};       // the Gpu::name that it is about
+  std::string hash = {};         // text_hash of the text that it was read from; not in the file
+  std::string device = {};       // Gpu::name of the measured device
   std::string machine = {};      // in words: processor, libraries
   Seconds launch_overhead = {};  // of one instruction that does nothing
-  // Between two ranks: a message takes latency + bytes / bandwidth, a collective ring steps of that (fitted to all-reduces). Where there are
-  // `collectives` of a class of links, they go before it.
+  // Between two ranks: a message takes latency + bytes / bandwidth, and a collective is a ring of such messages. Fitted to all-reduces. For
+  // classes of links with measurements in `collectives`, those are used instead.
   Seconds link_latency = {};
   BytesPerSecond link_bandwidth = {};
   double collective_share =
-      0;  // of the compute units while a collective runs, 0 to 1: computes beside it are 1 / (1 - share) slower
-  Bytes outside_memory = {};  // of a rank's device before it allocates anything: context, libraries, kernels; 0: not measured
+      0;  // share of compute units that a collective takes, 0 to 1: computation beside it takes 1 / (1 - share) times as long
+  // Device memory in use before a rank allocates anything (context, libraries, kernels); 0: not measured.
+  Bytes outside_memory = {};
   std::vector<ProfileTransfer> copies = {};         // inside the device, by size
   std::vector<ProfileTransfer> all_reduces = {};    // by ranks and size; ranks of one process
-  std::vector<CollectiveMeasure> collectives = {};  // in the order of comes_before, nothing twice
+  std::vector<CollectiveMeasure> collectives = {};  // ordered by comes_before, without duplicates
   std::vector<ProfileOp> ops = {};
-  std::optional<LearnedCosts> learned = {};  // factors on predicted costs; such a profile may have nothing else
+  std::optional<LearnedCosts> learned = {};  // factors on predicted costs; a profile may consist of these only
   bool measured() const { return link_bandwidth.value > 0; }
   bool operator==(const MachineProfile&) const = default;
 };
 
-// What tells kernels of one operator apart beside their sizes: the number of shapes, flags and choices among its settings, whether it
-// works on a slice, accumulates.
+// What selects a kernel of the operator besides sizes, as text: number of shapes, kernel_words, and whether it works on a slice or
+// accumulates.
 std::string variant_of(const Compute& compute);
-std::vector<std::int64_t> dims_of(const Compute& compute);
+std::vector<std::int64_t> dims_of(const Compute& compute);  // the dimensions of all its shapes, concatenated
 
-// Reading back gives the same but for the hash. Throw Error with file, field, found and expected.
+// What to_json writes reads back equal except for `hash`. Throw Error with file, field, value found and what was expected.
 std::string to_json(const MachineProfile& profile);
 MachineProfile parse_machine_profile(const std::string& text, const std::string& file_name);
 MachineProfile load_machine_profile(const std::string& path);

@@ -14,7 +14,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kLongestMeasure = 1e6;
-constexpr double kRounded = 1e-3;  // a bandwidth that somebody wrote with three digits is still that of its bytes and seconds
+constexpr double kRounded = 1e-3;  // a bandwidth written with three digits is accepted as that of its bytes and seconds
 
 template <class Enum>
 Enum choice_of(const JsonReader& json, const std::vector<std::string>& known) {

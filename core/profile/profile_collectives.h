@@ -1,4 +1,4 @@
-// What collectives took between ranks, as measured: by kind, algorithm, class of the link, group and size. Part of a MachineProfile.
+// Measured times of collectives, by kind, algorithm, class of links, group and size. Part of a MachineProfile.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class JsonWriter;
 // The slowest link that a group communicates over: inside one process, between processes of one node, between its GPUs, between nodes.
 enum class MeasuredLink : std::uint8_t { Process, Node, NvLink, Pcie, Network };
 
-// Automatic: as the library chose by size. Direct: every member with every other in two rounds, as the host's communicators do. The others by
-// NCCL's names (NCCL_ALGO).
+// Automatic: the library chose by size. Direct: every member exchanges with every other in two rounds, as the communicators of the host
+// executor do. The others have NCCL's names (NCCL_ALGO).
 enum class MeasuredAlgorithm : std::uint8_t { Automatic, Direct, Ring, Tree, CollnetDirect, CollnetChain, Nvls, NvlsTree, Pat };
 
 struct CollectiveMeasure {
@@ -25,21 +25,21 @@ struct CollectiveMeasure {
   MeasuredAlgorithm algorithm = MeasuredAlgorithm::Automatic;
   MeasuredLink link = MeasuredLink::Process;
   int ranks = 2;
-  int nodes = 1;     // that the ranks are on, equally many on each; more than 1 just for MeasuredLink::Network
+  int nodes = 1;     // nodes of the ranks, equal numbers on each; more than 1 only for MeasuredLink::Network
   Bytes bytes = {};  // of the full tensor, as Collective::bytes
   Seconds time = {};
-  // As nccl-tests report them (PERFORMANCE.md there): bytes per second; and what a link carries: that times 2 (n - 1) / n of an all-reduce,
-  // (n - 1) / n of gathers, scatters and all-to-alls, 1 of a broadcast or reduce.
+  // As nccl-tests define them (PERFORMANCE.md there). Algorithm bandwidth: bytes / time. Bus bandwidth: that times 2 (n - 1) / n for an
+  // all-reduce, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for broadcast and reduce.
   BytesPerSecond algorithm_bandwidth() const { return {static_cast<double>(bytes.value) / time.value}; }
   BytesPerSecond bus_bandwidth() const;
   bool operator==(const CollectiveMeasure&) const = default;
 };
 
-// The order of a file: kind, algorithm, link, nodes, ranks, bytes.
+// Whether a comes before b in a file: by kind, algorithm, link, nodes, ranks, bytes.
 bool comes_before(const CollectiveMeasure& a, const CollectiveMeasure& b);
 
-// A link that explains the all-reduces of a class best: a ring of 2 (n - 1) steps of latency + bytes / n / bandwidth, least squares of the
-// relative error, so that small ones count as much as large ones. Nothing of fewer than two sizes.
+// The latency and bandwidth that fit the all-reduces of a class of links best, if each is a ring of 2 (n - 1) steps of latency + bytes / n
+// / bandwidth. Least squares of the relative error, so that small sizes count as much as large ones. Empty for fewer than two sizes.
 struct FittedLink {
   Seconds latency = {};
   BytesPerSecond bandwidth = {};

@@ -49,8 +49,8 @@ std::vector<Touch> first_touches(const Segment& segment) {
 
 }  // namespace
 
-// A block is carried over when its first touch in the program is a release. Only buffers that some segment may meet so
-// can have such blocks; the walk ends as soon as all of theirs were met.
+// A block is carried over from the previous run if its first acquire or release in the program is a release. Only buffers of which some
+// segment releases a block first can have such blocks; the walk ends as soon as all their blocks are decided.
 void RoleMemory::find_start() {
   std::vector<std::vector<Touch>> touches(plan_.segments.size());
   std::vector<char> used(plan_.segments.size(), 0), candidate(role_.buffers.size(), 0);

@@ -1,5 +1,5 @@
-// What the memory of a role does while a run of instructions plays: computed once per run and read for every span that
-// plays it. Internal to memory_timeline.
+// How the live memory of a role changes during a run of instructions (a Span covers one run): computed once per run and used for every
+// span of that run. Internal to memory_timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,40 @@
 
 namespace foreshard {
 
-// Times are isolated times since the begin of the run.
+// Times are isolated, in nanoseconds since the begin of the run; memory is in bytes.
 struct MemoryRun {
   struct Step {
     std::int64_t at = 0;
     Category category = Category::Transient;
-    std::int64_t bytes = 0;  // > 0: comes to life
+    std::int64_t bytes = 0;  // > 0: acquired, < 0: released
   };
-  std::vector<Step> steps = {};          // in time order; at one time releases first
-  std::vector<std::int64_t> times = {};  // the distinct times of the steps ...
-  std::vector<std::int64_t> live = {};   // ... and the change since the begin of the run after all steps at that time
-  std::int64_t highest = 0;              // of live, at least 0
+  std::vector<Step> steps = {};          // in order of time; at equal times releases first
+  std::vector<std::int64_t> times = {};  // the distinct times of the steps
+  std::vector<std::int64_t> live = {};   // [time]: change of the sum since the begin of the run, after all steps at that time
+  std::int64_t highest = 0;              // the largest of `live`, at least 0
   std::int64_t total = 1;                // isolated time of the whole run, never 0
-  LiveBytes net = {};                    // change over the whole run
+  LiveBytes net = {};                    // change over the whole run, by category
 };
 
 __extension__ using WideInteger = __int128;  // products of two times
 
-// Where an isolated time of the run lies in a span that plays it.
+// The time in nanoseconds at which isolated time `at` of the run falls in a span of it: the run is stretched to the length of the span.
 inline std::int64_t time_in(const Span& span, const MemoryRun& run, std::int64_t at) {
   const std::int64_t length = span.end.value - span.begin.value;
   if (length == run.total) return span.begin.value + at;
   return span.begin.value + static_cast<std::int64_t>(static_cast<WideInteger>(at) * length / run.total);
 }
 
-// The runs of one role, seen from one space.
+// The runs of one role and their effect on one space.
 class RoleMemory {
  public:
-  // `root_of`: [group] of which its ranks are the root (core/plan/root_places.h); empty: of all, as a bound asks. The plan must outlive it.
+  // `root_of`: [group] not 0: the ranks are the root of it (core/plan/root_places.h); empty: the root of every group, as for a bound. The
+  // plan must outlive this object.
   RoleMemory(const Plan& plan, RoleId role, Space space, std::vector<char> root_of = {});
 
-  const LiveBytes& start() const { return start_; }  // resident and carried-over blocks
-  const MemoryRun& run(const Span& span);            // of the run that the span plays
+  // Live bytes at the start of a run of the plan: resident and carried-over blocks.
+  const LiveBytes& start() const { return start_; }
+  const MemoryRun& run(const Span& span);  // the run of this span
 
  private:
   bool holds(const Instruction& run, const Block& block) const;

@@ -31,13 +31,13 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The spans of one stream of one class, read instant by instant.
+// Reads the spans of one stream of one class, one instant (time of changes) after the other.
 class StreamCursor {
  public:
   StreamCursor(std::span<const Span> spans, RoleMemory& memory) : spans_(spans), memory_(&memory) { enter(); }
 
   std::int64_t next() const { return next_; }
-  std::int64_t take() {  // goes past the next instant; returns its change
+  std::int64_t take() {  // moves past the next instant and returns its change in bytes
     const std::int64_t change = run_->live[at_] - (at_ > 0 ? run_->live[at_ - 1] : 0);
     if (++at_ == run_->live.size()) {
       spans_ = spans_.subspan(1);
@@ -48,15 +48,15 @@ class StreamCursor {
     return change;
   }
 
-  // Goes past the instants before `limit` and before the end of the span, which other spans may touch. Adds their
-  // changes to `live`; returns the first of them at which live is highest, and only if that is above `best`.
+  // Moves past the instants before `limit` and before the end of the span, at which another span may begin. Adds their changes to `live`.
+  // Returns the first of these instants at which `live` is largest, if that is above `best`.
   struct Top {
     std::int64_t live = 0, when = kNever;
   };
   Top take_before(std::int64_t limit, std::int64_t& live, std::int64_t best) {
     const Span& span = spans_.front();
     limit = std::min(limit, span.end.value);
-    // a span shorter than its isolated time may fold several instants into one nanosecond: those go one by one
+    // in a span shorter than its isolated time several instants may fall into one nanosecond: these are taken one by one
     if (span.end.value - span.begin.value < run_->total) return {};
     const auto& times = run_->times;
     const auto first = times.begin() + static_cast<std::ptrdiff_t>(at_);
@@ -125,7 +125,7 @@ LiveBytes live_at(std::span<const Span> spans, RoleMemory& memory, const LiveByt
   return live;
 }
 
-// Sweeps the streams together. Stretches in which only one stream has instants are taken at once.
+// Sweeps all streams in order of time. A stretch of time in which only one stream has instants is taken in one step.
 void find_peak(std::span<const Span> spans, RoleMemory& memory, MemoryCurve& curve) {
   std::vector<StreamCursor> cursors;
   for (const std::span<const Span> stream : by_stream(spans)) cursors.emplace_back(stream, memory);

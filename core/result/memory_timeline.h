@@ -1,5 +1,5 @@
-// MemoryTimeline: live bytes by category over time. Live peak (depends on timing), order bound (the largest set of blocks that
-// the plan's order lets live together) and arena are three numbers, never mixed.
+// MemoryTimeline: live bytes by category over time. Three different sizes: the live peak (the most bytes alive at one time, depends on
+// timing), the order bound (core/result/order_bound.h, independent of timing) and the arena (the allocation that holds all blocks).
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace foreshard {
 using LiveBytes = std::array<Bytes, kCategories>;  // indexed by Category
 Bytes sum(const LiveBytes& live);
 
-// At `when` a block of `category` comes to life (bytes > 0) or dies (bytes < 0).
+// At `when` a block of `category` is acquired (bytes > 0) or released (bytes < 0).
 struct MemoryEvent {
   Nanoseconds when = {};
   Category category = Category::Transient;
@@ -21,15 +21,15 @@ struct MemoryEvent {
   bool operator==(const MemoryEvent&) const = default;
 };
 
-// One space of one rank class.
+// The live bytes of one class of ranks in one space.
 struct MemoryCurve {
   ClassId who = {};
   Space space = Space::Device;
-  LiveBytes start = {};                  // resident and carried-over blocks
-  std::vector<MemoryEvent> events = {};  // in time order; at one instant releases first. Empty when only peaks were asked for
-  LiveBytes peak = {};                   // at the first moment of the largest sum, the start included
+  LiveBytes start = {};                  // at time 0: resident and carried-over blocks
+  std::vector<MemoryEvent> events = {};  // in order of time; at equal times releases first. Empty if only peaks are wanted
+  LiveBytes peak = {};                   // by category, at the first time with the largest sum; time 0 counts
   Nanoseconds peak_time = {};
-  Bytes arena = {};  // highest offset + size of any block
+  Bytes arena = {};  // arena_bytes of the role
   bool operator==(const MemoryCurve&) const = default;
 };
 
@@ -42,17 +42,17 @@ struct MemoryTimelineOptions {
   bool events = true;  // false: peaks only, much cheaper
 };
 
-// One curve per class and space that its role uses (device always), in that order.
+// The curves of a trace of the plan: one per class and per space that its role uses (always for the device), in that order.
 //
-// A block lives from the begin of the instruction that acquires it to the end of the one that releases it, the end excluded:
-// live(t) counts what happened at times <= t, so a block without duration is never alive. Inside a span of several
-// instructions each begins at span.begin + (isolated times before it) * (length of the span / isolated time of the run),
-// rounded down; a run without isolated times is cut in equal parts. A block is carried over from the previous run when the
-// role releases it before it acquires it. Buffers of scope device are counted for every class that lists them.
-// Every instruction that acquires or releases must be in exactly one span; spans in the order that Trace promises.
+// A block is alive from the begin of the instruction that acquires it to the end of the one that releases it, the end excluded: live(t)
+// includes all events at times <= t, so a block without duration is never alive. In a span of several instructions, each begins at
+// span.begin + (isolated times before it) * (length of the span / isolated time of all), rounded down; without isolated times they are
+// equally long. A block that the role releases before it acquires it is carried over from the previous run of the plan. Buffers of
+// Scope::Device count for every class whose role lists them. Every instruction that acquires or releases must be in exactly one span, and
+// spans must be in the order of Trace::spans.
 MemoryTimeline memory_timeline(const Plan& plan, const Trace& trace, const MemoryTimelineOptions& options = {});
 
-// Highest end of any block of `space` in `role`.
+// The arena of `role` in `space`: the largest offset + size of any block.
 Bytes arena_bytes(const Role& role, Space space);
 
 }  // namespace foreshard

@@ -12,7 +12,7 @@
 namespace foreshard {
 namespace {
 
-// One stream: after 2k half steps k instructions have ended, after 2k + 1 the next one has started.
+// One stream in half steps: after 2k half steps, k instructions have ended; after 2k + 1, the next one has started, too.
 struct StreamMemory {
   std::vector<std::int32_t> steps = {};
   std::vector<std::int64_t> live = {0};  // [half steps]: acquired less released
@@ -73,7 +73,7 @@ class SlidingTop {
   std::deque<std::size_t> tops_;  // falling values
 };
 
-// A stream beside the main one: the most it can hold while main stands where it stands.
+// A stream other than main: the most bytes that it can hold while main is at a given position.
 class SideStream {
  public:
   SideStream(const StreamMemory& stream, const ProgramOrder& order, std::size_t index, std::size_t main)
@@ -81,7 +81,7 @@ class SideStream {
     find_next();
   }
   std::int64_t most() const { return most_; }
-  // main has ended so many instructions; its latest started one, if any, is `latest`
+  // main has ended `ended` instructions; `latest` is the last that it has started, -1: none
   void advance(std::int32_t ended, int latest) {
     const std::int32_t forced = latest < 0 ? 0 : order_->clocks().ended_before(latest)[index_];
     if (forced == forced_ && ended < next_) return;
@@ -101,7 +101,7 @@ class SideStream {
   std::size_t index_, main_;
   SlidingTop window_;
   std::size_t allowed_ = 0;   // instructions that may have started
-  std::int32_t next_ = 0;     // what main must have ended for one more
+  std::int32_t next_ = 0;     // number of instructions that main must have ended before one more may start
   std::int32_t forced_ = -1;  // instructions that must have ended
   std::int64_t most_ = 0;
 };

@@ -13,10 +13,10 @@ namespace foreshard {
 enum class Granularity : std::uint8_t { Op, Layer, Stage };
 enum class Folding : std::uint8_t { None, Tp, Full };
 
-// What a run was made on; both are empty where a file does not say.
+// The hardware of a measured run; both members are empty if the file does not say.
 struct MeasuredOn {
-  std::string kind = {};   // "host", or what the GPU calls itself: "NVIDIA H200"
-  std::string words = {};  // with the model of the processor, the number of cores or GPUs, ...
+  std::string kind = {};   // "host", or the name that the GPU reports: "NVIDIA H200"
+  std::string words = {};  // description: model of the processor, number of cores or GPUs, ...
   bool operator==(const MeasuredOn&) const = default;
 };
 
@@ -26,13 +26,14 @@ struct Result {
   MemoryTimeline memory = {};
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  double makespan_s = 0;           // the clock of the engine, before rounding to nanoseconds
+  double makespan_s = 0;           // in seconds, before rounding to nanoseconds
   std::int64_t engine_events = 0;  // timers and transfers that SimGrid completed
   MeasuredOn measured_on = {};     // of a simulation: empty
   bool operator==(const Result&) const = default;
 };
 
-// load(save(r)) == r when the curves of r.memory have no events or those of memory_timeline(plan, trace). Throw Error.
+// parse_result(to_json(r)) == r if the curves of r.memory have no events, or those of memory_timeline(plan, trace): events are not stored.
+// Throw Error.
 std::string to_json(const Result& result);
 Result parse_result(const std::string& text, const std::string& file_name);
 Result load_result(const std::string& path);

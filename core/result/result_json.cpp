@@ -1,4 +1,4 @@
-// Result files: docs/plan-format.md. The spans are columns; the plan stands inside, so that a result explains itself.
+// Result files: docs/plan-format.md. Spans are stored by column. The file contains the plan, so that it can be read without other files.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -90,7 +90,7 @@ std::vector<Id<Tag>> read_ids(const JsonReader& json, std::int64_t count) {
   return ids;
 }
 
-// A span has to name instructions that are there: `count` of its stream, in an action of the class's role.
+// Checks that a span refers to existing instructions: `count` of its stream, in an action of the class's role.
 void check_span(const Plan& plan, const Trace& trace, std::size_t i, const JsonReader& columns) {
   const Span& span = trace.spans[i];
   const Role& role = plan.roles[trace.classes[span.who.index()].role.index()];
@@ -135,7 +135,7 @@ void read_spans(const JsonReader& json, const Plan& plan, Trace& trace) {
   for (std::size_t i = 0; i < n; ++i) check_span(plan, trace, i, json);
 }
 
-// A plan of an older version had another hash; the trace gets that of the plan as it was read.
+// The hash of a plan depends on the version of the file, so the trace gets the hash of the plan as it was read.
 Trace read_trace(const JsonReader& json, const Plan& plan, bool older) {
   json.only({"origin", "plan_hash", "makespan", "classes", "spans", "links"});
   Trace trace{.origin = choice<Origin>(json.at("origin")), .plan_hash = json.at("plan_hash").as_string()};

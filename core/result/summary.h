@@ -1,4 +1,4 @@
-// Summary: the numbers a person asks for. Fractions are shares of the makespan unless said otherwise.
+// Summary: the numbers that a person asks for. Fractions are shares of the makespan unless a comment says otherwise.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ enum class BubbleCause : std::uint8_t { WarmUp, Drain, Dependency, ExposedCommun
 inline constexpr int kBubbleCauses = 6;
 const char* name_of(BubbleCause cause);
 
-struct StageTimes {  // isolated, per micro-batch
+struct StageTimes {  // isolated times of one pipeline stage, per micro-batch
   Seconds forward = {}, backward_input = {}, backward_weight = {}, p2p = {};
   bool operator==(const StageTimes&) const = default;
 };
@@ -30,23 +30,23 @@ struct StageMemory {  // one pipeline rank (role), device space
   bool operator==(const StageMemory&) const = default;
 };
 
-struct LinkUtilization {
+struct LinkUtilization {  // of a class of links
   std::string name = {};
-  int links = 0;           // members of the class
+  int links = 0;           // number of links in the class
   double utilization = 0;  // bytes / (bandwidth * makespan)
   bool operator==(const LinkUtilization&) const = default;
 };
 
-struct PredictionInterval {  // where 90 of 100 measured iterations like this one lie
+struct PredictionInterval {  // the interval that contains the measured iteration time in 90 of 100 cases
   Seconds low = {}, high = {};
-  int rows = 0;               // runs whose errors say so: published ones, or own ones that the profile learned from
-  bool learned = false;       // own ones
-  bool extrapolated = false;  // none of them with this framework on this generation of GPU
+  int rows = 0;               // number of runs whose errors it is based on
+  bool learned = false;       // these are the user's own runs, from which the profile learned; false: published runs
+  bool extrapolated = false;  // none of these runs used this framework on this generation of GPU
   bool operator==(const PredictionInterval&) const = default;
 };
 
 struct FlopsRate {
-  Flops model = {}, hardware = {};                         // per iteration, all GPUs; hardware: with what is recomputed
+  Flops model = {}, hardware = {};                         // per iteration, all GPUs; hardware: recomputation included
   double model_utilization = 0, hardware_utilization = 0;  // shares of the GPUs' peak: MFU, HFU
   bool operator==(const FlopsRate&) const = default;
 };
@@ -61,7 +61,7 @@ struct BubbleShares {                                        // idle compute str
 
 struct CommunicationShares {
   double exposed = 0;  // time with communication running and compute idle or itself the communication
-  double hidden = 0;
+  double hidden = 0;   // time with communication running beside computation
   bool operator==(const CommunicationShares&) const = default;
 };
 

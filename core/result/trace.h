@@ -1,5 +1,5 @@
-// Trace: what ran when. Spans in integer nanoseconds from the start of the run; (class or rank, action, instruction) joins a
-// predicted span with its measured twin.
+// Trace: what ran when, simulated or measured. Times are integer nanoseconds from the start of the run. A predicted span and the measured
+// one have the same (class or rank, action, instruction). The granularity of a trace says how many instructions a span covers.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@ namespace foreshard {
 
 enum class Origin : std::uint8_t { Simulated, Measured };
 
-// A run of `count` instructions of one stream of one action, beginning with instruction `instruction`. At granularity "op"
-// count is 1. Merged instructions follow each other without a gap in their isolated times.
+// A run of `count` instructions of one stream of one action; `instruction` is the first. At granularity "op" count is 1. Inside a span the
+// instructions share its length in proportion to their isolated times, without gaps.
 struct Span {
   ClassId who = {};  // index into Trace::classes
   std::int32_t action = 0;
   std::int32_t instruction = 0;
   std::int32_t count = 1;
   StreamId stream = {};
-  Nanoseconds ready = {};  // everything on this rank it waits for is done (for a collective or exchange: it has arrived)
+  Nanoseconds ready = {};  // everything that it waits for on this rank has ended; a collective or exchange has arrived
   Nanoseconds begin = {}, end = {};
   bool operator==(const Span&) const = default;
 };
 
-// Identical ranks, played by one representative. Unfolded: one class per rank.
+// Ranks that behave the same, simulated by one representative (folding). Without folding, one class per rank.
 struct RankClass {
   RoleId role = {};
   std::vector<RankId> members = {};
   bool operator==(const RankClass&) const = default;
 };
 
-// A class of links of the cluster and what crossed one of them during the run.
+// A class of links of the cluster that behave the same, and the load of one of them during the run.
 struct LinkClass {
   std::string name = {};           // "node NIC up", with the name of the first link
   std::vector<LinkId> links = {};  // members in the expanded cluster
   BytesPerSecond bandwidth = {};
-  double bytes = 0;   // over one link of the class, wire bytes
+  double bytes = 0;   // that crossed one link of the class, with Cost::wire_factor
   Seconds busy = {};  // time with at least one flow on it
   bool operator==(const LinkClass&) const = default;
 };

@@ -37,7 +37,7 @@ int read_warm_up(const std::string& text, const std::string& path, const std::st
   return *updates;
 }
 
-// "8", "4x8". Two segments with equally many levels gain nothing.
+// "8", "4x8". Two segments with equal numbers of levels are refused: they gain nothing.
 void read_segments(const std::string& text, Compression& into, const std::string& path, const std::string& where) {
   const auto x = text.find('x');
   const auto bits = text.empty() ? std::optional(8) : option_kinds::parse<int>(text.substr(0, x));

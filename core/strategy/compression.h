@@ -1,6 +1,6 @@
-// The words of a Compression, as options and files write them.
-//   of gradients     none, dgc:0.01 (share of the elements that is kept), one-bit, one-bit:100 (updates before it), eight-bit,
-//                    segmented:8 (bits; a centre and two tails), segmented:4x8 (bits x segments with equally many levels)
+// Reads and writes a Compression as text, as options and files have it.
+//   of gradients     none, dgc:0.01 (share of the elements that is kept), one-bit, one-bit:100 (after 100 updates without), eight-bit,
+//                    segmented:8 (bits; a centre and two tails), segmented:4x8 (bits x segments with equal numbers of levels)
 //   of activations   none, token-topk:0.5 (share of the tokens that is kept), segmented:8, segmented:4x8
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-enum class Compressed : std::uint8_t { Gradients, Activations };
+enum class Compressed : std::uint8_t { Gradients, Activations };  // what is compressed
 
 std::string to_text(const Compression& compression);
 Compression parse_compression(const std::string& text, Compressed what, const std::string& path,

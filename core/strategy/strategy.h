@@ -1,5 +1,4 @@
-// Strategy: every choice of how a model is trained on a cluster. A plain value; its option table is
-// core/strategy/strategy_options.h.
+// Strategy: all choices of how to train a model on a cluster. A plain value; core/strategy/strategy_options.h has the table of its options.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +36,12 @@ inline constexpr const char* kScheduleNames[] = {"gpipe",    "1f1b",       "inte
                                                  "zb-v",     "looped-bfs", "interleaved-zb-1p", "v-half",    "v-min",
                                                  "chimera",  "dualpipe",   "dualpipe-v",        "pipedream", "pipedream-2bw",
                                                  "pipemare", "file"};  // as in the enum
-// Communication that is made smaller (docs/compression.md).
+// A codec compresses what is sent: sparsification or quantization (docs/compression.md).
 enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit };
 enum class SumOrder : std::uint8_t {
   Ready,
   Priority
-};  // of gradients: as they are ready, or what the next forward needs first
+};  // order of gradient sums: as the gradients are ready, or those first that the next forward needs first
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
@@ -61,39 +60,41 @@ const char* name_of(UpdatedOn processor);        // auto, device, host
 const char* name_of(OffloadedActivations what);  // none, inputs, all
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
-const std::vector<std::string>& framework_names();    // those of frameworks/*.json
-const std::vector<std::string>& policy_names();       // auto, and the runtime policies of these files
+const std::vector<std::string>& framework_names();    // names of frameworks/*.json
+const std::vector<std::string>& policy_names();       // auto, and the runtime policies in these files
 
-// Of one layer: None, Selective, Full or Modules.
+// Recomputation of one layer; `kind` is None, Selective, Full or Modules.
 struct LayerRecompute {
   RecomputeKind kind = RecomputeKind::None;
   std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
   bool operator==(const LayerRecompute&) const = default;
 };
 
-// Layers are those of the transformer, or all entries of a layer list.
+// What is recomputed in the backward. Layers are those of the transformer, or all entries of a layer list.
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
-  int layers = 0;                         // Full: the first `layers` layers of each stage; 0: all; -1: as few as make room
-  std::vector<int> per_stage = {};        // Full: instead, of each stage, or of each stage of a pipeline rank; 0: none of it
-  std::vector<int> only = {};             // Full: instead, these layers of the model, from 0, rising
+  int layers = 0;                         // Full: the first `layers` layers of each stage; 0: all; -1: as few as memory needs
+  std::vector<int> per_stage = {};        // Full: instead of `layers`, [pipeline rank] (of each of its stages) or [stage]
+  std::vector<int> only = {};             // Full: instead of `layers`, these layers of the model, from 0, ascending
   std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
-  std::vector<LayerRecompute> each = {};  // Each: of every layer of the model; empty: chosen so that memory is filled ("best")
-  Bytes budget = {};                      // Rotor, Graph: what activations may take on a device; 0: what is free
-  int checkpoints = 0;                    // Revolve: layer inputs kept at once on a stage, its own input apart
+  std::vector<LayerRecompute> each = {};  // Each: one per layer of the model; empty: chosen so that memory is filled ("best")
+  Bytes budget = {};                      // Rotor, Graph: the most bytes of activations on a device; 0: all that is free
+  // Revolve: the most layer inputs kept at once on a stage, not counting the stage's input.
+  int checkpoints = 0;
   bool operator==(const Recompute&) const = default;
 };
 // "none", "selective", "full", "full:2" (the first two layers of each stage), "full:8,6,4x2" (of stage 0, 1, and of the next
-// two), "layers:0-7,12", "auto", "each:8xfull,4xattention+norm,none" (of every layer of the model), "best", "attention,norm", "rotor", "rotor:20GiB", "revolve:3", "graph:20GiB".
+// two), "layers:0-7,12", "auto", "each:8xfull,4xattention+norm,none" (of every layer of the model), "best", "attention,norm", "rotor",
+// "rotor:20GiB", "revolve:3", "graph:20GiB".
 std::string to_text(const Recompute& recompute);
 std::string to_text(const LayerRecompute& layer);                              // "full", "attention+norm"
 Recompute parse_recompute(const std::string& text, const std::string& where);  // throws Error
 
 struct Overlap {
-  bool gradients = true;    // gradient buckets reduce while the backward runs
-  bool parameters = false;  // parameter all-gather overlaps the next forward (ZeRO 1-2), prefetch (ZeRO 3)
+  bool gradients = true;    // gradient buckets are reduced while the backward runs
+  bool parameters = false;  // parameter all-gathers overlap the next forward (ZeRO 1-2), or are prefetched (ZeRO 3)
   bool p2p = true;          // pipeline transfers on their own streams
-  bool tp = false;          // tensor-parallel collectives beside independent compute
+  bool tp = false;          // tensor-parallel collectives overlap independent computation
   bool operator==(const Overlap&) const = default;
 };
 struct OverlapPart {
@@ -106,12 +107,12 @@ inline constexpr OverlapPart kOverlapParts[] = {
 std::string to_text(const Overlap& overlap);
 Overlap parse_overlap(const std::string& text, const std::string& where);  // throws Error
 
-// "2,3x14,2": two layers on the first stage, three on each of the next fourteen, two on the last -> layers of every
-// stage. Only the first and the last may have 0: embedding or head alone. Throws Error.
+// The number of layers of every stage. "2,3x14,2": two on the first stage, three on each of the next fourteen, two on the last. Only the
+// first and the last stage may have 0 layers, and then consist of the embedding or the head. Throws Error.
 std::vector<int> parse_layer_split(const std::string& text, const std::string& where);
 
-// One pipeline stage of a strategy that says its stages one by one: `dp` replicas, each a tensor group of `tp` ranks, take turns
-// with the micro-batches.
+// One pipeline stage with degrees of its own: `dp` replicas, each a tensor-parallel group of `tp` ranks. Micro-batches go to the replicas
+// in turn.
 struct StageDegrees {
   int layers = 0, dp = 1, tp = 1;
   bool operator==(const StageDegrees&) const = default;
@@ -123,8 +124,8 @@ std::vector<StageDegrees> parse_stages(const std::string& text, const std::strin
 struct PipelineChoice {
   std::string layer_split = {};           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
   std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
-  int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
-  std::vector<std::string> order = {};    // Listed: of each pipeline rank, "0F0 0F1 0B0 ..."
+  int microbatch_group = 0;               // interleaved: micro-batches that a chunk takes before the next chunk runs; 0: pp
+  std::vector<std::string> order = {};    // Listed: [pipeline rank]: its actions, "0F0 0F1 0B0 ..."
   bool operator==(const PipelineChoice&) const = default;
 };
 
@@ -140,26 +141,28 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-struct StateDTypes {  // empty: by precision and framework
+struct StateDTypes {  // empty: decided by precision and framework (state_types)
   std::optional<DType> param = {}, grad = {}, state = {};
   bool operator==(const StateDTypes&) const = default;
 };
 
 struct OptimizerChoice {
   OptimizerKind kind = OptimizerKind::Adam;
-  double momentum = 0;                   // SGD
-  std::optional<double> clip_norm = {};  // 0: no clipping; empty: as the framework does, ours does not
-  double loss_scale = 1;  // of the loss's gradient, until clipping and update divide; 0: dynamic, follows overflows
+  double momentum = 0;  // of SGD
+  // Largest gradient norm; 0: no clipping; empty: as the framework does; ours: no clipping.
+  std::optional<double> clip_norm = {};
+  // Multiplies the gradient of the loss; clipping and update divide by it; 0: dynamic, adapted to overflows.
+  double loss_scale = 1;
   bool operator==(const OptimizerChoice&) const = default;
 };
 
-// What a codec keeps of gradients, or of the activations that tensor-parallel ranks sum.
+// The codec for gradients, or for the activations that tensor-parallel ranks sum, and its settings.
 struct Compression {
   Codec codec = Codec::None;
   double kept = 0.01;  // Dgc: share of the elements; TokenTopK: of the tokens
-  int bits = 8;        // Segmented: of a code
-  int segments = 0;    // Segmented: with equally many levels; 0: a centre and two tails
-  int warm_up = 0;     // updates before it begins
+  int bits = 8;        // Segmented: bits per element
+  int segments = 0;    // Segmented: segments with equal numbers of levels; 0: a centre and two tails
+  int warm_up = 0;     // updates without compression at the begin of the training
   bool operator==(const Compression&) const = default;
 };
 
@@ -170,53 +173,57 @@ struct CommunicationChoice {
   int servers = 0;                                       // ParameterServer: members that serve; 0: all
   SumOrder order = SumOrder::Ready;
   Bytes partition = {};          // Priority: a sum is cut into parts of this size; 0: whole buckets
-  Bytes credit = {};             // Priority: what may be under way at once; 0: one part
-  Compression gradients = {};    // of their sums over replicas
+  Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
+  Compression gradients = {};    // of the gradient sums over replicas
   Compression activations = {};  // of the sums between tensor-parallel ranks
-  std::vector<int> parts = {};   // along the samples, of each operator of a layer that ends in a sum; {0}: chosen; empty: 1
+  // Number of parts along the samples, for each operator of a layer that ends in a sum; {0}: tuned; empty: 1.
+  std::vector<int> parts = {};
   bool operator==(const CommunicationChoice&) const = default;
 };
 
 struct DeviceMemory {
-  std::optional<Bytes> framework = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
+  std::optional<Bytes> framework = {};  // context, workspaces, NCCL, per GPU; empty: estimated from GPU and groups
   double reserve = 0.06;                // share of the device memory kept free
-  bool exact_packing = false;           // offsets of blocks by search, not by best fit
+  bool exact_packing = false;           // packing by search instead of best fit
   bool operator==(const DeviceMemory&) const = default;
 };
 
-// What lies in host memory, or on its drives, between two uses. Memory of the host is pinned.
+// The homes of states and activations: where they lie between two uses. Host memory is pinned.
 struct OffloadChoice {
-  Space optimizer = Space::Device;         // master copy and moments
-  double optimizer_kept = 0;               // share of their elements that stays on the device: those whose gradients come last
-  UpdatedOn updated_on = UpdatedOn::Auto;  // auto: on the host where its memory has the states
-  bool update_per_layer = false;           // as soon as the gradients of a layer are summed, between the backwards
+  Space optimizer = Space::Device;  // master copy and moments
+  // Share of these states that stays on the device: those whose gradients are computed last.
+  double optimizer_kept = 0;
+  UpdatedOn updated_on = UpdatedOn::Auto;  // where the optimizer runs; auto: on the host if the states lie in its memory
+  bool update_per_layer = false;           // updates a layer as soon as its gradients are summed, between the backwards
   Space parameters = Space::Device;        // of layers: copied in for each forward and backward
   Space gradients = Space::Device;         // of layers: copied out as soon as the backward of a layer has them
-  OffloadedActivations activations = OffloadedActivations::None;  // that wait for the backward: layers' inputs, or all
+  // Saved activations that are offloaded until the backward: inputs of layers, or all.
+  OffloadedActivations activations = OffloadedActivations::None;
   Space activation_home = Space::PinnedHost;
-  int activation_layers = 0;  // of the first layers of each stage; 0: of all
+  int activation_layers = 0;  // of this number of first layers of each stage; 0: of all layers
   bool operator==(const OffloadChoice&) const = default;
 };
 
-// Of a mixture of experts (docs/experts.md).
+// Choices for a mixture of experts (docs/experts.md).
 struct ExpertChoice {
-  int ep = 1, etp = 1;   // ranks of tp x cp x dp that share its experts, and ranks that share each expert
-  ExpertLoad load = {};  // of the most loaded rank
-  double capacity = 0;   // an expert takes so many times its balanced share of a rank's tokens; 0: all that choose it
+  int ep = 1, etp = 1;   // of the tp x cp x dp ranks: ranks that share the experts, and ranks that share each expert
+  ExpertLoad load = {};  // assumed load of the most loaded rank
+  // Capacity factor: an expert takes at most this times its balanced share of a rank's tokens; 0: no limit.
+  double capacity = 0;
   bool operator==(const ExpertChoice&) const = default;
 };
 
 struct Strategy {
-  // degrees; dp = 0: the rest of the GPUs
+  // degrees; dp 0: as many replicas as the GPUs allow
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   ExpertChoice experts = {};
   bool sequence_parallel = false;
-  std::optional<ContextKind> context = {};  // empty: as the framework does; our own executor gathers
+  std::optional<ContextKind> context = {};  // empty: as the framework does; ours: AllGather
   PipelineChoice pipeline = {};
-  std::vector<StageDegrees> stages = {};  // each stage with degrees of its own; dp, tp and pp then say nothing
+  std::vector<StageDegrees> stages = {};  // degrees of each stage; if not empty, dp, tp and pp are ignored
   BatchSizes batch = {};
   // memory
-  std::string policy = "auto";  // one of policy_names(): when parameters are on the device, ZeRO stage, what is offloaded
+  std::string policy = "auto";  // runtime policy, one of policy_names(): residency of parameters, ZeRO stage, offload
   Zero zero = {};
   OffloadChoice offload = {};
   Recompute recompute = {};
@@ -224,7 +231,7 @@ struct Strategy {
   DType precision = DType::BF16;
   StateDTypes state_dtypes = {};
   AttentionKernel attention = AttentionKernel::Auto;
-  std::optional<double> dropout = {};  // empty: as the framework does; our own executor drops nothing
+  std::optional<double> dropout = {};  // probability; empty: as the framework does; ours: no dropout
   OptimizerChoice optimizer = {};
   std::int64_t vocab_multiple = 0;  // vocabulary padded to a multiple of this times tp; 0: as the framework does
   CommunicationChoice communication = {};
@@ -235,25 +242,24 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// The largest tensor-parallel degree: of all stages where each has its own.
+// The tensor-parallel degree; the largest if each stage has its own.
 int widest_tp(const Strategy& strategy);
 
-// Resolved model-state dtypes.
+// The number formats of parameters, gradients and optimizer states, with all defaults resolved.
 struct StateTypes {
-  DType compute = DType::BF16;  // activations and factors of products; fp8 rounds factors from here
+  DType compute = DType::BF16;  // activations, and factors of matrix products; with fp8, factors are rounded from this format
   DType param = DType::BF16;    // the copy that the forward reads
-  DType grad = DType::BF16;     // the buffer that gradients accumulate in
-  bool master = true;           // a separate fp32 (or `state`) copy of the parameters
+  DType grad = DType::BF16;     // the buffer in which gradients accumulate
+  bool master = true;           // whether there is a separate copy of the parameters in format `state`
   DType state = DType::F32;     // master copy and moments
 };
-// Mixed precision (bf16, fp16, fp8): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one
-// copy in that format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters
-// and gradients, no master copy); state_dtypes go before everything.
+// Strategy::state_dtypes decide first, then the framework (megatron with bf16, and deepspeed: fp32 gradients; torchtitan: fp32 parameters
+// and gradients, no master copy), then the precision. Mixed precision (bf16, fp16, fp8): 16-bit parameters and gradients, fp32 master copy
+// and moments. fp32, tf32, fp64: everything in that format, no master copy.
 StateTypes state_types(const Strategy& strategy);
 
-// Strict JSON of every field, defaults included; its keys are the paths of core/strategy/strategy_options.h. Missing fields of a
-// file keep their defaults; recompute and overlap may also be written as in options ("full:2", "grad,p2p"). Throw
-// Error.
+// Strict JSON. to_json writes every field, defaults included; keys are the paths of core/strategy/strategy_options.h. A field that is
+// missing in a file keeps its default. A file may write recompute and overlap as options do ("full:2", "grad,p2p"). Throw Error.
 std::string to_json(const Strategy& strategy);
 Strategy parse_strategy(const std::string& text, const std::string& file_name);
 Strategy load_strategy(const std::string& path);

@@ -72,7 +72,7 @@ std::string joined_words(const JsonReader& array) {
   return text;
 }
 
-// A key that only some kinds have: refused by name elsewhere.
+// Refuses, by name, a key that this kind does not have.
 std::optional<JsonReader> sub_object(const JsonReader& json, const char* key, bool has_it, const char* kinds) {
   auto found = json.find(key);
   if (found && !has_it) found->fail(std::string("no ") + key + " unless kind is " + kinds);

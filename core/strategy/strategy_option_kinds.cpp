@@ -215,7 +215,7 @@ StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption 
   return option;
 }
 
-// "2,4"; auto is {0}, 1 is nothing.
+// "2,4"; "auto" is {0}, "1" is empty.
 StrategyOption operator_parts(StrategyOption option) {
   option.type = OptionType::Text;
   option.values = {"auto"};

@@ -1,5 +1,5 @@
-// The kinds of entries that the table in strategy_options.cpp is made of. Each takes the entry's words and adds type,
-// values, get and set; every set throws Error(where, path, found, expected).
+// Builders for the entries of the table in strategy_options.cpp. Each takes an entry with its texts (path, flag, help, ...) and sets its
+// type, values, get and set. Every `set` throws Error(where, path, found, expected) for a value that it does not accept.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,18 @@ const char* name_of(SumOrder order);  // ready, priority
 
 namespace foreshard::option_kinds {
 
-std::string shown(const std::string& value);                                          // quoted, or "nothing"
+// The value in quotes, or "nothing" if empty.
+std::string shown(const std::string& value);
 std::string one_of(const std::vector<std::string>& words, const std::string& found);  // "one of a, b (nearest: ...)"
 
-// A field of a group of the strategy's, where a member pointer names one of its own.
+// Access to a field of a member of Strategy, where a plain member pointer would reach only a field of Strategy.
 template <class Group, class Field>
 auto part(Group Strategy::*group, Field Group::*field) {
   return [=](auto& strategy) -> auto& { return strategy.*group.*field; };
 }
 
-std::string shortest(double number);
-// From `least` up to but not including `below`; "6%" is 0.06 where `percent`. Throws Error.
+std::string shortest(double number);  // the shortest text that reads back equal
+// Reads a number in [least, below). With `percent`, "6%" is 0.06. Throws Error.
 double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
                    const std::string& where);
 
@@ -45,11 +46,11 @@ StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
 StrategyOption operator_parts(StrategyOption option);
 StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option);
-StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption option);  // auto: -1
+StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption option);  // "auto" is -1
 StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
-std::vector<StrategyOption> communication_options();  // a part of the table
-// One of names that are read from files.
+std::vector<StrategyOption> communication_options();  // the entries about communication
+// A name out of `known`, which come from files.
 StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);
 
 template <class Number>
@@ -60,11 +61,11 @@ std::optional<Number> parse(const std::string& text) {
   return number;
 }
 
-// In what follows `at(strategy)` is the field: `at` is a member pointer or what `part` makes.
+// Below, std::invoke(at, strategy) is the field: `at` is a member pointer or a result of `part`.
 template <class At>
 using FieldAt = std::remove_cvref_t<std::invoke_result_t<At, Strategy&>>;
 
-// From `least` up to but not including `below`; "6%" is 0.06 where `percent`.
+// A number in [least, below). With `percent`, "6%" is 0.06.
 template <class At>
 StrategyOption number(At at, double least, double below, bool percent, StrategyOption option) {
   option.type = OptionType::Number;
@@ -75,7 +76,7 @@ StrategyOption number(At at, double least, double below, bool percent, StrategyO
   return option;
 }
 
-// The same for a field that may be empty: "auto".
+// The same for an optional field; "auto" is empty.
 template <class At>
 StrategyOption optional_number(At at, double least, double below, bool percent, StrategyOption option) {
   option.type = OptionType::Number;
@@ -90,7 +91,7 @@ StrategyOption optional_number(At at, double least, double below, bool percent, 
   return option;
 }
 
-// From `least` to `most`.
+// An integer in [least, most].
 template <class At>
 StrategyOption integer(At at, std::int64_t least, std::int64_t most, StrategyOption option) {
   option.type = OptionType::Integer;
@@ -104,7 +105,7 @@ StrategyOption integer(At at, std::int64_t least, std::int64_t most, StrategyOpt
   return option;
 }
 
-// One of `known`.
+// One of the enumerators `known`, by name_of.
 template <class At>
 StrategyOption choice(At at, const std::vector<FieldAt<At>>& known, StrategyOption option) {
   option.type = OptionType::Choice;
@@ -118,7 +119,7 @@ StrategyOption choice(At at, const std::vector<FieldAt<At>>& known, StrategyOpti
   return option;
 }
 
-// The same for a field that may be empty: "auto".
+// The same for an optional field; "auto" is empty.
 template <class At>
 StrategyOption optional_choice(At at, const std::vector<typename FieldAt<At>::value_type>& known, StrategyOption option) {
   option.type = OptionType::Choice;

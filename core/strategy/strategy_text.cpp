@@ -34,7 +34,7 @@ std::optional<int> positive(const std::string& text) {
   return n;
 }
 
-// Layers of a stage: 0 is a word of its own.
+// The number of layers of a stage, at least 0; empty if the text is not one.
 std::optional<int> layer_count(const std::string& text) {
   if (text == "0") return 0;
   return positive(text);
@@ -105,7 +105,7 @@ std::vector<StageDegrees> parse_stages(const std::string& text, const std::strin
   return stages;
 }
 
-// Equal stages in a row together.
+// Joins consecutive equal stages.
 std::string to_text(const std::vector<StageDegrees>& stages) {
   std::vector<std::string> words;
   for (std::size_t from = 0, to = 0; from < stages.size(); from = to) {
@@ -116,14 +116,14 @@ std::string to_text(const std::vector<StageDegrees>& stages) {
   return joined(words);
 }
 
-// "8,6x2": stages with the same number together.
+// "8,6x2": joins consecutive stages with equal numbers.
 static std::string repeated(const std::vector<int>& counts) {
   std::vector<std::string> words;
   for (std::size_t from = 0, to = 0; from < counts.size(); from = to) {
     while (to < counts.size() && counts[to] == counts[from]) ++to;
     words.push_back(std::to_string(counts[from]) + (to - from > 1 ? "x" + std::to_string(to - from) : ""));
   }
-  return words.size() == 1 && counts.size() == 1 ? words[0] + "x1" : joined(words);  // "full:8" says something else
+  return words.size() == 1 && counts.size() == 1 ? words[0] + "x1" : joined(words);  // "full:8" means 8 layers of every stage
 }
 
 std::string to_text(const LayerRecompute& layer) {
@@ -133,7 +133,7 @@ std::string to_text(const LayerRecompute& layer) {
   return text;
 }
 
-// "8xfull,attention+norm": layers that do the same together.
+// "8xfull,attention+norm": joins consecutive layers with equal recomputation.
 static std::string repeated(const std::vector<LayerRecompute>& layers) {
   std::vector<std::string> words;
   for (std::size_t from = 0, to = 0; from < layers.size(); from = to) {
