@@ -251,7 +251,7 @@ def kernels(scratch):
     rows = []
     for kind in profile["ops"]:
         fitting = [sample for sample in kind["samples"] if sample["traffic"] <= 1 << 30]
-        if kind["phase"] == "recompute" or not fitting or kind["dtype"] not in ("bf16", "fp32"):
+        if kind["phase"] == "recompute" or kind.get("joined") or not fitting or kind["dtype"] not in ("bf16", "fp32"):
             continue
         sample = max(fitting, key=lambda one: one["traffic"])
         rows.append({"op": kind["op"], "phase": kind["phase"], "dtype": kind["dtype"], "variant": kind["variant"], "dims": sample["dims"],

@@ -64,7 +64,7 @@ namespace {
 
 bool is_forward_product(const ProfileOp& op) {
   return (op.op == ops::MatMul::kWord || op.op == ops::Scores::kWord || op.op == ops::WeightedValues::kWord) &&
-         op.phase == Phase::Forward;
+         op.phase == Phase::Forward && !op.joined;
 }
 
 double best_rate(const ProfileOp& product) {  // FLOP/s of its fastest size

@@ -71,11 +71,12 @@ void rename(ProfileOp& op, const JsonReader& json) {
 }
 
 ProfileOp read_op(const JsonReader& json, bool version1) {
-  json.only({"op", "phase", "dtype", "variant", "samples"});
+  json.only({"op", "phase", "dtype", "variant", "joined", "samples"});
   ProfileOp op{.op = version1 ? json.at("op").as_string() : json.at("op").as_choice(operation_words()),
                .phase = choice<Phase>(json.at("phase")),
                .dtype = choice<DType>(json.at("dtype")),
-               .variant = json.at("variant").as_string()};
+               .variant = json.at("variant").as_string(),
+               .joined = json.has("joined") && json.at("joined").as_bool()};
   if (version1) rename(op, json);
   const JsonReader samples = json.at("samples");
   if (samples.size() == 0) samples.fail("at least one sample");
@@ -143,7 +144,9 @@ std::string to_json(const MachineProfile& profile) {
   json.key("ops").begin_array();
   for (const ProfileOp& op : profile.ops) {
     json.begin_object().field("op", op.op).field("phase", word(op.phase)).field("dtype", word(op.dtype));
-    json.field("variant", op.variant).key("samples").begin_array();
+    json.field("variant", op.variant);
+    if (op.joined) json.field("joined", true);
+    json.key("samples").begin_array();
     for (const ProfileSample& sample : op.samples) {
       JsonWriter line(0);
       line.begin_object().key("dims").begin_array();
@@ -177,11 +180,11 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
   if (json.has("collectives")) profile.collectives = read_collectives(json.at("collectives"));
   profile.copies = read_transfers(json.at("copies"), false);
   profile.all_reduces = read_transfers(json.at("all_reduces"), true);
-  std::set<std::tuple<std::string, Phase, DType, std::string>> known;
+  std::set<std::tuple<std::string, Phase, DType, std::string, bool>> known;
   for (const JsonReader& entry : json.at("ops").elements()) {
     profile.ops.push_back(read_op(entry, version1));
     const ProfileOp& op = profile.ops.back();
-    if (!known.emplace(op.op, op.phase, op.dtype, op.variant).second) entry.at("variant").fail("an op that is not listed yet");
+    if (!known.emplace(op.op, op.phase, op.dtype, op.variant, op.joined).second) entry.at("variant").fail("an op that is not listed yet");
   }
   return profile;
 }

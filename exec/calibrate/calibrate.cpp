@@ -10,12 +10,12 @@ namespace foreshard {
 
 namespace {
 
-// Times of instructions by (op, phase, format, variant) and by (sizes, traffic).
+// Times of instructions by (op, phase, format, variant, joined) and by (sizes, traffic).
 class SampleBook {
  public:
-  void add(const Compute& what, Seconds time) {
+  void add(const Compute& what, Seconds time, bool joined) {
     if (what.shapes.empty() || time.value <= 0) return;
-    times_[{word(what.op), what.phase, what.shapes.front().dtype, variant_of(what)}][{dims_of(what), what.traffic}].push_back(
+    times_[{word(what.op), what.phase, what.shapes.front().dtype, variant_of(what), joined}][{dims_of(what), what.traffic}].push_back(
         time.value);
   }
 
@@ -23,11 +23,11 @@ class SampleBook {
   std::vector<ProfileOp> ops() const {
     std::vector<ProfileOp> all;
     for (const auto& [kind, sizes] : times_) {
-      const auto& [op, phase, dtype, variant] = kind;
+      const auto& [op, phase, dtype, variant, joined] = kind;
       std::map<std::size_t, std::size_t> lengths;
       for (const auto& [size, times] : sizes) ++lengths[size.first.size()];
       const auto most = std::max_element(lengths.begin(), lengths.end(), [](auto& a, auto& b) { return a.second < b.second; });
-      ProfileOp row{.op = op, .phase = phase, .dtype = dtype, .variant = variant};
+      ProfileOp row{.op = op, .phase = phase, .dtype = dtype, .variant = variant, .joined = joined};
       for (const auto& [size, times] : sizes)
         if (size.first.size() == most->first) row.samples.push_back({size.first, size.second, {mean(times)}});
       all.push_back(std::move(row));
@@ -44,7 +44,7 @@ class SampleBook {
   }
 
  private:
-  using Kind = std::tuple<std::string, Phase, DType, std::string>;
+  using Kind = std::tuple<std::string, Phase, DType, std::string, bool>;
   using Size = std::pair<std::vector<std::int64_t>, Bytes>;
   std::map<Kind, std::map<Size, std::vector<double>>> times_;
 };
@@ -76,7 +76,7 @@ class HostMeasures : public DeviceMeasures {
                 const std::function<void(const Compute&, Seconds)>& tell) override {
     measure_products(dtype, rows, sizes, tell);
   }
-  void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) override {
+  void instructions(const Plan& plan, int steps, const TellCompute& tell) override {
     const auto answer =
         execute(plan, {.steps = std::max(steps, 2), .time = TimeMode::Emulated, .patience = std::chrono::milliseconds(60'000)});
     const auto* done = std::get_if<Execution>(&answer);
@@ -85,7 +85,7 @@ class HostMeasures : public DeviceMeasures {
       const Role& role = plan.roles[done->result.trace.classes[span.who.index()].role.index()];
       const Segment& segment = plan.segments[role.actions[static_cast<std::size_t>(span.action)].segment.index()];
       const auto* compute = std::get_if<Compute>(&segment.instructions[static_cast<std::size_t>(span.instruction)].what);
-      if (compute) tell(*compute, to_seconds(span.end - span.begin));
+      if (compute) tell(*compute, to_seconds(span.end - span.begin), false);
     }
   }
   Seconds start() override { return measure_start(); }
@@ -110,7 +110,7 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
     if (options.progress) options.progress(std::min(done / parts, 1.0));
     return !options.cancel || !options.cancel->load();
   };
-  const auto take = [&](const Compute& what, Seconds time) { book.add(what, time); };
+  const auto take = [&](const Compute& what, Seconds time, bool joined = false) { book.add(what, time, joined); };
   if (!goes_on(0)) return {};
   for (const DType dtype : options.dtypes)
     for (const std::int64_t rows : sizes) {

@@ -39,8 +39,9 @@ class CudaMeasures : public DeviceMeasures {
       : runtime_(runtime), sizes_(sizes), choice_(runtime, products) {}
   void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                 const std::function<void(const Compute&, Seconds)>& tell) override;
-  // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones. What does not fit is left out.
-  void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) override;
+  // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones; and products with their GELU where
+  // the library has that. What does not fit is left out.
+  void instructions(const Plan& plan, int steps, const TellCompute& tell) override;
   Seconds start() override;
   std::vector<ProfileTransfer> copies() override;
   std::vector<ProfileTransfer> all_reduces() override;
@@ -50,10 +51,12 @@ class CudaMeasures : public DeviceMeasures {
   std::vector<HostCopy> host_copies();
 
  private:
+  bool is_new(const Compute& what, bool joined);
+
   Runtime& runtime_;
   MeasureSizes sizes_;
   ProductChoice choice_;
-  std::set<std::tuple<std::string, Phase, DType, std::string, std::vector<std::int64_t>, Bytes>> known_ =
+  std::set<std::tuple<std::string, Phase, DType, std::string, bool, std::vector<std::int64_t>, Bytes>> known_ =
       {};  // by `instructions`
 };
 

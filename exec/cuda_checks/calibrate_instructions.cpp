@@ -1,9 +1,11 @@
-// Every compute of a plan by itself, on random numbers: nothing of the plan runs, so its sizes may be those of many ranks.
+// Every compute of a plan by itself, and products with the GELU that a run joins to them, on random numbers: nothing of the plan runs, so its
+// sizes may be those of many ranks.
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/plan/joined_products.h"
 #include "exec/cuda_checks/calibrate_bench.h"
 #include "exec/cuda_checks/calibrate_cuda.h"
 #include "exec/cuda_ops/gpu_kernel.h"
@@ -39,13 +41,15 @@ class Blocks {
   std::int64_t size_ = 0;
 };
 
-// One instruction ready to run, and what it needs.
+struct Operands {
+  std::vector<Operand> reads = {}, writes = {};
+};
+
+// A kernel ready to run, and the memory that it needs beside its operands.
 class Alone {
  public:
-  Alone(Runtime& runtime, Bench& bench, ProductChoice& choice, const Compute& what, std::vector<Operand> reads,
-        std::vector<Operand> writes, const OpArguments& arguments)
-      : reads_(std::move(reads)), writes_(std::move(writes)), arguments_(arguments), own_(runtime) {
-    kernel_ = make_kernel(what, reads_, writes_, &runtime);
+  Alone(Runtime& runtime, Bench& bench, ProductChoice& choice, Kernel kernel, Operands operands, const OpArguments& arguments)
+      : operands_(std::move(operands)), arguments_(arguments), own_(runtime), kernel_(std::move(kernel)) {
     const Bytes table_bytes = {static_cast<std::int64_t>(kernel_.table.size())};
     scratch_ = own_.allocate(Space::Device, kernel_.scratch);
     staged_ = own_.allocate(Space::PinnedHost, kernel_.staged);
@@ -56,7 +60,7 @@ class Alone {
     std::vector<Multiply> products;
     if (kernel_.multiplies) run(Launcher(products));
     choice.decide(0, products);  // leaves zeros
-    for (const std::vector<Operand>* operands : {&writes_, &reads_})
+    for (const std::vector<Operand>* operands : {&operands_.writes, &operands_.reads})
       for (const Operand& operand : *operands) bench.fill_random(operand);
     launcher_.emplace(runtime, bench.stream(), workspace_, &choice, 0);
   }
@@ -64,50 +68,108 @@ class Alone {
 
  private:
   void run(const Launcher& on) const {
-    kernel_.run(
-        on,
-        {.reads = reads_, .writes = writes_, .scratch = scratch_, .staged = staged_, .table = table_, .arguments = arguments_});
+    kernel_.run(on, {.reads = operands_.reads,
+                     .writes = operands_.writes,
+                     .scratch = scratch_,
+                     .staged = staged_,
+                     .table = table_,
+                     .arguments = arguments_});
   }
 
-  std::vector<Operand> reads_, writes_;
+  Operands operands_;
   OpArguments arguments_;
   GpuMemory own_;
-  Kernel kernel_ = {};
+  Kernel kernel_;
   std::byte *scratch_ = nullptr, *staged_ = nullptr, *table_ = nullptr, *workspace_ = nullptr;
   std::optional<Launcher> launcher_ = {};
 };
 
+// The operands of instructions of one action, in memory of their own. Nothing: they take more than half of what is free.
+class Placement {
+ public:
+  Placement(Runtime& runtime, const Role& role, const Action& action, const std::vector<const Instruction*>& instructions)
+      : blocks_(role, action), memory_(runtime) {
+    for (const Instruction* instruction : instructions)
+      for (const auto* uses : {&instruction->reads, &instruction->writes})
+        for (const Use& use : *uses) blocks_.add(use);
+    fits_ = blocks_.size().value <= runtime.free_memory(0).value / 2;
+    if (fits_) at_ = memory_.allocate(Space::Device, blocks_.size());
+  }
+  bool fits() const { return fits_; }
+  Operands of(const Instruction& instruction) const {
+    Operands operands;
+    for (const Use& use : instruction.reads) operands.reads.push_back(blocks_.operand(use, at_));
+    for (const Use& use : instruction.writes) operands.writes.push_back(blocks_.operand(use, at_));
+    return operands;
+  }
+
+ private:
+  Blocks blocks_;
+  GpuMemory memory_;
+  bool fits_ = false;
+  std::byte* at_ = nullptr;
+};
+
+// Without the sums of a bias gradient, which are measured with the gradient of the weights. None: the library has no such product, or the
+// result would lie where the product reads.
+std::optional<Kernel> joined_kernel(const Compute& product, const Operands& of_product, const Compute& activation,
+                                    const Operands& of_activation, Runtime& runtime) {
+  for (const std::vector<Operand>* operands : {&of_product.reads, &of_product.writes})
+    for (const Operand& operand : *operands)
+      if (operand.data == of_activation.writes.front().data) return {};
+  const FusedPart first = {product, of_product.reads, of_product.writes},
+                  second = {activation, of_activation.reads, of_activation.writes};
+  return ops::is_forward(product.phase) ? fuse_forward(first, second, runtime) : fuse_backward(first, second, nullptr, runtime);
+}
+
+Operands together(Operands a, const Operands& b) {
+  a.reads.insert(a.reads.end(), b.reads.begin(), b.reads.end());
+  a.writes.insert(a.writes.end(), b.writes.begin(), b.writes.end());
+  return a;
+}
+
 }  // namespace
 
-void CudaMeasures::instructions(const Plan& plan, int, const std::function<void(const Compute&, Seconds)>& tell) {
+bool CudaMeasures::is_new(const Compute& what, bool joined) {
+  return known_
+      .insert({word(what.op), what.phase, what.shapes.front().dtype, variant_of(what), joined, dims_of(what), what.traffic})
+      .second;
+}
+
+void CudaMeasures::instructions(const Plan& plan, int, const TellCompute& tell) {
   const Ranks ranks(plan);
   const RandomSamples samples(0);
   Bench bench(runtime_, sizes_.times, sizes_.lasting);
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const RankPlace place = place_of(plan, ranks, ranks.first({static_cast<std::int32_t>(r)}));
-    for (const Action& action : plan.roles[r].actions)
-      for (const Instruction& instruction : plan.segments[action.segment.index()].instructions) {
-        const auto* what = std::get_if<Compute>(&instruction.what);
-        if (!what || what->shapes.empty()) continue;
-        if (!known_
-                 .insert({word(what->op), what->phase, what->shapes.front().dtype, variant_of(*what), dims_of(*what),
-                          what->traffic})
-                 .second)
-          continue;
-        Blocks blocks(plan.roles[r], action);
-        for (const auto* uses : {&instruction.reads, &instruction.writes})
-          for (const Use& use : *uses) blocks.add(use);
-        if (blocks.size().value > runtime_.free_memory(0).value / 2) continue;
-        GpuMemory memory(runtime_);
-        std::byte* at = memory.allocate(Space::Device, blocks.size());
-        std::vector<Operand> reads, writes;
-        for (const Use& use : instruction.reads) reads.push_back(blocks.operand(use, at));
-        for (const Use& use : instruction.writes) writes.push_back(blocks.operand(use, at));
+    for (const Action& action : plan.roles[r].actions) {
+      const Segment& segment = plan.segments[action.segment.index()];
+      const auto measure = [&](const Instruction& instruction, Kernel kernel, Operands operands, bool joined) {
         OpArguments arguments = arguments_of(plan, ranks, place, action, instruction);
         arguments.source = &samples;
-        const Alone alone(runtime_, bench, choice_, *what, reads, writes, arguments);
-        for (const Seconds time : bench.cold_and_warm(alone)) tell(*what, time);
+        const Alone alone(runtime_, bench, choice_, std::move(kernel), std::move(operands), arguments);
+        for (const Seconds time : bench.cold_and_warm(alone)) tell(std::get<Compute>(instruction.what), time, joined);
+      };
+      for (const Instruction& instruction : segment.instructions) {
+        const auto* what = std::get_if<Compute>(&instruction.what);
+        if (!what || what->shapes.empty() || !is_new(*what, false)) continue;
+        const Placement placed(runtime_, plan.roles[r], action, {&instruction});
+        if (!placed.fits()) continue;
+        Operands operands = placed.of(instruction);
+        Kernel kernel = make_kernel(*what, operands.reads, operands.writes, &runtime_);
+        measure(instruction, std::move(kernel), std::move(operands), false);
       }
+      for (const JoinedProduct& pair : joined_products(segment)) {
+        const Instruction &product = segment.instructions[pair.product], &activation = segment.instructions[pair.activation];
+        const auto &first = std::get<Compute>(product.what), &second = std::get<Compute>(activation.what);
+        if (!is_new(first, true)) continue;
+        const Placement placed(runtime_, plan.roles[r], action, {&product, &activation});
+        if (!placed.fits()) continue;
+        const Operands of_product = placed.of(product), of_activation = placed.of(activation);
+        if (std::optional<Kernel> kernel = joined_kernel(first, of_product, second, of_activation, runtime_))
+          measure(product, std::move(*kernel), together(of_product, of_activation), true);
+      }
+    }
   }
 }
 

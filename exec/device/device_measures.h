@@ -9,6 +9,9 @@
 
 namespace foreshard {
 
+// Takes the time of a compute; of a `joined` one together with its GELU (ProfileOp::joined).
+using TellCompute = std::function<void(const Compute&, Seconds, bool joined)>;
+
 class DeviceMeasures {
  public:
   virtual ~DeviceMeasures() = default;
@@ -16,7 +19,7 @@ class DeviceMeasures {
   virtual void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                         const std::function<void(const Compute&, Seconds)>& tell) = 0;
   // The computes of a plan, each as often as it is measured. `steps`: runs of the plan, where it runs; the first does not count.
-  virtual void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) = 0;
+  virtual void instructions(const Plan& plan, int steps, const TellCompute& tell) = 0;
   virtual Seconds start() = 0;                             // of an instruction that does next to nothing
   virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device
   virtual std::vector<ProfileTransfer> all_reduces() = 0;  // 2 ranks, fp32

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/network/network.h"
+#include "core/plan/joined_products.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
@@ -19,7 +20,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kHostAdamEfficiency = 0.8;  // share of the host's memory bandwidth that an update on the CPU reaches
-constexpr BytesPerSecond kHostCore{10e9};     // assumption: what one core of the host streams
+constexpr BytesPerSecond kHostCore{10e9};    // assumption: what one core of the host streams
 constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
 
 class PlanCosts {
@@ -76,10 +77,27 @@ class PlanCosts {
       device += compute ? to_seconds(costs.back().busy).value : alone_;
       host += issue_;
     }
+    const double spared = profile_ ? join(segment, costs).value : 0;
+    computes -= spared, device -= spared;
     const double exposed = preset_.host.blocking_launches ? host : host - device;
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
     return costs;
+  }
+
+  // Products that run with their GELU as one take the time that was measured so; what it leaves beyond that of the product alone is the
+  // GELU's. Returns the time that this spares.
+  Seconds join(const Segment& segment, std::vector<Cost>& costs) const {
+    Seconds spared = {};
+    for (const JoinedProduct& pair : joined_products(segment)) {
+      const auto together = profiled_time(*profile_, std::get<Compute>(segment.instructions[pair.product].what), true);
+      if (!together) continue;
+      Nanoseconds &product = costs[pair.product].busy, &activation = costs[pair.activation].busy;
+      const Nanoseconds before = product + activation, all = to_nanoseconds(*together);
+      product = std::min(product, all), activation = all - product;
+      spared = spared + to_seconds(before - all);
+    }
+    return spared;
   }
 
   // What runs taught about these shapes, on top of everything.
@@ -260,8 +278,7 @@ class PlanCosts {
     if (profile_ && (inside || gpu().architecture == "host"))
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
-    if (inside)
-      return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
+    if (inside) return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
     return copy_cost(gpu(), what);
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
@@ -332,7 +349,8 @@ class PlanCosts {
   std::map<PartShape, double> factors_ = {};
   bool recomputes_ = false;            // the segment that is costed recomputes something
   bool recomputes_attention_ = false;  // it recomputes attention, too
-  double alone_ = 0, issue_ = 0;       // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
+  double alone_ = 0,
+         issue_ = 0;  // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
   Network network_;
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};

@@ -88,13 +88,13 @@ double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
 
 // The op's samples with `dims` sizes, of the same phase (a recomputation also takes a forward's). The number format counts more than the
 // variant, the variant more than the exact phase. 8-bit computes take 8-bit samples only.
-const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std::size_t dims) {
+const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std::size_t dims, bool joined) {
   const std::string variant = variant_of(compute);
   const DType dtype = compute.shapes.empty() ? DType::F32 : compute.shapes.front().dtype;
   const ProfileOp* best = nullptr;
   int best_score = 0;
   for (const ProfileOp& op : profile.ops) {
-    if (op.op != word(compute.op) || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
+    if (op.op != word(compute.op) || op.joined != joined || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
     if (dtype == DType::F8 && op.dtype != DType::F8) continue;
     const bool alike = op.phase == compute.phase || (op.phase == Phase::Forward && compute.phase == Phase::Recompute);
     if (!alike) continue;
@@ -106,9 +106,9 @@ const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std
 
 }  // namespace
 
-std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute) {
+std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute, bool joined) {
   const std::vector<std::int64_t> dims = dims_of(compute);
-  const ProfileOp* op = find(profile, compute, dims.size());
+  const ProfileOp* op = find(profile, compute, dims.size(), joined);
   if (!op) return {};
   const std::vector<double> wanted = features(dims, compute.traffic);
   std::vector<Near> near;

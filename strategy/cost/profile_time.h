@@ -11,8 +11,8 @@ namespace foreshard {
 // sizes: a plane is fitted to the nearest samples, with more weight on nearer ones, and regularised towards constant time per work, so that
 // sizes beyond all samples keep their rate. Sizes that were measured return the measured time. The samples are those of the same op and
 // phase (a recomputation also takes a forward's), preferably of the same number format, then of the same variant; fp8 takes fp8 only.
-// Empty: there are none.
-std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute);
+// `joined`: of a product together with its GELU (ProfileOp::joined). Empty: there are none.
+std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute, bool joined = false);
 
 // Time of a copy of `bytes` inside the device: linear between samples, at the rate of the last sample beyond them. Empty: no samples.
 std::optional<Seconds> profiled_copy(const MachineProfile& profile, Bytes bytes);

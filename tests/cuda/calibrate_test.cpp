@@ -3,10 +3,12 @@
 
 #include <unistd.h>
 #include <map>
+#include <set>
 
 #include <filesystem>
 
 #include "core/json/json.h"
+#include "core/plan/joined_products.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/cuda_checks/calibrate_cuda.h"
 #include "exec/nccl/cuda_communicator.h"
@@ -102,7 +104,7 @@ TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
   strategy.precision = DType::F32;
   const Plan plan = lowered(tiny_mlp(), strategy);
   int told = 0, products = 0;
-  const auto tell = [&](const Compute& what, Seconds time) {
+  const auto tell = [&](const Compute& what, Seconds time, bool) {
     EXPECT_GT(time.value, 0);
     ++told, products += is<ops::MatMul>(what.op) ? 1 : 0;
   };
@@ -119,6 +121,35 @@ TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
   EXPECT_EQ(runtime.allocated(), 0);
 }
 
+// Forward, recomputed and in the backward: joined products have samples of their own, of the sizes of the products, unless the library has none.
+TEST(CudaCalibrate, ProductsWithTheirGelu) {
+  Strategy strategy = in_double({.batch = {.micro = 2}, .recompute = {.kind = RecomputeKind::Full}});
+  strategy.precision = DType::BF16;
+  const Plan plan = lowered(tiny_gpt(), strategy);
+  std::map<Phase, int> pairs;
+  for (const Segment& segment : plan.segments)
+    for (const JoinedProduct& pair : joined_products(segment))
+      ++pairs[std::get<Compute>(segment.instructions[pair.product].what).phase];
+  EXPECT_EQ(pairs.size(), 3U);  // forward, recompute, input gradient
+  for (const bool library : {true, false}) {
+    FakeSettings settings;
+    settings.epilogues = library;
+    FakeRuntime runtime(settings);
+    CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+    CalibrateOptions options{.device = "a GPU", .dtypes = {DType::BF16}, .largest_product = 16};
+    options.measures = &measures;
+    const auto profile = calibrate({plan}, options);
+    ASSERT_TRUE(profile);
+    std::set<Phase> joined;
+    for (const ProfileOp& op : profile->ops)
+      if (op.joined && op.op == "matmul") joined.insert(op.phase);
+    EXPECT_EQ(joined.size(), library ? 3U : 0U);
+    EXPECT_EQ(parse_machine_profile(to_json(*profile), "again").ops, profile->ops);
+    EXPECT_TRUE(runtime.conflicts().empty());
+    EXPECT_EQ(runtime.allocated(), 0);
+  }
+}
+
 // Products take the algorithms that runs take, and decide on those of which nobody knows.
 TEST(CudaCalibrate, ProductsTakeTheAlgorithmsOfRuns) {
   const std::string path = testing::TempDir() + "calibrate-products-" + std::to_string(::getpid()) + ".json";
@@ -128,7 +159,7 @@ TEST(CudaCalibrate, ProductsTakeTheAlgorithmsOfRuns) {
   CudaMeasures measures(runtime, {.times = 2}, path);
   Strategy strategy = in_double({.dp = 1, .batch = {.micro = 4}});
   strategy.precision = DType::F32;
-  measures.instructions(lowered(tiny_mlp(), strategy), 0, [](const Compute&, Seconds) {});
+  measures.instructions(lowered(tiny_mlp(), strategy), 0, [](const Compute&, Seconds, bool) {});
   measures.products(DType::BF16, 64, {64}, [](const Compute&, Seconds) {});
   const auto forms = static_cast<int>(parse_product_file(read_file(path), path).rows.size());
   EXPECT_GE(forms, 6);  // two layers or more, and the linear layer of 64 by 64, forward and backward

@@ -216,7 +216,8 @@ TEST(LibraryAttention, TrainsWithDropoutAsOurKernelsDo) {
   const std::vector<double> plain = trained(dropping()).losses, ours = trained(dropping(), own).losses;
   ASSERT_EQ(plain.size(), ours.size());
   for (std::size_t step = 0; step < plain.size(); ++step) EXPECT_NEAR(plain[step], ours[step], 0.1 * ours[step]);
-  const Bend<AttentionCall> other = {"seed", [](AttentionCall& call) { call.random += call.backward ? sizeof(std::int64_t) : 0; }};
+  const Bend<AttentionCall> other = {"seed",
+                                     [](AttentionCall& call) { call.random += call.backward ? sizeof(std::int64_t) : 0; }};
   BentAttention bent(other);
   const Trained wrong = trained(dropping(), bent);
   EXPECT_NE(wrong.losses, plain);

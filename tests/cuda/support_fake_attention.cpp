@@ -53,9 +53,8 @@ std::int64_t random_number(const AttentionCall& call, int which) {
 double kept(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t key) {
   if (call.dropped == 0) return 1;
   const std::int64_t place = ((sample * call.heads + head) * call.queries + query) * call.keys + key;
-  const std::uint32_t word =
-      philox(static_cast<std::uint64_t>(random_number(call, 0)), static_cast<std::uint64_t>(random_number(call, 1)),
-             static_cast<std::uint64_t>(place))[0];
+  const std::uint32_t word = philox(static_cast<std::uint64_t>(random_number(call, 0)),
+                                    static_cast<std::uint64_t>(random_number(call, 1)), static_cast<std::uint64_t>(place))[0];
   return word < static_cast<double>(call.dropped) * 4294967296.0 ? 0 : 1 / (1 - static_cast<double>(call.dropped));
 }
 
@@ -139,7 +138,8 @@ std::optional<Bytes> FakeRuntime::attention_workspace(const AttentionCall& call)
 void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Stream* stream) {
   expect_current(stream, kAttention);
   const std::optional<Bytes> wanted = attention_workspace(call);
-  if (!wanted || !workspace || (call.dropped > 0) != (call.random != nullptr)) throw DeviceError(kAttention, "CUDNN_STATUS_BAD_PARAM");
+  if (!wanted || !workspace || (call.dropped > 0) != (call.random != nullptr))
+    throw DeviceError(kAttention, "CUDNN_STATUS_BAD_PARAM");
   {
     const std::lock_guard lock(mutex_);
     ++library_attentions_;

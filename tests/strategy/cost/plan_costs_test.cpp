@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/cluster_file/cluster_file.h"
+#include "core/plan/joined_products.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/op_cost.h"
+#include "strategy/cost/profile_time.h"
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 
@@ -58,7 +62,8 @@ TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
   const auto what = std::get<Collective>(whole.run->what);
   EXPECT_EQ(whole.cost.busy, message(cluster, what, 32, 1));
   // The head is gathered last: one matrix and a norm. Above it a layer.
-  FrameworkPreset preset{.shards = {.communication = ShardCommunication::Tensor, .least = 100'000}, .host = {.per_kernel = {8e-6}}};
+  FrameworkPreset preset{.shards = {.communication = ShardCommunication::Tensor, .least = 100'000},
+                         .host = {.per_kernel = {8e-6}}};
   cost_plan(job.plan, cluster, preset);
   const Instruction* layer = nullptr;
   Cost cost;
@@ -268,8 +273,9 @@ TEST(PlanCosts, CoresOfTheHostLimitItsUpdates) {
 // The measured copies are inside the device: one to host memory costs what it costs without a profile, unless the device is a host.
 TEST(PlanCosts, MeasuredCopiesAreInsideTheDevice) {
   Cluster cluster = load_cluster("dgx-a100");
-  Lowered job = lowered("gpt2-124m", "dgx-a100",
-                        {.dp = 8, .batch = {.micro = 1, .global = 8}, .offload = {.activations = OffloadedActivations::Inputs}});
+  Lowered job =
+      lowered("gpt2-124m", "dgx-a100",
+              {.dp = 8, .batch = {.micro = 1, .global = 8}, .offload = {.activations = OffloadedActivations::Inputs}});
   const auto host_copies = [&](const MachineProfile* profile) {
     cost_plan(job.plan, cluster, {}, profile);
     std::vector<Cost> costs;
@@ -289,6 +295,39 @@ TEST(PlanCosts, MeasuredCopiesAreInsideTheDevice) {
   EXPECT_EQ(host_copies(&profile), plain);
   cluster.gpus[0].architecture = "host";
   for (const Cost& cost : host_copies(&profile)) EXPECT_LT(cost.wire_factor, 1e-6);
+}
+
+// A product and its GELU take the time that was measured for both as one; the rest of the segment is as before.
+TEST(PlanCosts, AProductTakesItsGeluAlong) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("gpt2-124m", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}});
+  MachineProfile profile{.device = cluster.gpus[0].name, .link_bandwidth = {1e11}};
+  const auto joined = [&](Phase phase, double seconds) {
+    ProfileOp op{.op = "matmul", .phase = phase, .dtype = DType::BF16, .joined = true};
+    op.samples = {{{1, 1024, 3072, 768}, {1 << 20}, {seconds}}};
+    return op;
+  };
+  cost_plan(job.plan, cluster, {}, &profile);
+  const CostTable apart = job.plan.costs[0];
+  profile.ops = {joined(Phase::Forward, 40e-6), joined(Phase::InputGrad, 50e-6)};
+  cost_plan(job.plan, cluster, {}, &profile);
+  const CostTable& now = job.plan.costs[0];
+  int forward = 0, backward = 0;
+  for (std::size_t s = 0; s < job.plan.segments.size(); ++s) {
+    std::set<std::size_t> changed;
+    for (const JoinedProduct& pair : joined_products(job.plan.segments[s])) {
+      const auto& what = std::get<Compute>(job.plan.segments[s].instructions[pair.product].what);
+      const Nanoseconds sum = now.by_segment[s][pair.product].busy + now.by_segment[s][pair.activation].busy;
+      EXPECT_EQ(sum, to_nanoseconds(*profiled_time(profile, what, true)));
+      EXPECT_LE(now.by_segment[s][pair.product].busy, apart.by_segment[s][pair.product].busy);
+      changed.insert({pair.product, pair.activation});
+      ++(what.phase == Phase::Forward ? forward : backward);
+    }
+    for (std::size_t i = 0; i < now.by_segment[s].size(); ++i)
+      if (!changed.contains(i)) EXPECT_EQ(now.by_segment[s][i], apart.by_segment[s][i]);
+  }
+  EXPECT_GE(forward, 1);
+  EXPECT_EQ(forward, backward);
 }
 
 }  // namespace
