@@ -96,9 +96,10 @@ Stepped step_by_step(const StageList& start, double seconds, const StepLimits& l
       for (; next < steps.size() && static_cast<int>(batch.size()) < limits.at_once; ++next)
         if (std::ranges::find(seen, steps[next]) == seen.end()) seen.push_back(steps[next]), batch.push_back(steps[next]);
       const std::vector<std::optional<double>> found = judge(batch);
+      const double enough = best.seconds * kGain;
       for (std::size_t i = 0; i < batch.size(); ++i) {
         best.judged += found[i].has_value();
-        if (better || !found[i] || *found[i] >= best.seconds * kGain) continue;
+        if (!found[i] || *found[i] >= std::min(enough, best.seconds)) continue;
         best.stages = batch[i], best.seconds = *found[i];
         better = true;
       }

@@ -27,8 +27,9 @@ using JudgeStages = std::function<std::vector<std::optional<double>>(const std::
 struct StepLimits {
   int devices = 1, most = 40, at_once = 1;
 };
-// Walks from `start`, which takes `seconds`. Judges the results of one step in batches of `at_once`, moves to the first result that is
-// faster by more than a thousandth, and goes on from there. Ends when no step is faster, or at limits.most. Never worse than the start.
+// Walks from `start`, which takes `seconds`. Judges the results of one step in batches of `at_once`, moves to the best result of the first
+// batch that has one faster by more than a thousandth, and goes on from there. Ends when no step is faster, or at limits.most. Never worse
+// than the start.
 Stepped step_by_step(const std::vector<StageDegrees>& start, double seconds, const StepLimits& limits,
                      const JudgeStages& judge);
 

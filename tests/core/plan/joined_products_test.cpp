@@ -10,15 +10,15 @@ Use buffer(int number) { return {.buffer = {number}}; }
 
 Instruction product(Phase phase, std::vector<Use> reads, Use to) {
   return {.what = Compute{.op = ops::MatMul{}, .phase = phase, .shapes = {{{1, 8, 8, 8}, DType::BF16}}},
+          .stream = {0},
           .reads = std::move(reads),
-          .writes = {to},
-          .stream = {0}};
+          .writes = {to}};
 }
 Instruction gelu(Phase phase, std::vector<Use> reads, Use to) {
   return {.what = Compute{.op = ops::Activation{}, .phase = phase, .shapes = {{{8, 8}, DType::BF16}}},
+          .stream = {0},
           .reads = std::move(reads),
-          .writes = {to},
-          .stream = {0}};
+          .writes = {to}};
 }
 
 // y = x w; z = gelu(y), and backward d y = d z v; d v = d z^T z; d x = d y gelu'.

@@ -75,5 +75,20 @@ TEST(HybridSteps, WalkToTheOptimum) {
   EXPECT_EQ(step_by_step(start, 1, {.devices = 4, .most = 1000}, judge).stages, start) << "nothing is better";
 }
 
+// Of a batch the best, not the first that is better: the others are not judged again.
+TEST(HybridSteps, TheBestOfABatchIsTaken) {
+  const Stages start = {{6, 1, 1}, {7, 1, 1}};
+  const auto seconds = [&](const Stages& stages) -> double {
+    return stages == start ? 10 : stages.front().layers == 7 ? 5 : 8;
+  };
+  const Stepped found =
+      step_by_step(start, 10, {.devices = 2, .most = 1000, .at_once = 100}, [&](const std::vector<Stages>& all) {
+        std::vector<std::optional<double>> each;
+        for (const Stages& stages : all) each.push_back(seconds(stages));
+        return each;
+      });
+  EXPECT_EQ(found.seconds, 5);
+}
+
 }  // namespace
 }  // namespace foreshard
