@@ -35,7 +35,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"view", "of the picture: " + shot_views().join(", "), "NAME", "window"});
 }
 
-// The value behind --name in the bare words: some are needed before there is an application.
+// The value of the option --name in the raw arguments: some options are needed before a QApplication exists.
 QByteArray early(int count, char** arguments, const char* name) {
   for (int i = 1; i < count; ++i) {
     const QByteArray word(arguments[i]);
@@ -54,7 +54,7 @@ std::optional<ThemeName> theme_named(const QString& name) {
   return {};
 }
 
-// Empty: as it should be.
+// Reads the options. Returns the error message; empty: they are valid.
 QString read(const QCommandLineParser& parser, WindowOptions& options, ShotRequest& shot) {
   if (parser.isSet("theme")) {
     options.theme = theme_named(parser.value("theme"));

@@ -1,5 +1,5 @@
-// CompareView: two results, or a prediction and its measurement: stacked on one axis, overlaid row by row, or as a table of
-// differences.
+// CompareView: compares two results a and b, or a prediction and its measurement: two timelines on one time axis, one timeline with both in
+// each row, or a table of differences.
 #pragma once
 
 #include <QWidget>
@@ -30,12 +30,12 @@ class CompareView : public QWidget {
   void set_mode(CompareMode mode);
   CompareMode mode() const { return mode_; }
   void set_theme(const Theme& theme);
-  bool jump_to_divergence();  // false: the two never part
+  bool jump_to_divergence();  // shows the first divergence; false: there is none
   TimelineView* first() const { return above_; }
   TimelineView* second() const { return below_; }
 
  protected:
-  void showEvent(QShowEvent* event) override;  // nothing is drawn before it is seen
+  void showEvent(QShowEvent* event) override;  // fills the view when it is first visible
 
  private:
   void refill();
@@ -43,7 +43,7 @@ class CompareView : public QWidget {
   QString title_of(const Document& document, const Document* against) const;
 
   TimeAxis& axis_;
-  Selection other_ = Selection();                    // of b: its indices mean nothing in a
+  Selection other_ = Selection();                    // the selection in b; its indices are not valid in a
   std::shared_ptr<const Document> a_ = {}, b_ = {};  // shared with the other views
   CompareMode mode_ = CompareMode::Stacked;
   bool stale_ = true;

@@ -1,5 +1,5 @@
-// Work in another thread that cannot end the program. What it throws beyond Error is a bug of ours: an exception that leaves a
-// QtConcurrent body would terminate, so it becomes a sentence in a banner and the body's value is the empty one.
+// Guards for work in a worker thread. An exception that leaves a QtConcurrent body would terminate the program. These functions
+// catch it. An exception other than Error is a bug of the program: the window reports it in a banner.
 #pragma once
 
 #include <QEvent>
@@ -16,16 +16,18 @@
 
 namespace foreshard {
 
-// Goes to the application object, where the window looks for it.
+// The message of a caught internal error, as an event that is posted to the application object; the main window shows it.
 class InternalError : public QEvent {
  public:
   explicit InternalError(QString words) : QEvent(kind()), what(std::move(words)) {}
   static Type kind();
   QString what;
 };
-void report_internal_error(const std::string& what);  // from any thread
+void report_internal_error(const std::string& what);  // posts an InternalError; callable from any thread
+// The sentence that the banner shows for the text of an exception.
 std::string internal_error_words(const std::string& what);
 
+// `work` as a callable that never throws: on any exception it reports an internal error and returns a value-initialised result.
 template <class Work>
 auto guarded(Work work) {
   return [work = std::move(work)]() -> std::invoke_result_t<const Work&> {
@@ -40,9 +42,10 @@ auto guarded(Work work) {
   };
 }
 
-// A document, or the sentence that says why there is none.
+// A document, or the sentence that says why it could not be loaded.
 using LoadedDocument = std::variant<std::string, std::shared_ptr<const Document>>;
 
+// Calls `work`, which returns a document. An Error becomes its own message, any other exception internal_error_words.
 template <class Work>
 LoadedDocument loaded_by(const Work& work) {
   try {

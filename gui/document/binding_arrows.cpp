@@ -24,7 +24,7 @@ std::vector<ChainHop> binding_hops(const Document& document, Picked picked, Arro
 
 namespace {
 
-// Collects stretches that are too short to be seen until together they are long enough.
+// Merges consecutive stretches that are too short to be seen until together they are long enough.
 class PathThinning {
  public:
   explicit PathThinning(Nanoseconds least) : least_(least) {}

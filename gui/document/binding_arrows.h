@@ -1,5 +1,5 @@
-// Binding arrows: which spans to join by an arrow, only the binding predecessor of each span (the end that let it begin) and never
-// all dependencies; and the critical path of the whole run, thinned to what a picture can show.
+// Binding arrows: which spans the timeline joins by an arrow. An arrow leads to a span from its binding predecessor, the span whose end
+// let it begin; other dependencies get no arrow. Also the critical path of the whole run, thinned to what a picture can show.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@ struct ChainHop {  // indices in Trace::spans; `from` ended and let `to` begin
   bool operator==(const ChainHop&) const = default;
 };
 
-inline constexpr int kMostHops = 400;  // that are drawn
+inline constexpr int kMostHops = 400;  // arrows drawn at once
 
-// At most `most`, latest first. Direct: the predecessor of what is picked; Chain: back to the start of the run. None, Critical:
-// nothing.
+// The arrows that lead to the picked span, latest first, at most `most`. Direct: only the one from its predecessor. Chain: all back to
+// the start of the run. None and Critical: no arrows.
 std::vector<ChainHop> binding_hops(const Document& document, Picked picked, Arrows arrows, int most = kMostHops);
 
-struct PathStretch {  // of the critical path: the class that it lies in
+struct PathStretch {  // a part of the critical path that lies in one class of ranks
   ClassId who = {};
   Nanoseconds begin = {}, end = {};
   bool operator==(const PathStretch&) const = default;
 };
 
-// The critical path as far as it is visible, without a gap: a stretch for each stay in one class. Stays shorter than `least` (a
-// pixel, say) become, together, one stretch of the class that holds most of their time, so there are never more than pixels.
+// The part of the critical path that intersects `visible`, without gaps, one stretch for each time it stays in one class. Consecutive
+// stretches shorter than `least` (the time of one pixel) are merged into one, which is given the class with most of their time. So a
+// picture never has more stretches than pixels.
 std::vector<PathStretch> critical_stretches(const Document& document, TimeRange visible, Nanoseconds least);
 
 }  // namespace foreshard

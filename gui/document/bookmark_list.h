@@ -1,4 +1,5 @@
-// BookmarkList: moments and stretches of time with a note, as a table; a double click goes there, notes can be edited.
+// BookmarkList: the bookmarked moments and ranges of time with their notes, as a table. A double click on the key or the time shows
+// that range in the views; a note can be edited in place.
 #pragma once
 
 #include <QTableWidget>
@@ -14,18 +15,18 @@ class BookmarkList : public QTableWidget {
   explicit BookmarkList(QWidget* parent = nullptr);
   const std::vector<Bookmark>& bookmarks() const { return bookmarks_; }
   void set_bookmarks(std::vector<Bookmark> bookmarks);
-  void add(Bookmark bookmark);  // takes its digit from whoever had it
-  const Bookmark* at_digit(int digit) const;
-  void edit_note();  // of the last one: what is typed next is its note
+  void add(Bookmark bookmark);                // a bookmark that had the same digit loses it
+  const Bookmark* at_digit(int digit) const;  // null: no bookmark has this digit
+  void edit_note();                           // starts to edit the note of the last bookmark
 
  Q_SIGNALS:
-  void went(const foreshard::Bookmark& bookmark);
-  void changed();
-  void listed();  // what is shown has changed, by a person or not
+  void went(const foreshard::Bookmark& bookmark);  // the user asked to see its range
+  void changed();                                  // the user added, deleted or edited a bookmark
+  void listed();                                   // the rows have changed, by the user or by set_bookmarks
 
  protected:
   void paintEvent(QPaintEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;  // Delete, Return
+  void keyPressEvent(QKeyEvent* event) override;  // Delete removes the current bookmark, Return shows it
 
  private:
   void fill();

@@ -88,7 +88,7 @@ std::string complaint_about(const std::string& path, const std::string& value) {
   return {};
 }
 
-// "model.n_layer=24" -> noun, path, value.
+// The settings that begin with `noun`, as pairs of path and value: for "model", "model.n_layer=24" gives ("n_layer", "24").
 static std::vector<std::pair<std::string, std::string>> settings_of(const Choices& choices, const std::string& noun) {
   std::vector<std::pair<std::string, std::string>> found;
   for (const std::string& setting : choices.settings) {

@@ -48,7 +48,7 @@ QString change_text(const DeltaRow& row) {
   return row.unit == DeltaUnit::Share ? words("%1%2 points").arg(sign, number) : sign + number + " %";
 }
 
-// Of the communication that is not hidden, what runs between the operations; the rest is waited for.
+// The exposed communication that runs on the compute stream; the rest of it is waiting time.
 static double in_line(const Summary& of) {
   constexpr auto exposed = static_cast<std::size_t>(BubbleCause::ExposedCommunication);
   return of.communication.exposed - (exposed < of.bubble.by_cause.size() ? of.bubble.by_cause[exposed] : 0);
@@ -96,7 +96,7 @@ std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
   return rows;
 }
 
-// [role]: begins of its cells in order, of the first class of the role.
+// [role]: the begins of the cells, in order, of the first class with this role.
 static std::map<std::int32_t, std::vector<Nanoseconds>> cell_begins(const Document& document) {
   std::map<std::int32_t, std::vector<Nanoseconds>> begins;
   for (const Lane& lane : document.lanes.all) {

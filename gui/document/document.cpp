@@ -18,7 +18,7 @@ bool knows_devices(const Cluster& cluster, const Plan& plan) {
   });
 }
 
-// Stands for a cluster that is not here: the devices of the plan, from the catalogue where it has them, and no network.
+// Replaces a cluster whose file was not found: the devices of the plan, as the catalogue describes them if it has them, and no network.
 Cluster devices_only(const Plan& plan) {
   Cluster cluster;
   for (const Role& role : plan.roles) {
@@ -71,7 +71,7 @@ void find_cluster(Document& document, std::optional<Cluster> given) {
   }
 }
 
-// A result without curves, for the peaks; events are made by the memory view for one class at a time.
+// Computes the peaks of a result that has no memory timeline. The memory view computes the events, for one class at a time.
 void fill_memory(Result& result) {
   if (result.memory.curves.empty()) result.memory = memory_timeline(result.plan, result.trace, {.events = false});
 }

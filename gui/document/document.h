@@ -1,5 +1,5 @@
-// Document: one result and everything that the views read of it, made once and then never changed, so that all views and
-// their workers share it without a lock.
+// Document: one result and everything that the views derive from it. It is computed once and never changes, so all views and their
+// worker threads share it without a lock.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,33 @@
 namespace foreshard {
 
 struct Document {
-  std::string path = {};                      // of the `.result` file; empty: made in memory
-  std::string model = {}, cluster_name = {};  // of Plan::origin; empty: not said there
-  std::string strategy_json = {};             // of Plan::origin; empty: not said there
-  std::vector<std::string> settings = {};     // likewise, of fields of the model's and the cluster's file
+  std::string path = {};                      // of the `.result` file; empty: the result was made in memory
+  std::string model = {}, cluster_name = {};  // from Plan::origin; empty: not stated there
+  std::string strategy_json = {};             // from Plan::origin; empty: not stated there
+  std::vector<std::string> settings = {};     // from Plan::origin: changed fields of the model and cluster file, "PATH=VALUE"
   Workload workload = {};
-  Result result = {};                   // its memory curves may have peaks only
-  std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`
+  Result result = {};                   // its memory timeline may have peaks only
+  std::optional<Cluster> cluster = {};  // none: its file was not found on this machine, see `remarks`
   Summary summary = {};
   std::vector<Binding> bindings = {};    // [span]
-  std::vector<Bubble> pieces = {};       // of idle time, one cause each; ordered by (who, begin)
-  std::vector<Bubble> bubbles = {};      // whole_bubbles of the pieces: one per wait, in the same order
-  std::vector<ChainLink> critical = {};  // from 0 to the makespan
-  PathTimes critical_times = {};         // what the critical chain is made of
+  std::vector<Bubble> pieces = {};       // idle time cut into pieces of one cause each; ordered by (who, begin)
+  std::vector<Bubble> bubbles = {};      // whole_bubbles of the pieces: one per wait, ordered alike
+  std::vector<ChainLink> critical = {};  // the critical chain, from time 0 to the makespan
+  PathTimes critical_times = {};         // time of the critical chain by kind
   Lanes lanes = {};
-  std::vector<std::string> remarks = {};  // what could not be shown, and why; one sentence each
+  std::vector<std::string> remarks = {};  // what cannot be shown and why, one sentence each
 
-  std::span<const Bubble> pieces_of(ClassId who) const;
-  std::span<const Bubble> pieces_of(const Bubble& bubble) const;  // sum to its length
+  std::span<const Bubble> pieces_of(ClassId who) const;           // all pieces of one class of ranks
+  std::span<const Bubble> pieces_of(const Bubble& bubble) const;  // those of one bubble; they sum to its length
 
   const Plan& plan() const { return result.plan; }
   const Trace& trace() const { return result.trace; }
 };
 
-// Takes as long as reading the file: call it in a worker. Throws Error.
+// Reads a `.result` file and derives everything, which may take seconds: call it in a worker thread. Throws Error.
 std::shared_ptr<const Document> load_document(const std::string& path);
 
-// The same from a result in memory. `cluster` none: the one that the plan names, when it is found. Throws Error.
+// The same from a result in memory. Without `cluster`, the cluster that the plan names is used if its file is found. Throws Error.
 std::shared_ptr<const Document> make_document(Result result, std::string path = {}, std::optional<Cluster> cluster = {});
 
 }  // namespace foreshard

@@ -31,7 +31,7 @@ double share(Nanoseconds part, Nanoseconds whole) {
   return whole.value > 0 ? static_cast<double>(part.value) / static_cast<double>(whole.value) : 0;
 }
 
-// Hops inside one action of one class are one line; the lines that are not shown are counted.
+// Hops within one action of one class form one line. The number of omitted lines is given.
 FactSection chain_section(const Document& document, Picked picked) {
   FactSection section{words("What it waited for, latest first"), {}};
   const std::vector<ChainHop> hops = binding_hops(document, picked, Arrows::Chain, INT_MAX);
@@ -57,7 +57,7 @@ FactSection chain_section(const Document& document, Picked picked) {
   return section;
 }
 
-// Of several causes in one wait, each with its time.
+// The causes of a bubble that has several, each with its time.
 FactSection parts_section(const Document& document, const Bubble& bubble) {
   FactSection section{words("Made of"), {}};
   std::array<Nanoseconds, kBubbleCauses> sums = {};
@@ -149,7 +149,7 @@ Facts span_facts(const Document& document, std::int32_t index, const Twin* twin,
   return facts;
 }
 
-// The parts sum to the peak; all of it with the framework's own memory.
+// The categories, which sum to the peak, and the total with framework memory.
 FactSection memory_section(const Summary& summary, const StageMemory& stage) {
   FactSection section{words("Memory"), {{words("peak incl. framework"), peak_words(summary, stage), {}}}};
   const LiveBytes parts = peak_parts(summary, stage);

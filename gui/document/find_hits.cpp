@@ -20,7 +20,7 @@ std::string folded(std::string text) {
   return text;
 }
 
-// 2: as a whole word, 1: as a part, 0: not at all.
+// How the query occurs in the text: 2: as a whole word, 1: inside a word, 0: not at all.
 int fit(const std::string& query, const std::string& text) {
   const std::size_t at = text.find(query);
   if (at == std::string::npos) return 0;

@@ -1,5 +1,4 @@
-// What a few typed words find in a document: instructions and layers by name, actions ("B12"), ranks and stages, causes of
-// bubbles, links.
+// Text search in a document: finds instructions and layers by name, actions ("B12"), ranks and stages, causes of bubbles, links.
 #pragma once
 
 #include <string>
@@ -12,13 +11,13 @@
 namespace foreshard {
 
 struct FindHit {
-  std::string text = {}, aside = {};  // what it is; where and when
+  std::string text = {}, aside = {};  // text: what it is; aside: where and when
   Picked picked = {};
-  TimeRange range = {};  // to bring into view
+  TimeRange range = {};  // the time range to show
   bool operator==(const FindHit&) const = default;
 };
 
-// At most `most`, the whole words before mere parts of words, then by time. "rank 17" finds the class of that rank.
+// At most `most` hits: matches of whole words before matches inside words, then by time. "rank 17" finds the class of that rank.
 std::vector<FindHit> find_hits(const Document& document, const std::string& query, std::size_t most = 60);
 
 }  // namespace foreshard

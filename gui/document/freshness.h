@@ -1,5 +1,5 @@
-// Freshness: whether the central picture is the answer to the current settings. FreshnessVeil shows it: a picture that is not is
-// dimmed, and a chip above it says why and offers one action.
+// Freshness: whether the views show the result of the current choices. If they do not, FreshnessVeil dims them; a small box on top (the
+// chip) says why and offers one action.
 #pragma once
 
 #include <QTimer>
@@ -13,26 +13,27 @@ class QPushButton;
 namespace foreshard {
 
 enum class Freshness : std::uint8_t {
-  Current,    // the answer to what is chosen
-  Computing,  // the answer is being made; what is shown is of the choices before
-  Stopped,    // the simulation was stopped by the user or failed
-  Refused,    // there is none: a value cannot be read, or the strategy cannot be cut so
+  Current,    // the result of the current choices is shown
+  Computing,  // it is being simulated; the views show the result of earlier choices
+  Stopped,    // the user stopped the simulation, or it failed
+  Refused,    // there is no result: a value cannot be read, or the strategy is infeasible
 };
 
 class FreshnessVeil : public QWidget {
   Q_OBJECT
  public:
-  explicit FreshnessVeil(QWidget* over);  // lies over it and lets the mouse through
+  explicit FreshnessVeil(QWidget* over);  // covers `over`; mouse events pass through to it
 
-  // `text` empty: no chip. A computation speaks up only after a moment: most are over by then.
+  // `text`: what the chip says; empty: no chip. `action`: the label of its button. While Computing, the chip appears only after a short
+  // delay, because most simulations have ended by then.
   void set(Freshness freshness, const QString& text = {}, const QString& action = {});
   bool dims() const { return dims_; }
-  void leave_bright(QWidget* beside);  // of the same parent: a message lies above the veil
-  void set_dims(bool dims);            // false: there is no picture that could be old
-  QString text() const;                // of the chip; empty: it is not there
+  void leave_bright(QWidget* beside);  // a sibling that is kept above the veil: the banner
+  void set_dims(bool dims);            // false: never dim, since the views are empty
+  QString text() const;                // of the chip; empty: it is hidden
 
  Q_SIGNALS:
-  void acted();
+  void acted();  // the button of the chip was clicked
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -41,7 +42,7 @@ class FreshnessVeil : public QWidget {
  private:
   void place();
 
-  QFrame* chip_ = nullptr;  // beside the veil, not in it: it takes the mouse
+  QFrame* chip_ = nullptr;  // a sibling of the veil, because it must receive mouse events
   QLabel* words_ = nullptr;
   QPushButton* act_ = nullptr;
   QWidget* bright_ = nullptr;

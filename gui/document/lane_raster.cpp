@@ -42,7 +42,7 @@ Sums in_sums(QRgb colour) {
   return Sums{static_cast<float>(qRed(colour)), static_cast<float>(qGreen(colour)), static_cast<float>(qBlue(colour)), 1.0F};
 }
 
-// [from, to) in pixels, cut to the line.
+// Adds a colour over [from, to), in pixels, clipped to the line.
 void add_stretch(double from, double to, Sums colour, std::span<Sums> line) {
   from = std::max(from, 0.0);
   to = std::min(to, static_cast<double>(line.size()));
@@ -151,7 +151,7 @@ LaneLevels::Bins LaneLevels::bins_for(TimeRange all, TimeRange visible, int pixe
   return bins;
 }
 
-// Two channels of a pixel in each half of a word, so that bins are summed two channels at a time.
+// Each half of a 32-bit word holds one channel, so one addition sums two channels.
 void LaneLevels::draw(const Bins& bins, QRgb under, std::span<QRgb> out) const {
   const QRgb* level = &bins_[bins.first];
   constexpr std::uint32_t even = 0x00ff00ffU;

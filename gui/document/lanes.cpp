@@ -82,7 +82,7 @@ Paint paint_of(Cell cell) {
   return Paint::Other;
 }
 
-// Off the compute streams a slice is painted as what moves; on them as the work it belongs to.
+// On a compute stream the paint shows the kind of work; on other streams the kind of communication or copy.
 Paint paint_of(const Instruction& instruction, const Action& action, LaneKind lane) {
   if (lane == LaneKind::Compute) return paint_of(cell_of(action));
   if (std::holds_alternative<Exchange>(instruction.what)) return Paint::Transfer;

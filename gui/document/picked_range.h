@@ -1,4 +1,4 @@
-// Where and when a picked thing is: its class of ranks and its stretch of time.
+// Where and when the selected object lies: its class of ranks and its range of time.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,14 @@
 
 namespace foreshard {
 
-// Of a span, an action or a bubble; none: of anything else, or it is not in the document.
+// The range of time of a span, an action or a bubble. None: `picked` is of another kind, or it is not in the document.
 std::optional<TimeRange> range_of(const Document& document, Picked picked);
 
-// The class that a span, an action, a bubble or a class is of; invalid: none.
+// The class of ranks of a span, an action or a bubble, or the picked class itself; invalid: none.
 ClassId class_of(const Document& document, Picked picked);
 
-// The span that what is picked is about: itself, the first of an action, or for a bubble the one that ends it; -1: none.
+// The index of the span that stands for `picked`: the span itself, the first span of an action on its stream, or Bubble::before of a
+// bubble. -1: none.
 std::int32_t span_of(const Document& document, Picked picked);
 
 }  // namespace foreshard

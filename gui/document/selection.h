@@ -1,4 +1,4 @@
-// Selection: the one thing that a person has picked, shared by all views so that no view calls another.
+// Selection: the one object that the user has picked. All views share it, so no view calls another.
 #pragma once
 
 #include <QObject>
@@ -8,14 +8,15 @@
 
 namespace foreshard {
 
-// Action: all work of one forward, backward or update of a class, named by any span of it.
+// What kind of object is picked. Class: a class of ranks. Action: all work of one forward, backward or update of a class, identified by
+// any of its spans.
 enum class PickedKind : std::uint8_t { Nothing, Span, Bubble, Class, Link, Action };
 
 struct Picked {
   PickedKind kind = PickedKind::Nothing;
-  std::int32_t index = -1;  // in Trace::spans, Document::bubbles, Trace::classes or Trace::links
-  RankId rank = {};         // which member of the class was meant; invalid: any of them
-  LinkId link = {};         // the same of a class of links
+  std::int32_t index = -1;  // by kind: in Trace::spans (also for Action), Document::bubbles, Trace::classes or Trace::links
+  RankId rank = {};         // the member of the class that was clicked; invalid: no particular one
+  LinkId link = {};         // the member of the class of links that was clicked; invalid: no particular one
   bool operator==(const Picked&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Span facts: what one span did, in words and numbers.
+// Span facts: the sections of the inspector about one span.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-// "F3: layer 5", "B7: all_reduce norm".
+// Action and instruction: "F3: layer 5", "B7: all_reduce norm".
 QString span_title(const Document& document, std::int32_t span);
 
 FactSection time_section(const Document& document, const Span& span);

@@ -1,5 +1,5 @@
-// TimeAxis: the stretch of time that linked views show, its cursor and the selected range. Whole nanoseconds; pixels are the
-// views' own business.
+// TimeAxis: the range of time that linked views show, with its cursor and the selected range, in whole nanoseconds. Each view maps it
+// to pixels itself.
 #pragma once
 
 #include <QObject>
@@ -22,14 +22,14 @@ class TimeAxis : public QObject {
  public:
   explicit TimeAxis(QObject* parent = nullptr) : QObject(parent) {}
 
-  TimeRange extent() const { return extent_; }  // all there is to see: the union of all shown traces
+  TimeRange extent() const { return extent_; }  // the union of all shown traces
   TimeRange visible() const { return visible_; }
   std::optional<Nanoseconds> cursor() const { return cursor_; }
   std::optional<TimeRange> selected() const { return selected_; }
 
-  void set_extent(TimeRange extent);             // shows all of it when the whole of the old one was shown
-  void show(TimeRange range);                    // cut to the extent, never shorter than 10 ns
-  void zoom(double factor, Nanoseconds anchor);  // factor > 1: closer; the anchor keeps its place
+  void set_extent(TimeRange extent);             // if all of the old extent was visible, all of the new one is
+  void show(TimeRange range);                    // clipped to the extent, never shorter than 10 ns
+  void zoom(double factor, Nanoseconds anchor);  // factor > 1: zooms in; the anchor stays in place
   void pan(Nanoseconds by);
   void fit() { show(extent_); }
   void set_cursor(std::optional<Nanoseconds> when);

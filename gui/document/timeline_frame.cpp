@@ -170,7 +170,7 @@ class FramePainter {
     return true;
   }
 
-  // Nothing is idle after the end of the run: beside a longer one its rows are empty there.
+  // Time after the end of the run is not idle: if the axis is longer, because of another run, the rows are empty there.
   void end_at(Nanoseconds makespan) {
     const double end = std::ceil(x_of(makespan.value));
     if (end < width_) std::fill(line_.begin() + static_cast<int>(std::max(end, 0.0)), line_.end(), sources_.paints.empty);

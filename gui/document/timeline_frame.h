@@ -1,5 +1,5 @@
-// Timeline frame: the picture of the rows without any text, as a pure function. Its bytes are the same on every platform, which
-// is what the golden hashes of the tests rely on.
+// Timeline frame: draws the rows as an image without text, by a pure function. Its bytes are the same on every platform; golden hashes
+// in the tests rely on that.
 //
 //   row   | compute (hatched where idle; the foot shows collectives on the compute stream)  |
 //         | worst member, when the row is a mean of classes that differ                     |
@@ -18,18 +18,18 @@ namespace foreshard {
 
 enum class BoxKind : std::uint8_t { Compute, Worst, Communication, Copy, Error, Measured };
 
-struct LaneBox {  // pixels from the top of the row
+struct LaneBox {  // a horizontal band of a row; pixels from the top of the row
   BoxKind kind = BoxKind::Compute;
   int top = 0, height = 0;
   bool operator==(const LaneBox&) const = default;
 };
 
-// What a row of that height holds.
+// The bands of a row, by its height. `twin`: with bands for the measured twin.
 std::vector<LaneBox> lane_boxes(const Row& row, bool twin);
 
 struct FrameSources {
   const Document* document = nullptr;
-  const std::vector<LaneLevels>* levels = nullptr;  // of document->lanes; null: not made yet, all slices are drawn
+  const std::vector<LaneLevels>* levels = nullptr;  // of document->lanes; null: not made yet, every slice is drawn
   const Twin* twin = nullptr;
   Theme theme = {};
   Paints paints = {};
@@ -38,21 +38,21 @@ struct FrameSources {
 struct FrameView {
   TimeRange visible = {};
   int width = 0, height = 0;  // logical pixels
-  int scroll = 0;             // logical pixels of the rows above the frame
+  int scroll = 0;             // logical pixels of rows hidden above the frame
   double scale = 1;           // device pixels per logical pixel
   bool operator==(const FrameView&) const = default;
 };
 
 QImage draw_frame(const FrameSources& sources, const std::vector<Row>& rows, const FrameView& view);
 
-// The pieces of idle time of a class as far as they are visible. Neighbours too narrow to be seen alone become one, with the cause
-// that takes most of it.
+// The visible pieces of idle time of a class. Neighbours that are too narrow to be seen are merged into one, with the cause that has
+// most of its time.
 std::vector<Bubble> seen_pieces(const Document& document, ClassId who, const FrameView& view);
 
-// Whether a pixel of a bubble is on a stroke: each cause has its own pattern. x from the left end of the bubble.
+// Whether a pixel lies on a stroke of the hatch pattern of the cause. x: device pixels from the left end of the bubble.
 bool on_hatch(BubbleCause cause, int x, int y, double scale);
 
-// Slower than predicted towards red, faster towards blue, full at 25 %.
+// The colour of a signed error: red if slower than predicted, blue if faster, saturated at 25 %.
 QColor error_colour(const Theme& theme, double error);
 
 }  // namespace foreshard

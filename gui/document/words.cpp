@@ -71,7 +71,7 @@ QString bytes_words(Bytes bytes) {
   return QString::number(value, 'f', decimals) + " " + QString::fromLatin1(units[unit]);
 }
 
-// Names of roles stand in plans; those that `lower` gives are known, others stay as they are.
+// Translates the role names that `lower` writes into plans; others are unchanged.
 QString role_words(const std::string& name) {
   static const QRegularExpression stages(QStringLiteral("^stages? ([0-9,.]+)$"));
   QString text = QString::fromStdString(name);
@@ -106,7 +106,7 @@ QString number_words(double number) {
   return QString::number(number, 'f', size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-// Names of instructions stand in plans; those of a pipeline's own steps are known, operators of a model stay as they are.
+// Translates the instruction names of pipeline steps; the operators of a model keep their names.
 QString instruction_words(const std::string& name) {
   static constexpr const char* known[] = {QT_TRANSLATE_NOOP("Words", "receive gradient"),
                                           QT_TRANSLATE_NOOP("Words", "send gradient"),
@@ -167,7 +167,7 @@ QString device_text(const Document& document) {
   return QString::fromStdString(device);
 }
 
-// Qt's HTML takes every space but this one for a place to break.
+// Qt's HTML may break a line at every space except this one.
 QString rich_words(const QString& text) { return text.toHtmlEscaped().replace(QChar(0x202f), QChar(QChar::Nbsp)); }
 
 QString path_words(PathKind kind) {

@@ -1,5 +1,5 @@
-// InspectorView: what is known about the picked span, bubble, class or link, in words and numbers, with links along the binding
-// chain and the operation's place under the roofline.
+// InspectorView: the facts about the picked span, bubble, class or link, with hyperlinks along the binding chain, and the roofline plot of
+// an operation.
 #pragma once
 
 #include <QWidget>
@@ -14,7 +14,7 @@ class QTextBrowser;
 
 namespace foreshard {
 
-// The roof of a device, and one operation below it; both axes logarithmic.
+// The roofline of a device with one operation as a point; both axes are logarithmic.
 class RooflinePlot : public QWidget {
   Q_OBJECT
 
@@ -37,9 +37,9 @@ class InspectorView : public QWidget {
   InspectorView(TimeAxis& axis, Selection& selection, QWidget* parent = nullptr);  // both must outlive it
 
   void set_document(std::shared_ptr<const Document> document);  // null: empty
-  void set_twin(std::shared_ptr<const Twin> twin);              // null: not measured
+  void set_twin(std::shared_ptr<const Twin> twin);              // null: no measurement
   void set_theme(const Theme& theme);
-  QString text() const;  // what is shown, without marks
+  QString text() const;  // what is shown, as plain text
 
  private:
   void refill();

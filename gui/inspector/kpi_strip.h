@@ -1,4 +1,4 @@
-// KpiStrip: the numbers that a person looks for first, above the timeline; with a compared result how they differ.
+// KpiStrip: the most important numbers of a result as tiles above the timeline, with their differences to a compared result.
 #pragma once
 
 #include <QWidget>
@@ -14,11 +14,11 @@ class QLabel;
 namespace foreshard {
 
 struct Kpi {
-  QString name = {}, value = {}, aside = {};  // aside: the difference to what is compared, or of what it is a part
-  bool alarming = false;
-  QString short_name = {}, short_aside = {};  // where there is little room; empty: the same
+  QString name = {}, value = {}, aside = {};  // aside: the difference to the compared result, or the total that it is part of
+  bool alarming = false;                      // drawn as a warning
+  QString short_name = {}, short_aside = {};  // for a narrow tile; empty: the long ones
 };
-// Differences only where both train the same model; the first tile names the baseline.
+// `compared` null: none. Differences are given only if both train the same model. The first tile names the baseline.
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared);
 
 class KpiStrip : public QWidget {
@@ -45,7 +45,7 @@ class KpiStrip : public QWidget {
   int columns_ = 0;
 };
 
-// `value` with as many digits as have room, never without its unit: "615.69 ms", "616 ms".
+// `value` with as many decimals as `has_room` allows, always with its unit: "615.69 ms", "616 ms".
 QString with_fewer_digits(const QString& value, const std::function<bool(const QString&)>& has_room);
 
 }  // namespace foreshard

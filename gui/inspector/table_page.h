@@ -1,4 +1,5 @@
-// TablePage: the companion tables of all views on one page: what the pictures show, as text that sorts, filters and is read aloud.
+// TablePage: one page with the tables of all views. They hold what the pictures show, as text that can be sorted, filtered and read by a
+// screen reader.
 #pragma once
 
 #include <QTimer>
@@ -29,10 +30,10 @@ class TablePage : public QWidget {
   void show_kind(TableKind kind);
   TableKind kind() const;
   const ResultTable* table() const;
-  QString note() const;  // how many rows there are, and how many are listed
+  QString note() const;  // a sentence: how many rows there are and how many are listed
 
  protected:
-  void showEvent(QShowEvent* event) override;  // nothing is made before it is seen
+  void showEvent(QShowEvent* event) override;  // makes the table when it is first visible
 
  private:
   void refill();

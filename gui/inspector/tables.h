@@ -1,5 +1,5 @@
-// Tables: the accessible twin of each view. A read-only model whose cells come from a document; every row knows what it is about,
-// so that picking a row picks the thing.
+// Tables: the accessible counterpart of each view. ResultTable is a read-only model whose cells come from a document. Every row knows the
+// object that it is about, so selecting the row picks that object.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -21,7 +21,7 @@ namespace foreshard {
 struct TableColumn {
   QString header = {};
   std::function<QString(int row)> text = {};
-  std::function<double(int row)> number = {};  // what to sort by, shown right-aligned; none: the text
+  std::function<double(int row)> number = {};  // the value to sort by, the cell is right-aligned; none: sort by text
 };
 
 class ResultTable : public QAbstractTableModel {
@@ -43,26 +43,26 @@ class ResultTable : public QAbstractTableModel {
   std::function<Picked(int)> about_;
 };
 
-inline constexpr std::size_t kMostTableRows = 50'000;  // of operations: more would hold the window up when they are sorted
+inline constexpr std::size_t kMostTableRows = 50'000;  // of operations: sorting more would block the window
 
-// Each keeps the document as long as it lives.
-// Operations: the timeline. Of a result with more than kMostTableRows the first kMostTableRows that are there in `visible`.
+// Each table shares ownership of the document.
+// Operations, as in the timeline. If there are more than kMostTableRows, the first kMostTableRows that intersect `visible`.
 std::unique_ptr<ResultTable> span_table(const std::shared_ptr<const Document>& document, TimeRange visible);
-std::unique_ptr<ResultTable> bubble_table(const std::shared_ptr<const Document>& document);  // idle time: the timeline
+std::unique_ptr<ResultTable> bubble_table(const std::shared_ptr<const Document>& document);  // idle time, as in the timeline
 std::unique_ptr<ResultTable> stage_table_model(
-    const std::shared_ptr<const Document>& document);                                      // stages: memory and busy time
-std::unique_ptr<ResultTable> link_table(const std::shared_ptr<const Document>& document);  // links: the topology
+    const std::shared_ptr<const Document>& document);                                      // stages, with memory and busy time
+std::unique_ptr<ResultTable> link_table(const std::shared_ptr<const Document>& document);  // links, as in the topology
 
-// A table with a line to filter it; a row that is entered is picked.
+// A table with an input line that filters it. Moving to a row picks its object.
 class CompanionTable : public QWidget {
   Q_OBJECT
 
  public:
-  explicit CompanionTable(Selection& selection, QWidget* parent = nullptr);  // must outlive it
+  explicit CompanionTable(Selection& selection, QWidget* parent = nullptr);  // `selection` must outlive it
   void set_table(std::unique_ptr<ResultTable> table);                        // null: empty
   QTableView* view() const { return view_; }
   const ResultTable* table() const { return table_.get(); }
-  int rows_shown() const;  // that the filter leaves
+  int rows_shown() const;  // how many rows pass the filter
 
  Q_SIGNALS:
   void filtered();

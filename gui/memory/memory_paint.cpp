@@ -80,7 +80,7 @@ void MemoryView::paint_axis(QPainter& painter) const {
   }
 }
 
-// In the order in which they are always named: values change places from one strategy to the next.
+// In a fixed order: an order by value would change from one strategy to the next.
 std::vector<MemoryLimit> MemoryView::limits() const {
   std::vector<MemoryLimit> limits;
   if (series() == nullptr) return limits;

@@ -99,7 +99,7 @@ class BlockCount {
     return plan_.segments[action.segment.index()].instructions;
   }
 
-  // A block whose first touch in the program is a release was alive before it.
+  // A block that the program releases before anything else touches it was alive from the beginning.
   void carry_over() {
     for (std::size_t b = 0; b < alive_.size(); ++b)
       if (role_.buffers[b].resident) alive_[b] = static_cast<int>(role_.buffers[b].offsets.size());

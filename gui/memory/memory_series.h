@@ -1,5 +1,5 @@
-// Memory series: the live bytes of one class of ranks over time, as steps, and what one can ask of them. Made on demand: a
-// result keeps peaks, and the events of a thousand classes would not fit.
+// Memory series: the live bytes of one class of ranks over time, as a step function, with queries on it. A series is computed on demand:
+// a result keeps only the peaks, since the memory events of a thousand classes would be too large.
 #pragma once
 
 #include <QImage>
@@ -23,36 +23,36 @@ struct MemorySeries {
   Bytes arena = {};
   Nanoseconds makespan = {};
 
-  const LiveBytes& at(Nanoseconds when) const;
+  const LiveBytes& at(Nanoseconds when) const;  // live bytes by category at a moment
   bool operator==(const MemorySeries&) const = default;
 };
 
-// One per space that the class uses, device first. Linear in the spans of the class.
+// One series per memory space that the class uses, device first. Time linear in the number of spans of the class.
 std::vector<MemorySeries> make_series(const Document& document, ClassId who);
 
 // The class whose device memory comes nearest to its limit.
 ClassId tightest_class(const Document& document);
 
-// [pixel]: of all that is live in the pixel's time, the moment with the largest sum. So no peak is lost at any zoom.
+// [pixel]: the live bytes at the moment of the largest sum within the pixel's time, so that no zoom hides a peak.
 std::vector<LiveBytes> highest_per_pixel(const MemorySeries& series, TimeRange visible, int width);
 
-struct LiveBlock {  // blocks of one buffer that are alive at a moment
+struct LiveBlock {  // the blocks of one buffer that are alive at a moment
   std::string buffer = {};
   Category category = Category::Transient;
-  int count = 0;
-  Bytes bytes = {};  // of all of them
+  int count = 0;     // number of blocks
+  Bytes bytes = {};  // of all of them together
   bool operator==(const LiveBlock&) const = default;
 };
 
-// What makes up the live bytes at a moment, largest first. By category it adds up to the series.
+// The blocks that make up the live bytes at a moment, largest first. Their sums by category equal those of the series.
 std::vector<LiveBlock> live_blocks(const Document& document, ClassId who, Space space, Nanoseconds when);
 
 struct MemoryScale {
-  Bytes top = {};        // at the upper edge of the picture
-  Bytes framework = {};  // below everything else; device memory only
+  Bytes top = {};        // the value at the upper edge of the image; the lower edge is 0
+  Bytes framework = {};  // framework memory, drawn at the bottom; device memory only
 };
 
-// Stacked columns without text, `size` device pixels; font-free like the timeline's frame.
+// The series as stacked columns, one per pixel, without text. `size`: device pixels.
 QImage draw_memory(const MemorySeries& series, TimeRange visible, QSize size, const MemoryScale& scale, const Theme& theme);
 
 }  // namespace foreshard

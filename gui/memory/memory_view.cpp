@@ -139,7 +139,7 @@ Nanoseconds MemoryView::time_at(double x) const {
               std::floor((x - area.left()) * static_cast<double>(axis_.visible().length().value) / area.width()))};
 }
 
-// The capacity is shown unless it would press the curve flat.
+// The chart includes the capacity unless the curve would become too flat.
 Bytes MemoryView::top() const {
   const MemorySeries* shown = series();
   Bytes most = shown == nullptr ? Bytes{1} : std::max(sum(shown->peak), shown->arena);

@@ -1,5 +1,5 @@
-// MemoryView: live bytes by category over the same time axis as the timeline, the limits of the device and the peak; below it the
-// peaks of all stages side by side. Live, order bound and arena are three numbers and drawn as such.
+// MemoryView: a chart of the live bytes by category on the time axis of the timeline, with the limits of the device and the peak. Below
+// it, bars show the peaks of all stages. Live peak, order bound and arena are drawn as three separate values.
 #pragma once
 
 #include <QFutureWatcher>
@@ -14,7 +14,7 @@
 
 namespace foreshard {
 
-struct MemoryLimit {
+struct MemoryLimit {  // a horizontal line of the chart
   Bytes at = {};
   QString words = {};
   QColor colour = {};
@@ -35,9 +35,9 @@ class MemoryView : public QWidget {
   ClassId shown_class() const { return who_; }
   Bytes capacity() const;              // of the shown space; 0: unknown
   const MemorySeries* series() const;  // of the shown class and space; null: none, or not made yet
-  Bytes top() const;                   // of the chart
+  Bytes top() const;                   // the value at the upper edge of the chart
   std::vector<MemoryLimit> limits() const;
-  void wait_for_series();  // for pictures
+  void wait_for_series();  // blocks until the series is made; for screenshots
 
  Q_SIGNALS:
   void hovered(const QString& words);
@@ -54,7 +54,7 @@ class MemoryView : public QWidget {
   struct Loaded {
     ClassId who = {};
     std::vector<MemorySeries> series = {};
-    std::vector<LiveBlock> at_peak = {};      // of the device space
+    std::vector<LiveBlock> at_peak = {};      // what is alive at the peak of device memory
     std::shared_ptr<const Document> of = {};  // shared with the views
   };
   static Loaded load(const Document& document, ClassId who);

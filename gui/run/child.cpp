@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-// What a child may say before it is taken for broken, and how much of its complaints is kept.
+// How much a child may print before it is stopped as broken, and how much of its error text is kept.
 static constexpr qsizetype kMostOut = qsizetype{256} << 20, kMostLine = qsizetype{1} << 20, kMostSaid = qsizetype{16} << 10;
 
 Child::Child(QString program, QObject* parent) : QObject(parent), program_(std::move(program)) {
@@ -23,7 +23,7 @@ Child::Child(QString program, QObject* parent) : QObject(parent), program_(std::
 
 Child::~Child() { drop(); }
 
-// Takes the process away at once; the system reaps it while we go on.
+// Kills the process without waiting for its end.
 void Child::drop() {
   silence_.stop();
   if (process_ == nullptr) return;
@@ -125,7 +125,7 @@ void Child::take_line(QByteArray line) {
   if (said_.size() > kMostSaid) said_ = said_.right(kMostSaid);
 }
 
-// Its complaint, without the name of the program that begins it.
+// Its error text, without the name of the program at its beginning.
 QString Child::last_words() const {
   QString text = QString::fromUtf8(said_).trimmed();
   const QString name = QStringLiteral("foreshard: ");

@@ -1,5 +1,5 @@
-// LiveEstimate: what the engine says of the choices within milliseconds, while a person types; the simulation follows. Works
-// in a thread of its own; only the newest question is answered.
+// LiveEstimate: estimates the choices within milliseconds, while the user types. It works in its own thread and answers only the newest
+// request.
 #pragma once
 
 #include <QObject>
@@ -15,15 +15,15 @@
 namespace foreshard {
 
 struct EstimateAnswer {
-  Choices choices = {};                              // which it is the answer to
-  std::optional<Estimate> estimate = {};             // none: it cannot be, see `refusal`
-  std::string refusal = {};                          // why it cannot be or does not fit; empty: it can and does
-  bool wrong_input = false;                          // `refusal` speaks of a name, a file or a value
-  bool too_large = false;                            // nothing was tried: it would take seconds and gigabytes
-  std::map<std::string, std::string> resolved = {};  // every option, Auto replaced by what it came to
+  Choices choices = {};                              // the choices that were estimated
+  std::optional<Estimate> estimate = {};             // none: invalid or infeasible, see `refusal`
+  std::string refusal = {};                          // why it is invalid, infeasible or does not fit; empty: it fits
+  bool wrong_input = false;                          // `refusal` is about a name, a file or a value
+  bool too_large = false;                            // not estimated, since that would take seconds and gigabytes
+  std::map<std::string, std::string> resolved = {};  // path -> value of every option; Auto replaced by its resolved value
 };
 
-// The answer itself, in the calling thread.
+// Computes the answer in the calling thread.
 EstimateAnswer estimate_of(const Choices& choices);
 
 class LiveEstimate : public QObject {

@@ -1,4 +1,4 @@
-// LossCurve: the loss of every step as it comes.
+// LossCurve: a plot of the training loss over steps; points are added while a run goes on.
 #pragma once
 
 #include <QWidget>

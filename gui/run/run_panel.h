@@ -1,5 +1,5 @@
-// RunPanel: trains the shown plan for real on this machine with `foreshard run`; progress and loss live, then its measured
-// result beside the prediction.
+// RunPanel: executes the shown plan on this machine with `foreshard run`. It shows progress and loss while the run goes on; at the end its
+// measured result is shown beside the prediction.
 #pragma once
 
 #include <QTemporaryDir>
@@ -26,17 +26,17 @@ class RunPanel : public QWidget {
  public:
   explicit RunPanel(const QString& program, QWidget* parent = nullptr);
 
-  void set_document(std::shared_ptr<const Document> document);  // whose plan is run; null: none
-  void set_current(bool current);  // false: the shown plan is not that of the fields, and is not run
+  void set_document(std::shared_ptr<const Document> document);  // the plan to run; null: none
+  void set_current(bool current);  // false: the shown plan is not that of the choices; start does nothing
   void set_theme(const Theme& theme);
   void start();
   void stop();
   bool busy() const { return child_.running(); }
 
  Q_SIGNALS:
-  void measured(std::shared_ptr<const foreshard::Document> measured);
-  void example_asked();  // a plan that is small enough
-  void said(const QString& message);
+  void measured(std::shared_ptr<const foreshard::Document> measured);  // the result of a run
+  void example_asked();                                                // the user asked for a plan that is small enough to run
+  void said(const QString& message);                                   // for the log
 
  private:
   void take_line(const QByteArray& json);
@@ -61,7 +61,7 @@ class RunPanel : public QWidget {
   bool current_ = true;
 };
 
-// Why a plan cannot be run on this machine; empty: it can. Every rank is a thread and holds its own memory.
+// Why the plan cannot be run on this machine; empty: it can. Every rank runs as a thread and has its own memory.
 QString why_not_run(const Plan& plan);
 
 }  // namespace foreshard

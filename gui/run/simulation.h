@@ -1,5 +1,5 @@
-// Simulation: the choices played by the foreshard program in a child process; its result comes back as a Document. Only the
-// newest request counts: what was asked before is stopped.
+// Simulation: simulates the choices or a plan with the foreshard program in a child process, and returns the result as a Document. A new
+// request stops the earlier one.
 #pragma once
 
 #include <QObject>
@@ -13,14 +13,14 @@
 
 namespace foreshard {
 
-// What a simulation came to. A job that does not fit is played all the same, so it has both a document and a reason.
+// The outcome of a simulation. A job that does not fit into memory is simulated nevertheless, so it has both a document and a reason.
 struct Simulated {
   Choices choices = {};
   Granularity granularity = Granularity::Stage;
-  std::shared_ptr<const Document> document = {};  // shared by the views; null: no plan at all
-  QString reason = {};                            // why it cannot be or does not fit
-  QStringList would_help = {};
-  std::map<std::string, std::string> resolved = {};  // every option, Auto replaced by what it came to
+  std::shared_ptr<const Document> document = {};     // shared by the views; null: there is no plan
+  QString reason = {};                               // why it is infeasible or does not fit; empty: it fits
+  QStringList would_help = {};                       // proposed changes, see apply_remedy
+  std::map<std::string, std::string> resolved = {};  // path -> value of every option; Auto replaced by its resolved value
 };
 
 class Simulation : public QObject {
@@ -28,6 +28,7 @@ class Simulation : public QObject {
  public:
   explicit Simulation(const QString& program, QObject* parent = nullptr);
 
+  // Each starts a simulation; `done` or `failed` follows, unless a newer request replaces it.
   void request(const Choices& choices, Granularity granularity);
   void request_plan(const QString& plan_file, Granularity granularity);
   void request_plan(const Plan& plan, Granularity granularity);
@@ -39,7 +40,7 @@ class Simulation : public QObject {
   void started();
   void progress(double fraction);
   void done(const foreshard::Simulated& simulated);
-  void failed(const QString& message, bool wrong_input);  // or a crash, silence; empty: cancelled
+  void failed(const QString& message, bool wrong_input);  // or it crashed or hung; empty: cancelled
 
  private:
   void begin(QStringList words, Granularity granularity);
@@ -49,11 +50,11 @@ class Simulation : public QObject {
   Child child_;
   QTemporaryDir folder_;
   Simulated asked_;
-  int request_ = 0;  // counts, so that what comes late is known as old
+  int request_ = 0;  // number of the newest request, by which late answers are recognised
   bool loading_ = false;
 };
 
-// "feasible", "infeasible_reason", "would_help" and "strategy" of `simulate --json`. Throws Error.
+// Reads "feasible", "infeasible_reason", "would_help" and "strategy" of the output of `simulate --json`. Throws Error.
 void read_answer(Simulated& simulated, const QByteArray& json);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// ParetoView: time against memory of every strategy that a search has found, with the front that nothing beats. Shape and
-// colour tell the schedule. A click picks, with Ctrl it compares.
+// ParetoView: a scatter plot of time against memory of every strategy that a search has found, with the Pareto front. Shape and colour of
+// a point show its schedule. A click picks a strategy; with Ctrl it compares it.
 #pragma once
 
 #include <QWidget>
@@ -14,9 +14,9 @@ class ParetoView : public QWidget {
  public:
   explicit ParetoView(const SearchRows& rows, QWidget* parent = nullptr);  // `rows` must outlive it
   void set_theme(const Theme& theme);
-  void set_marked(int row);         // -1: none
-  QPointF place_of(int row) const;  // in pixels
-  int row_at(QPointF place) const;  // within 10 pixels; -1: none
+  void set_marked(int row);         // highlights the row's point; -1: none
+  QPointF place_of(int row) const;  // of its point, in pixels
+  int row_at(QPointF place) const;  // of a point within 10 pixels; -1: none
   QSize sizeHint() const override { return {360, 220}; }
   QSize minimumSizeHint() const override { return {200, 140}; }
 
@@ -38,7 +38,7 @@ class ParetoView : public QWidget {
   const SearchRows& rows_;
   Theme theme_ = {};
   int marked_ = -1;
-  double least_time_ = 0, most_time_ = 1, least_memory_ = 0, most_memory_ = 1;  // seconds, GiB; with a border
+  double least_time_ = 0, most_time_ = 1, least_memory_ = 0, most_memory_ = 1;  // range of the axes, with margins: seconds, GiB
 };
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// SearchPanel: starts `foreshard search` on the chosen model and cluster; what it finds streams into a scatter and a table. A
-// click loads a strategy, with Ctrl it is compared with the one that is shown.
+// SearchPanel: runs `foreshard search` on the chosen model and cluster, and adds the strategies it finds to a scatter plot and a table
+// while it runs. A click loads a strategy; with Ctrl it is compared with the shown one.
 #pragma once
 
 #include <QElapsedTimer>
@@ -29,9 +29,9 @@ class SearchPanel : public QWidget {
  public:
   explicit SearchPanel(const QString& program, QWidget* parent = nullptr);
 
-  void set_choices(const Choices& choices) { choices_ = choices; }  // what the next search begins with
+  void set_choices(const Choices& choices) { choices_ = choices; }  // the next search starts from them
   void set_theme(const Theme& theme);
-  void set_refined(int count);  // how many of the best are looked at exactly
+  void set_refined(int count);  // how many of the best strategies are simulated
   void start();
   void stop();
   bool busy() const { return child_.running(); }
@@ -43,7 +43,7 @@ class SearchPanel : public QWidget {
   void compare_asked(const foreshard::Choices& choices);
   void finished();
   void said(const QString& message);    // for the log
-  void failed(const QString& message);  // it came to no end
+  void failed(const QString& message);  // the search ended without a result
 
  private:
   QWidget* make_controls();

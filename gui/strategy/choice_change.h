@@ -1,4 +1,4 @@
-// ChoiceChange: one turn of a knob as an entry of the undo stack. Turns of the same knob within a moment become one.
+// ChoiceChange: one change of the choices as an entry of the undo stack. Changes of the same option in quick succession are merged.
 #pragma once
 
 #include <QUndoCommand>
@@ -12,7 +12,7 @@ namespace foreshard {
 class ChoiceChange : public QUndoCommand {
  public:
   using Apply = std::function<void(const Choices&)>;
-  // `knob` names what was turned; empty: merges with nothing.
+  // `knob`: path of the changed option; empty: never merged. `apply` is called with the choices to restore.
   ChoiceChange(Choices before, Choices after, QString knob, Apply apply);
 
   void undo() override;
@@ -25,7 +25,7 @@ class ChoiceChange : public QUndoCommand {
   QString knob_;
   Apply apply_;
   std::chrono::steady_clock::time_point when_;
-  bool first_ = true;  // the panel shows it already when it is pushed
+  bool first_ = true;  // the first redo, by QUndoStack::push, does nothing: the change is already made
 };
 
 }  // namespace foreshard

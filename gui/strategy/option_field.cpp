@@ -17,7 +17,7 @@ namespace foreshard {
 
 namespace {
 
-// A wheel that scrolls the panel must not turn a knob that it happens to pass.
+// The mouse wheel scrolls the panel; it must not change an option that passes under the mouse.
 class CalmComboBox : public QComboBox {
  public:
   using QComboBox::QComboBox;

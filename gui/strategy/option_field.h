@@ -1,5 +1,5 @@
-// OptionField: one knob of the strategy panel: its name, an editor that fits its type and can be left at Auto, and why its value
-// cannot be.
+// OptionField: one option in the strategy panel: its name, an editor for its type that can be left at Auto, and the reason why its value
+// is invalid.
 #pragma once
 
 #include <QLabel>
@@ -20,15 +20,15 @@ class OptionField : public QWidget {
 
   const PanelOption& option() const { return option_; }
   QString text() const;                // as typed; empty: Auto
-  void set_text(const QString& text);  // without a signal
+  void set_text(const QString& text);  // emits no signal
   bool valid() const { return complaint_.isEmpty(); }
-  QString reason() const;                   // why it is marked as wrong; empty: it is not
-  void set_resolved(const QString& value);  // what Auto came to; empty: not known
-  void set_reason(const QString& reason);   // of the engine; empty: none. A wrong value of its own goes before it
+  QString reason() const;                   // why it is marked as wrong; empty: it is not marked
+  void set_resolved(const QString& value);  // the value that Auto stands for; empty: unknown
+  void set_reason(const QString& reason);   // from the program; empty: none. An unreadable value is shown first
   void focus_editor();
 
  Q_SIGNALS:
-  void edited();
+  void edited();  // by the user
 
  private:
   void make_choice();
@@ -39,13 +39,13 @@ class OptionField : public QWidget {
 
   PanelOption option_;
   QLabel* name_ = nullptr;
-  QComboBox* choice_ = nullptr;  // exactly one of the two is there
+  QComboBox* choice_ = nullptr;  // either choice_ or line_ is null
   QLineEdit* line_ = nullptr;
   QString resolved_, complaint_, reason_;
 };
 
-// "virtual_stages" -> "virtual stages", in the language of the program.
+// The label of the option, translated: "virtual_stages" -> "virtual stages".
 QString option_label(const std::string& path);
-QString option_help(const PanelOption& option);
+QString option_help(const PanelOption& option);  // its tooltip, translated
 
 }  // namespace foreshard

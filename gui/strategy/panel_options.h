@@ -1,5 +1,5 @@
-// What `foreshard list ... --json` says of itself: the fields of the strategy panel and the names that can be chosen. Options
-// of a newer program appear by themselves, also those of a type that is not known here.
+// Reads the output of `foreshard list ... --json`: the options for the strategy panel, and the names of models and topologies. Options of
+// a newer foreshard program appear without a change of the window, even with an unknown type.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace foreshard {
 
 struct PanelOption {
   std::string path = {}, flag = {};
-  OptionType type = OptionType::Text;  // an unknown word is Text
+  OptionType type = OptionType::Text;  // an unknown type is read as Text
   std::vector<std::string> values = {};
-  std::string otherwise = {};  // its default, as text; empty: none to show
+  std::string otherwise = {};  // its default as text; empty: none
   std::string unit = {}, help = {}, constraint = {}, group = {};
   bool operator==(const PanelOption&) const = default;
 };
 
-// `list options --json`. Throws Error.
+// From `list options --json`. `where` names the source in errors. Throws Error.
 std::vector<PanelOption> parse_panel_options(const std::string& text, const std::string& where);
-// The field "name" of each entry of `list models|topologies --json`. Throws Error.
+// From the field "name" of each entry of `list models|topologies --json`. Throws Error.
 std::vector<std::string> parse_names(const std::string& text, const std::string& where);
 
 }  // namespace foreshard

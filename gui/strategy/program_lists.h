@@ -1,4 +1,4 @@
-// ProgramLists: the fields of the strategy panel and the names that can be chosen in it, as the program itself lists them.
+// ProgramLists: asks the foreshard program for its options, models and topologies, and gives them to the strategy panel.
 #pragma once
 
 #include <QObject>
@@ -14,13 +14,13 @@ class ProgramLists : public QObject {
   Q_OBJECT
  public:
   ProgramLists(const QString& program, StrategyPanel& panel);  // `panel` must outlive it
-  void ask();
+  void ask();                                                  // starts child processes; the answers come later
   bool busy() const { return waiting_ > 0; }
   const std::vector<std::string>& models() { return names_["models"]; }
   const std::vector<std::string>& topologies() { return names_["topologies"]; }
 
  Q_SIGNALS:
-  void options_set();  // of the panel
+  void options_set();  // the panel has its options
   void failed(const QString& message);
 
  private:
@@ -29,7 +29,7 @@ class ProgramLists : public QObject {
   QString program_;
   StrategyPanel& panel_;
   int waiting_ = 0;
-  std::map<std::string, std::vector<std::string>> names_ = {};  // of models and topologies
+  std::map<std::string, std::vector<std::string>> names_ = {};  // "models" or "topologies" -> names
 };
 
 }  // namespace foreshard

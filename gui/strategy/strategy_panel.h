@@ -1,5 +1,5 @@
-// StrategyPanel: model, cluster and every option of the strategy, made from what the program lists of itself. Each field can be
-// left at Auto; what cannot be is marked, and a box below the fields says why.
+// StrategyPanel: fields for the model, the cluster and every option of a strategy that the foreshard program lists. Each option can be left
+// at Auto. A wrong or infeasible value is marked, and a box below the fields says why.
 #pragma once
 
 #include <QStringList>
@@ -26,27 +26,27 @@ class StrategyPanel : public QWidget {
  public:
   explicit StrategyPanel(QWidget* parent = nullptr);
 
-  void set_options(const std::vector<PanelOption>& options);  // keeps what is chosen
+  void set_options(const std::vector<PanelOption>& options);  // keeps the choices
   void set_names(const std::vector<std::string>& models, const std::vector<std::string>& clusters);
 
   Choices choices() const { return choices_; }
-  void set_choices(const Choices& choices);  // without a signal
-  bool valid() const;                        // every value can be read; the combination may still be impossible
+  void set_choices(const Choices& choices);  // emits no signal
+  bool valid() const;                        // every value can be read; the strategy may still be infeasible
 
-  // What the engine says of the whole; the field that it speaks of is marked. Empty: nothing is wrong. `details` are shown when the
-  // mouse asks for them.
+  // Shows why the choices are infeasible and marks the field that `reason` names. Empty: nothing is wrong. `would_help`: proposed changes,
+  // shown as links. `details`: a tooltip.
   void show_refusal(const QString& reason, const QStringList& would_help, const QString& details = {});
   void show_estimate(const QString& text, bool warning);
-  void show_resolved(const std::map<std::string, std::string>& values);  // what Auto came to
+  void show_resolved(const std::map<std::string, std::string>& values);  // path -> the value that Auto stands for
 
   QStringList option_names() const;  // for the command palette
   void focus_option(const QString& path);
   OptionField* field(const std::string& path) const;
 
  Q_SIGNALS:
-  // After each change by a person: `path` of the option, or "model", "cluster", "nodes", "settings".
+  // After each change by the user: `path` of the option, or "model", "cluster", "nodes", "settings".
   void edited(const foreshard::Choices& choices, const QString& path);
-  void remedy_chosen(const QString& remedy);
+  void remedy_chosen(const QString& remedy);  // the user clicked a proposed change
 
  private:
   QWidget* make_head();
@@ -67,7 +67,7 @@ class StrategyPanel : public QWidget {
   QLineEdit* settings_ = nullptr;
   QLabel* estimate_ = nullptr;
   QLabel* refusal_ = nullptr;
-  QString refused_ = {};  // in the words of the engine
+  QString refused_ = {};  // the reason, untranslated
   QStringList would_help_ = {};
   QWidget* groups_ = nullptr;
   QVBoxLayout* groups_layout_ = nullptr;

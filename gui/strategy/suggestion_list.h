@@ -1,4 +1,4 @@
-// SuggestionList: below the inspector, what would shorten the picked bubble, each simulated before it is shown.
+// SuggestionList: a list below the inspector with changes that would shorten the picked bubble. Each is simulated before it is shown.
 #pragma once
 
 #include <QWidget>
@@ -14,13 +14,14 @@ class SuggestionList : public QWidget {
   Q_OBJECT
  public:
   explicit SuggestionList(const QString& program, QWidget* parent = nullptr);
+  // Starts to simulate ideas against the cause; see SuggestionTrial. `seconds_now`: the present iteration time.
   void ask(BubbleCause cause, const Choices& choices, const std::map<std::string, std::string>& resolved, double seconds_now);
   void clear();
   bool busy() const { return trial_.busy(); }
 
  Q_SIGNALS:
-  void chosen(const foreshard::Choices& choices);
-  void settled();
+  void chosen(const foreshard::Choices& choices);  // the user clicked a suggestion
+  void settled();                                  // all ideas are simulated
 
  private:
   void refill();

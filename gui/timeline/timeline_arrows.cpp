@@ -14,7 +14,7 @@ QColor with_alpha(QColor colour, int alpha) {
   return colour;
 }
 
-// The path lies in the row that it goes through and steps down or up to the next one.
+// Draws the path as a line along the row that it runs through, with vertical steps between rows.
 static void paint_critical(QPainter& painter, const TimelineScene& scene) {
   const Nanoseconds pixel = {std::max<std::int64_t>(scene.axis.visible().length().value / scene.lanes.width(), 1)};
   QPainterPath path;

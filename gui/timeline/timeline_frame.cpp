@@ -43,7 +43,7 @@ TimelineFrame::TimelineFrame(std::function<void()> made) {
   });
 }
 
-// All slices are drawn until the worker is done; for a small result that is as quick.
+// Until the worker is done every slice is drawn; for a small result that is as fast.
 void TimelineFrame::make_levels_of(const TimelineScene& scene) {
   levels_.reset();
   if (!scene.document) return;

@@ -1,5 +1,5 @@
-// The rows of the timeline as an image without marks and cursor, kept until something in it changes, and the levels of detail that it is drawn
-// from, which a worker makes.
+// TimelineFrame: a cached image of the timeline's rows with their labels, without marks and cursor. It is redrawn when something in it
+// changes. A worker thread makes the levels of detail that it is drawn from.
 #pragma once
 
 #include <QFutureWatcher>
@@ -11,19 +11,19 @@
 
 namespace foreshard {
 
-// [bin] of the whole time: share of all ranks that compute, 0..1.
+// The share of ranks that compute, 0..1, for each of `bins` equal parts of the run.
 std::vector<float> busy_by_bin(const Document& document, const Paints& paints, std::size_t bins);
 
 class TimelineFrame {
  public:
-  explicit TimelineFrame(std::function<void()> made);  // is called when levels have been made
+  explicit TimelineFrame(std::function<void()> made);  // called when the levels of detail are ready
 
-  void make_levels_of(const TimelineScene& scene);                                       // of its document and paints
-  void wait_for_levels(const TimelineScene& scene);                                      // for pictures
+  void make_levels_of(const TimelineScene& scene);   // starts a worker thread for the document and paints of the scene
+  void wait_for_levels(const TimelineScene& scene);  // blocks until they are ready; for screenshots
   const std::vector<float>* busy() const { return levels_ ? &levels_->busy : nullptr; }  // busy_by_bin; null: still being made
 
   void forget() { image_ = {}; }
-  void changed() { stale_ = true; }
+  void changed() { stale_ = true; }  // the next refresh draws anew
   void refresh(const TimelineScene& scene, double pixel_ratio, const QFont& words);
   const QImage& image() const { return image_; }
 

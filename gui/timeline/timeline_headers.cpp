@@ -1,4 +1,4 @@
-// What stands beside the rows of the timeline: their names at the left, the share of time in which they compute at the right.
+// What is drawn beside the rows of the timeline: their names at the left, the share of time in which their ranks compute at the right.
 #include <QCoreApplication>
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ static void paint_name(QPainter& painter, const Theme& theme, const Row& row, QR
     painter.drawText(words, Qt::AlignRight | Qt::AlignVCenter, row.note);
 }
 
-// The name of an open group stays when its own row has been scrolled away.
+// Keeps the name of an open group visible while its own row is scrolled out of view.
 static void paint_group_above(QPainter& painter, const TimelineScene& scene, bool notes_fit) {
   const Row* group = scene.group_above();
   if (group == nullptr) return;

@@ -35,7 +35,7 @@ void TimelineView::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-// From the top left of the legend.
+// The point relative to the top left of the legend.
 QPointF TimelineView::legend_point(QPointF at) const { return at - QPointF(0, scene_.lanes.bottom() + 1); }
 
 bool TimelineView::press_legend(QMouseEvent* event) {
@@ -200,7 +200,7 @@ void TimelineView::focus_picked() {
   if (axis_.visible() == before) fit();
 }
 
-// A range that was drawn stays and is read out; without one it is what is picked.
+// Reports the length of a selected range; without one, selects the range of the picked object.
 void TimelineView::measure() {
   if (const auto drawn = axis_.selected(); drawn && drawn->length() > Nanoseconds{})
     return Q_EMIT hovered(tr("%1 selected, from %2 to %3")

@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-// The extent on the width of the lanes, whatever is visible.
+// Maps the whole extent of the axis, not the visible range, to the width of the lanes.
 static double overview_x(const TimelineScene& scene, Nanoseconds when) {
   const TimeRange whole = scene.axis.extent();
   return scene.lanes.left() +

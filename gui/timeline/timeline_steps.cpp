@@ -23,7 +23,8 @@ std::optional<Picked> next_op(const Document& document, Picked now, int by) {
   return {};
 }
 
-// From what is picked, else from the first of all, in the same class.
+// From the picked bubble or span, else the first bubble of all.
+// The bubbles are ordered by class and begin, so a step can lead into the next class.
 std::optional<Picked> next_bubble(const Document& document, Picked now, int by) {
   if (document.bubbles.empty()) return {};
   const std::vector<Bubble>& bubbles = document.bubbles;
@@ -41,7 +42,7 @@ std::optional<Picked> next_bubble(const Document& document, Picked now, int by) 
   return {};
 }
 
-// The longest; when that is picked already, the next shorter one.
+// The longest bubble; if a bubble is picked, the next shorter one.
 std::optional<Picked> worst_bubble(const Document& document, Picked now) {
   if (document.bubbles.empty()) return {};
   const std::vector<Bubble>& bubbles = document.bubbles;

@@ -1,4 +1,4 @@
-// What to pick next in a result, from what is picked now; empty: there is none.
+// Which object to pick next, starting from the picked one. None: there is no such object.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,11 @@
 
 namespace foreshard {
 
-std::optional<Picked> next_op(const Document& document, Picked now, int by);      // of its lane, `by` operations further
-std::optional<Picked> next_bubble(const Document& document, Picked now, int by);  // likewise
+// `by` operations later in the same lane; negative: earlier.
+std::optional<Picked> next_op(const Document& document, Picked now, int by);
+// `by` bubbles later in Document::bubbles; negative: earlier.
+std::optional<Picked> next_bubble(const Document& document, Picked now, int by);
+// The longest bubble; if a bubble is picked, the next shorter one.
 std::optional<Picked> worst_bubble(const Document& document, Picked now);
 
 }  // namespace foreshard

@@ -106,7 +106,7 @@ void TimelineView::set_arrows(Arrows arrows) {
   update();
 }
 
-// Everything has other colours.
+// Call when colours change: the image and the levels of detail are made anew.
 void TimelineView::redraw() {
   frame_.changed();
   frame_.make_levels_of(scene_);

@@ -1,5 +1,5 @@
-// TimelineView: lanes of every group of ranks over time, with their bubbles, the binding chain of what is picked and, with a
-// measured twin, both.
+// TimelineView: the lanes of all groups of ranks over time, with bubbles and the binding chain of the picked object. With a measured twin
+// it shows prediction and measurement.
 //
 //   | whole run, the visible stretch framed (overview)        |
 //   | time marks                                              |
@@ -28,17 +28,17 @@ class TimelineView : public QWidget {
 
   void set_document(std::shared_ptr<const Document> document);  // null: empty; sets the extent of the axis
   void set_theme(const Theme& theme);
-  void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, below each row; null: none. Throws Error
-  void set_twin(std::shared_ptr<const Twin> twin);              // the same, matched already
+  void set_measured(std::shared_ptr<const Document> measured);  // shown below each row; null: none. Throws Error
+  void set_twin(std::shared_ptr<const Twin> twin);              // the same for a measurement that is already matched
   void set_legend(bool shown);
-  void set_short_legend(bool one_line);  // with "+N" for the rest, until that is clicked
+  void set_short_legend(bool one_line);  // one line, with "+N" for the rest until "+N" is clicked
   void set_overview(bool shown);
-  void set_hidden(Hidden hidden);  // grey instead of coloured
+  void set_hidden(Hidden hidden);  // hidden kinds are drawn grey
   void set_flags(std::vector<RulerFlag> flags);
   Hidden hidden() const { return scene_.paints.hidden; }
-  QRectF legend_box(std::size_t entry) const;  // of legend_entries(), in the widget; empty: it is not seen
-  QRectF more_box() const;                     // of "+N"; empty: all are seen
-  // Keys that menus have for the same things are left to the menus, where they can be changed.
+  QRectF legend_box(std::size_t entry) const;  // `entry`: index in legend_entries(). In the widget; empty: it does not fit
+  QRectF more_box() const;                     // the place of "+N"; empty: all entries fit
+  // Ignore keys for which the menus have actions, so that the user can rebind them there.
   void leave_keys() { own_keys_ = false; }
 
   const RowState& rows_state() const { return scene_.state; }
@@ -49,26 +49,26 @@ class TimelineView : public QWidget {
   const std::vector<Row>& rows() const { return scene_.rows; }
   std::shared_ptr<const Twin> twin() const { return scene_.twin; }
 
-  // What lies under a point of the widget. Below a microsecond.
+  // The object under a point of the widget. Takes less than a microsecond.
   Picked hit(QPoint at) const { return scene_.hit(at); }
-  // In the widget, as far as it is visible; empty: nowhere.
+  // The visible part of the object, in the widget; empty: it is not visible.
   QRectF place_of(Picked picked) const { return scene_.place_of(picked); }
   QString critical_words() const { return foreshard::critical_words(scene_.document.get()); }
-  // The open group whose rows come first while its own is scrolled away; null: none.
+  // The open group whose own row is scrolled out of view while its ranks' rows are at the top; null: none.
   const Row* group_above() const { return scene_.group_above(); }
-  void wait_for_levels();  // for pictures: until the levels of detail are there
+  void wait_for_levels();  // blocks until the levels of detail are ready; for screenshots
 
   // What menus and keys call.
   void zoom_in(), zoom_out(), pan_left(), pan_right(), scroll_up(), scroll_down();
-  void fit(), zoom_to_selected(), focus_picked();  // focus_picked again: fit
-  void next_op(), previous_op();                   // of the lane of what is picked
+  void fit(), zoom_to_selected(), focus_picked();  // a second focus_picked shows all
+  void next_op(), previous_op();                   // in the lane of the picked object
   void next_bubble(), previous_bubble(), worst_bubble();
-  void follow_back(), follow_return();  // along the binding chain
-  void toggle_open(), toggle_pin();     // the row under the mouse, or of what is picked
-  void measure();                       // reads the selected range out; without one selects that of what is picked
+  void follow_back(), follow_return();  // along the binding chain, and back
+  void toggle_open(), toggle_pin();     // of the row under the mouse, else of the picked object
+  void measure();                       // reports the length of the selected range; none: selects the picked range
 
  Q_SIGNALS:
-  void hovered(const QString& words);  // one line for a status bar; empty: nothing there
+  void hovered(const QString& words);  // one line for the status bar; empty: nothing is under the mouse
   void hidden_changed();
 
  protected:
@@ -87,7 +87,7 @@ class TimelineView : public QWidget {
   enum class Drag : std::uint8_t { None, Press, Select, Pan, Overview };
 
   void lay_out();
-  void redraw();  // all but marks and words
+  void redraw();  // the image, not the marks and texts over it
   void clamp_scroll();
   void scroll_by(int pixels);
   void pick_and_show(std::optional<Picked> picked);
@@ -106,7 +106,7 @@ class TimelineView : public QWidget {
   bool notes_fit_ = true, own_keys_ = true;
   std::vector<RulerFlag> flags_ = {};
   Arrows arrows_ = Arrows::Chain;
-  std::vector<Picked> trail_ = {};  // where follow_return goes
+  std::vector<Picked> trail_ = {};  // objects that follow_return goes back to
   Drag drag_ = Drag::None;
   QPoint pressed_ = {}, mouse_ = {-1, -1};
   TimeRange pressed_range_ = {};

@@ -18,7 +18,7 @@ struct Crossing {
   double on_each = 0;  // of the transfers that this instruction starts, on one link of the class
 };
 
-// Which classes of links an instruction of a class of ranks loads, and how much beside others.
+// Which classes of links an instruction of a class of ranks loads, and the relative load of each.
 class Crossings {
  public:
   Crossings(const Document& document, const Network& network)
@@ -149,7 +149,7 @@ void LinkLoad::spread(const Document& document) {
   }
 }
 
-// What a row of sums grows by in that time.
+// The increase of a row of cumulative sums in the range of time.
 double LinkLoad::between(const std::vector<float>& sums, std::size_t link_class, TimeRange range) const {
   if (link_class >= total_.size() || makespan_ <= Nanoseconds{}) return 0;
   const float* row = &sums[link_class * (bins_ + 1)];

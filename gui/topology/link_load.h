@@ -1,5 +1,5 @@
-// Link load: how much each class of links carries in any stretch of time. The trace knows the bytes of the whole run; they are
-// spread over the spans that cross the links, by the routes and flows of core/network, so that the whole run adds up exactly.
+// Link load: how many bytes each class of links carries in any range of time. The trace has only the bytes of the whole run. They are
+// distributed over the spans that use the links, by the routes and flows of core/network, so that their sum over the run is exact.
 #pragma once
 
 #include <vector>
@@ -12,23 +12,23 @@ namespace foreshard {
 
 class LinkLoad {
  public:
-  // Takes some time for a large unfolded result: not in the thread of the window. Without a cluster all bytes are spread evenly.
+  // Slow for a large unfolded result: call it in a worker thread. Without a cluster all bytes are spread evenly over the run.
   explicit LinkLoad(const Document& document);
 
   double bytes(std::size_t link_class, TimeRange range) const;        // of one link of the class
-  double utilization(std::size_t link_class, TimeRange range) const;  // bytes / (bandwidth * length); may pass 1 by rounding
-  // Transfers and collectives that are on one link of the class at once while it is used: 1 alone, 2 shared by two; 0: not used.
-  // A moment is a bin of the whole time (1/4096 of it).
+  double utilization(std::size_t link_class, TimeRange range) const;  // bytes / (bandwidth * length); rounding can exceed 1
+  // The mean number of transfers and collectives that share one link of the class while it is used: 1: no sharing; 0: not used. The
+  // resolution is 1/4096 of the run, or 1/512 of it with more than 512 classes of links.
   double sharers(std::size_t link_class, TimeRange range) const;
 
  private:
   void spread(const Document& document);
   double between(const std::vector<float>& sums, std::size_t link_class, TimeRange range) const;
-  std::vector<float> weights_ = {};    // [class][bin + 1]: sum of all bins before
-  std::vector<float> on_, used_ = {};  // the same: transfers on a link; the share of the time with at least one
+  std::vector<float> weights_ = {};    // [class][bin + 1]: share of the run's bytes, summed over all bins before
+  std::vector<float> on_, used_ = {};  // likewise: transfers on a link; share of time with at least one
   std::size_t bins_ = 0;
   Nanoseconds makespan_ = {};
-  std::vector<double> total_ = {}, bandwidth_ = {};  // [class]: bytes of the run, of one link
+  std::vector<double> total_ = {}, bandwidth_ = {};  // [class], of one link: bytes of the run, byte/s
 };
 
 }  // namespace foreshard

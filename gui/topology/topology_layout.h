@@ -1,5 +1,5 @@
-// Topology layout: one node drawn in full with the leaf switches of its rails and the spine, layer below layer, and every node as
-// a cell of a strip. Plain rectangles and lines; deterministic.
+// Topology layout: the places of one node with all its parts, of the leaf switches of its rails and of the spine, in layers from top to
+// bottom, and of all nodes as cells of a strip. Only rectangles and lines, in logical pixels; deterministic.
 #pragma once
 
 #include <QPointF>
@@ -15,17 +15,17 @@ namespace foreshard {
 struct PartBox {
   QRectF box = {};
   PartKind kind = PartKind::Gpu;
-  QString label = {}, note = {};  // "gpu 3"; "stage 2"
+  QString label = {}, note = {};  // label: "gpu 3"; note: what runs there, "stage 2"
 };
 
 struct LinkLine {  // one direction of a link
   QPointF from = {}, to = {};
   LinkId link = {};
   std::int32_t link_class = -1;  // in Trace::links; -1: nothing crossed it
-  double width = 1;              // logical pixels, by bandwidth
+  double width = 1;              // logical pixels, larger for more bandwidth
 };
 
-struct NodeCell {
+struct NodeCell {  // a node in the strip
   QRectF box = {};
   int node = 0;
 };
@@ -36,12 +36,13 @@ struct TopologyPicture {
   std::vector<NodeCell> nodes = {};
 };
 
-// [link]: its class in the trace, -1: none.
+// [link of the network]: index of its class in Trace::links; -1: none.
 std::vector<std::int32_t> classes_of_links(const Document& document, const Network& network);
 
-// [node]: the classes of links that its own links belong to.
+// [node]: the classes in Trace::links that the links of the node belong to. `of_link`: from classes_of_links.
 std::vector<std::vector<std::int32_t>> classes_of_nodes(const Network& network, const std::vector<std::int32_t>& of_link);
 
+// Draws `node` in full into `diagram` and all nodes into `strip`.
 TopologyPicture lay_topology(const Document& document, const Network& network, const std::vector<std::int32_t>& of_link,
                              int node, QRectF diagram, QRectF strip);
 

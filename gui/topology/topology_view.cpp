@@ -57,7 +57,7 @@ std::shared_ptr<const TopologyView::Parts> TopologyView::parts_of(const Document
   return parts;
 }
 
-// A worker of the document before goes on in vain; nobody waits for it.
+// A worker for the former document may still run; its result is ignored.
 void TopologyView::set_document(std::shared_ptr<const Document> document) {
   document_ = std::move(document);
   parts_.reset();
@@ -103,7 +103,7 @@ double TopologyView::utilization(std::size_t link_class) const {
 
 double TopologyView::sharers(std::size_t link_class) const { return load_ ? load_->sharers(link_class, range()) : 0; }
 
-// Contended. A link that one transfer at a time has for itself says nothing.
+// Only mentions contention: for a link with one transfer at a time the text is empty.
 static QString sharing_words(double sharers) {
   return sharers > 1.05 ? TopologyView::tr("shared by %1 flows on average").arg(sharers, 0, 'f', 1) : QString();
 }

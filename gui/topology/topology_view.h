@@ -1,5 +1,5 @@
-// TopologyView: nodes, switches and links; width is bandwidth, colour is utilisation in the visible (or selected) stretch of
-// time; the hottest links are named beside.
+// TopologyView: nodes, switches and links. The width of a link shows its bandwidth, its colour the utilisation in the visible (or selected)
+// range of time. A list beside the diagram names the most utilised links.
 #pragma once
 
 #include <QFutureWatcher>
@@ -16,7 +16,7 @@
 
 namespace foreshard {
 
-// For the numbers in the cells of the nodes, as large as lets the longest into one; none: no number has room.
+// The font for the numbers in the node cells: the largest with which the longest number fits; none: no font fits.
 std::optional<QFont> number_font(const QFont& font, const std::vector<NodeCell>& cells);
 
 class TopologyView : public QWidget {
@@ -30,11 +30,11 @@ class TopologyView : public QWidget {
   void set_theme(const Theme& theme);
   void show_node(int node);
   int shown_node() const { return node_; }
-  double utilization(std::size_t link_class) const;  // of the stretch of time that is shown
-  double sharers(std::size_t link_class) const;      // transfers at once on one of its links; 0: none, or not known yet
+  double utilization(std::size_t link_class) const;  // 0..1, in the range of time that is shown
+  double sharers(std::size_t link_class) const;      // as LinkLoad::sharers; 0 also while it is not known
   const TopologyPicture& picture() const { return picture_; }
-  QRectF hottest_box(std::size_t place) const;  // of the list of hottest links, in the widget
-  void wait_for_load();                         // for pictures: until the network and its loads are there
+  QRectF hottest_box(std::size_t place) const;  // of entry `place` in the list of the most utilised links, in the widget
+  void wait_for_load();                         // blocks until network and loads are made; for screenshots
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -43,19 +43,19 @@ class TopologyView : public QWidget {
   bool event(QEvent* event) override;
 
  private:
-  struct Parts {                                  // of the network, made by a worker: a large cluster takes longer than a frame
-    std::shared_ptr<const Network> network = {};  // null: no cluster, or none that can be drawn
-    std::vector<std::int32_t> of_link = {};
-    std::vector<std::vector<std::int32_t>> of_node = {};
+  struct Parts {                                          // made by a worker thread, since a large cluster takes long
+    std::shared_ptr<const Network> network = {};          // null: the cluster is unknown or cannot be drawn
+    std::vector<std::int32_t> of_link = {};               // classes_of_links
+    std::vector<std::vector<std::int32_t>> of_node = {};  // classes_of_nodes
   };
   static std::shared_ptr<const Parts> parts_of(const Document& document);
   TimeRange range() const;
   const Network* network() const { return parts_ ? parts_->network.get() : nullptr; }
   void lay_out();
   void follow_selection();
-  int line_under(QPointF at) const;          // index in the picture, -1: none
-  std::vector<std::size_t> hottest() const;  // classes of links, as many as there is room for beside the diagram
-  int hottest_under(QPointF at) const;       // class of links, -1: none
+  int line_under(QPointF at) const;          // index in TopologyPicture::lines; -1: none
+  std::vector<std::size_t> hottest() const;  // classes, most utilised first, as many as the list has room for
+  int hottest_under(QPointF at) const;       // a class of links; -1: none
   void paint_lines(QPainter& painter) const;
   void paint_parts(QPainter& painter) const;
   void paint_nodes(QPainter& painter) const;
@@ -70,7 +70,7 @@ class TopologyView : public QWidget {
   Theme theme_ = {};
   std::shared_ptr<const Parts> parts_ = {};  // shared with the worker; null: still being made
   QFutureWatcher<std::shared_ptr<const Parts>> building_;
-  std::shared_ptr<const LinkLoad> load_ = {};  // made by a worker; null: not yet, the mean of the run is shown
+  std::shared_ptr<const LinkLoad> load_ = {};  // made by a worker; null: not ready, the mean of the run is shown
   QFutureWatcher<std::shared_ptr<const LinkLoad>> loading_;
   TopologyPicture picture_ = {};
   int node_ = 0;

@@ -1,5 +1,5 @@
-// AutoSpinBox: a number that may be left empty for Auto. Any text can be typed; the arrows double and halve degrees and step
-// other numbers by one.
+// AutoSpinBox: an editor for a number; empty means Auto. It accepts any text. The arrows step by a factor of 2 (Powers), by 1 (Ones), or
+// are disabled (None).
 #pragma once
 
 #include <QAbstractSpinBox>
@@ -13,7 +13,7 @@ class AutoSpinBox : public QAbstractSpinBox {
   explicit AutoSpinBox(Steps steps, QWidget* parent = nullptr);
 
   QLineEdit* line() const { return lineEdit(); }
-  void set_first(double value) { first_ = value; }  // where the arrows begin while it is empty
+  void set_first(double value) { first_ = value; }  // the value that an arrow sets while the editor is empty
   void stepBy(int steps) override;
   QValidator::State validate(QString& text, int& position) const override;
   void fixup(QString&) const override {}

@@ -1,5 +1,5 @@
-// Banner: a message over the lower edge of the views, which do not move for it, with at most one thing to do about it. It stays until
-// it is closed, or until what it complains of has gone well. Never a dialog.
+// Banner: a message over the lower edge of the views, with at most one button. The views keep their place. The message stays until the
+// user closes it, or until the operation that it is about succeeds. It is never a dialog.
 #pragma once
 
 #include <QFrame>
@@ -11,15 +11,16 @@ class QPushButton;
 
 namespace foreshard {
 
-// What a message is about.
+// What a message is about. Origin: what a shown file was made from. Ourselves: an internal error.
 enum class About : std::uint8_t { Simulation, Comparison, File, Origin, Search, Run, Program, Ourselves };
 
 class Banner : public QFrame {
   Q_OBJECT
  public:
   explicit Banner(QWidget* over);
+  // Shows `text`. `remedy`: the label of the button, which calls `act`; empty: no button.
   void say(About about, const QString& text, const QString& remedy = {}, std::function<void()> act = {});
-  void went_well(About about);  // its message goes
+  void went_well(About about);  // hides the message if it is about this
   QString text() const;
   About about() const { return about_; }
 

@@ -70,7 +70,7 @@ QString lines_in(const Box& box, double gap, double degrees) {
   return path;
 }
 
-// Of `<rect .../>` or of a path "Mx yhWvHh-Wz..." of several.
+// The rectangles of `<rect .../>`, or of a path "Mx yhWvHh-Wz..." of several.
 std::vector<Box> boxes_of(const QRegularExpressionMatch& match) {
   if (!match.captured(1).isEmpty())
     return {{match.captured(1).toDouble(), match.captured(2).toDouble(), match.captured(3).toDouble(),

@@ -9,7 +9,8 @@ namespace foreshard {
 
 namespace {
 
-// %1, %2 ... stand for what the engine puts there, in this order; (s) and (es) are said of more than one. The first that fits holds: longer ones go first.
+// %1, %2 ... stand for the values that the engine inserts, in this order; (s) and (es) are optional plural endings. The first sentence that
+// matches is used, so longer ones come first.
 constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1: %2: found %3, expected %4"),
     QT_TRANSLATE_NOOP("Engine", "%1: found %2, expected %3"),

@@ -1,11 +1,12 @@
-// How well a few typed letters fit a line of text: the letters in order, better at the beginnings of words and together.
+// Scores how well a few typed letters match a line of text. The letters must occur in order; the score is higher where they begin words
+// or are adjacent.
 #pragma once
 
 #include <QString>
 
 namespace foreshard {
 
-// 0: does not fit (a letter is missing); the empty query fits everything with 1. Case does not count.
+// 0: no match (a letter is missing). The empty query matches every text with score 1. Case and blanks of the query are ignored.
 int fuzzy_score(const QString& query, const QString& text);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Language: the texts of the program and of Qt itself in one language, as long as it lives. The translations are compiled in.
+// Language: installs the translations of the program and of Qt for one language; the destructor removes them. They are compiled in.
 #pragma once
 
 #include <QTranslator>
@@ -9,7 +9,7 @@ namespace foreshard {
 
 class Language {
  public:
-  explicit Language(const std::string& code);  // "en", "zh_CN"; one that is not spoken is English
+  explicit Language(const std::string& code);  // "en", "zh_CN"; an unsupported one gives English
   ~Language();
   Language(const Language&) = delete;
   Language& operator=(const Language&) = delete;
@@ -18,9 +18,9 @@ class Language {
   QTranslator own_, options_, qt_;
 };
 
-bool speaks(const std::string& code);
-bool can_show(const std::string& code);  // a font here has its letters; needs an application
-// Of the settings, else of the system.
+bool speaks(const std::string& code);    // the program has a translation for it
+bool can_show(const std::string& code);  // an installed font has its letters; needs a QApplication
+// The code of the language in the settings, else that of the system.
 std::string chosen_language();
 
 }  // namespace foreshard

@@ -7,7 +7,7 @@ namespace foreshard {
 
 OutlineStyle::OutlineStyle() : QProxyStyle(QStringLiteral("Fusion")) {}
 
-// A theme of black and white asks for edges that can be seen.
+// The high-contrast theme needs visible edges.
 static bool wants_edges(const QPalette& palette) { return palette.color(QPalette::Window) == QColor(Qt::black); }
 
 static void outline(QPainter& painter, QRect rect, const QColor& colour, int width) {

@@ -1,11 +1,11 @@
-// Ticks of a scale.
+// Round values for the ticks of an axis.
 #pragma once
 
 #include <vector>
 
 namespace foreshard {
 
-// Steps of 1, 2 or 5 times a power of ten, at most `most` of them in [from, to].
+// Multiples of a step of 1, 2 or 5 times a power of ten in [from, to], ascending, at most `most` values.
 std::vector<double> round_ticks(double from, double to, int most);
 
 }  // namespace foreshard

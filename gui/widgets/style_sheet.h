@@ -1,4 +1,4 @@
-// The look of the controls beyond the palette: small words, titles of groups, reasons, tiles.
+// The Qt style sheet for what a palette cannot express: small text, titles of groups, error reasons, tiles.
 #pragma once
 
 #include <QString>

@@ -1,5 +1,5 @@
 // Theme: every colour of the program in three variants. Okabe-Ito hues, softened over large areas, label colours by WCAG
-// contrast; kinds that colour-blind readers could mix up also differ by lane, letter or hatch.
+// contrast. Kinds that colour-blind readers could confuse also differ by lane, letter or hatch.
 #pragma once
 
 #include <QColor>
@@ -17,7 +17,7 @@ enum class ThemeName : std::uint8_t { Dark, Light, HighContrast };
 struct Theme {
   ThemeName name = ThemeName::Dark;
   QColor background = {}, panel = {}, raised = {};  // the drawing area, panels around it, gutters and headers
-  QColor text = {}, faint = {}, rule = {};          // words, less important words, lines of the grid
+  QColor text = {}, faint = {}, rule = {};          // text, less important text, grid lines
   QColor accent = {}, cursor = {}, limit = {};      // selection, the common cursor, capacity and errors
   QColor bubble = {}, hatch = {};                   // tint and strokes of idle time
 
@@ -28,8 +28,8 @@ struct Theme {
   QColor collective() const;  // on a communication stream
   QColor in_line() const;     // a collective on the compute stream
   QColor copy() const;
-  QColor heat(double share) const;  // 0..1: cividis-like, dark to bright
-  QColor label_on(QColor background) const;
+  QColor heat(double share) const;           // the colour of a share 0..1: dark to bright, similar to cividis
+  QColor label_on(QColor background) const;  // the text colour with enough contrast on `background`
   bool operator==(const Theme&) const = default;
 };
 

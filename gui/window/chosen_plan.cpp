@@ -49,7 +49,7 @@ void ChosenPlan::set_choices(const Choices& choices, const QString& why) {
   simulate_soon();
 }
 
-// Changes of the same knob become one; of `why`, none.
+// Changes of the same `knob` are merged. A change with `why` has no knob and is never merged.
 void ChosenPlan::push_change(const Choices& before, const QString& knob, const QString& why) {
   auto* change = new ChoiceChange(before, choices_, knob, [this](const Choices& to) {
     begin_with(to);
@@ -110,7 +110,7 @@ void ChosenPlan::simulate_soon() {
   debounce_.start();
 }
 
-// Where the wanted detail took this long the time before, whole stages are shown first.
+// If the last simulation at the wanted granularity took longer, one at granularity Stage is shown first.
 static constexpr qint64 kStagesFirst = 500;  // ms
 
 void ChosenPlan::simulate_now() {
@@ -164,7 +164,7 @@ void ChosenPlan::stop() {
   if (freshness_ == Freshness::Computing) set_freshness(Freshness::Stopped);
 }
 
-// The commonest mistakes of a person in the words of one; others as the engine says them.
+// Rephrases the most common mistakes; other reasons keep the words of the program.
 QString ChosenPlan::said_plainly(const QString& reason) const {
   const std::string wrong = result_file_.isEmpty() ? unknown_name(choices_) : "";
   if (wrong == "model")

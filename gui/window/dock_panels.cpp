@@ -119,7 +119,7 @@ std::vector<QDockWidget*> DockPanels::on_the_right() const {
   return docks;
 }
 
-// In a narrow window one dock of a side at a time.
+// In a narrow window at most one dock per side is open.
 void DockPanels::open(QDockWidget* dock) {
   const Qt::DockWidgetArea side = window_.dockWidgetArea(dock);
   for (const auto& [name, other] : docks_)

@@ -1,5 +1,5 @@
-// DockPanels: the panels round the views: the strategy on the left; the inspector, search, run, bookmarks and log on the right, behind
-// one another. A narrow window has rails at its edges instead and opens one dock of a side at a time.
+// DockPanels: the panels around the views: the strategy on the left; the inspector, search, run, bookmarks and log as tabs on the right.
+// A narrow window has rails of buttons at its edges instead, and shows at most one panel per side.
 #pragma once
 
 #include <QObject>
@@ -30,7 +30,8 @@ struct Twin;
 class DockPanels : public QObject {
   Q_OBJECT
  public:
-  // `views`: with whose axis and selection; it must outlive the panels. `log`: becomes the last of them.
+  // `views`: the panels use its time axis and selection; it must outlive them. `log`: becomes the last panel. `program`: path of
+  // foreshard.
   DockPanels(QMainWindow& window, PlanViews& views, QPlainTextEdit* log, const QString& program);
 
   StrategyPanel* strategy() const { return strategy_; }
@@ -43,17 +44,17 @@ class DockPanels : public QObject {
   void set_twin(const std::shared_ptr<const Twin>& twin);
   void set_theme(const Theme& theme);
   void set_freshness(Freshness freshness);
-  bool busy() const;  // a search, a run or a suggestion is being computed
+  bool busy() const;  // a search, a run or a suggestion is under way
   void stop();
 
   QDockWidget* dock(
       const QString& name) const;       // "strategy", "inspector", "search", "run", "bookmarks", "log"; null: none such
-  QWidget* bring(const QString& name);  // its panel, opened and in front; null: none such
+  QWidget* bring(const QString& name);  // opens the dock in front and returns its panel; null: none such
   std::vector<QDockWidget*> on_the_right() const;
 
   bool narrow() const { return narrow_; }
   void set_narrow(bool narrow);
-  QByteArray layout() const;  // that of the wide window: a narrow one makes its own
+  QByteArray layout() const;  // Qt's state of the docks in the wide window; a narrow one has none
   void set_layout(const QByteArray& layout);
 
  private:

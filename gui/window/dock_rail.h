@@ -1,4 +1,4 @@
-// DockRail: a strip at the edge of a narrow window with a button for each dock of that side, which opens and closes it.
+// DockRail: a strip at the edge of a narrow window with one button per dock of that side. A button opens and closes its dock.
 #pragma once
 
 #include <QAbstractButton>
@@ -8,7 +8,7 @@ class QDockWidget;
 
 namespace foreshard {
 
-// Its words run along the edge. Checked: the dock is open.
+// A button with vertical text. Checked: its dock is open.
 class RailButton : public QAbstractButton {
  public:
   RailButton(QDockWidget* dock, bool left);
@@ -18,7 +18,7 @@ class RailButton : public QAbstractButton {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  bool left_ = true;  // read upwards, else downwards
+  bool left_ = true;  // text reads upwards; false: downwards
 };
 
 class DockRail : public QToolBar {
@@ -28,7 +28,7 @@ class DockRail : public QToolBar {
   void add(QDockWidget* dock);
 
  Q_SIGNALS:
-  void opened(QDockWidget* dock);  // by a person; a dock that is closed is hidden already
+  void opened(QDockWidget* dock);  // the user opened it; closing hides the dock without a signal
 };
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// HelpOverlay: all keys on one sheet over the window, by menu; any key or click takes it away.
+// HelpOverlay: a sheet over the window that lists all keys, grouped by menu. Any key or click closes it.
 #pragma once
 
 #include <QFont>
@@ -15,13 +15,13 @@ struct HelpGroup {
   std::vector<std::pair<QString, QString>> rows = {};  // keys, what they do
 };
 
-// Where each group stands: its title, then a line for every row.
+// Where each group is drawn: its title, then one line per row.
 struct HelpLayout {
-  std::vector<QPoint> corners = {};  // [group]; empty: there is too little room
+  std::vector<QPoint> corners = {};  // [group], top left in pixels; empty: the sheet does not fit
   QFont font = {};
-  int line = 0, column = 0, keys = 0;  // pixels: height, width, width of the keys in front
+  int line = 0, column = 0, keys = 0;  // pixels: line height, column width, width of the keys in it
 };
-HelpLayout lay_help(const std::vector<HelpGroup>& groups, QSize room, QFont font);  // as large as all of it has room
+HelpLayout lay_help(const std::vector<HelpGroup>& groups, QSize room, QFont font);  // with the largest font with which all fits
 
 class HelpOverlay : public QWidget {
   Q_OBJECT
@@ -40,7 +40,7 @@ class HelpOverlay : public QWidget {
   Theme theme_ = {};
 };
 
-// The actions by the part of their name before the point, and what mouse and keys do in the views themselves.
+// Groups the actions by the part of their name before the point ("view.fit": view), and adds the mouse and key actions of the views.
 std::vector<HelpGroup> help_groups(const KeyMap& keys);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// KeyDialog: the list of all keys, to read and to change.
+// KeyDialog: a dialog that lists the keys of all actions and changes them.
 #pragma once
 
 #include <QDialog>

@@ -1,5 +1,5 @@
-// KeyMap: every action of the window by its name, with the keys that a person may change. What differs from the standard is
-// kept in the settings.
+// KeyMap: every action of the window by name, with its keys. The user can change the keys; keys that differ from the standard are kept
+// in the settings.
 #pragma once
 
 #include <QAction>
@@ -13,7 +13,7 @@ class QSettings;
 namespace foreshard {
 
 struct KeyEntry {
-  QString name = {};  // "view.fit": stable, for the settings
+  QString name = {};  // "view.fit": the key in the settings, never changes
   QAction* action = nullptr;
   QKeySequence standard = {};
 };
@@ -26,12 +26,12 @@ class KeyMap : public QObject {
   // Registers the action and gives it the keys of the settings, or the standard ones.
   QAction* add(const QString& name, QAction* action, const QKeySequence& standard = {});
   const std::vector<KeyEntry>& entries() const { return entries_; }
-  QAction* action(const QString& name) const;  // null when there is none
+  QAction* action(const QString& name) const;  // null: no such action
 
-  // Another action that has these keys already; null: none. The empty sequence belongs to no action.
+  // The action other than `but` that has these keys; null: none. The empty sequence belongs to no action.
   const KeyEntry* holder(const QKeySequence& keys, const QAction* but) const;
-  void rebind(const QString& name, const QKeySequence& keys);  // takes them from whoever holds them
-  void reset();
+  void rebind(const QString& name, const QKeySequence& keys);  // an action that had these keys loses them
+  void reset();                                                // all actions get their standard keys
 
  private:
   void keep(const KeyEntry& entry);

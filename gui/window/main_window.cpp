@@ -77,7 +77,7 @@ MainWindow::MainWindow(WindowOptions options, QWidget* parent)
     lists_.ask();
 }
 
-// A line that is being edited says its text when it loses the focus, and that is still heard.
+// An input line reports its text when it loses the focus; its signals must still be received then.
 MainWindow::~MainWindow() {
   hide();
   qApp->removeEventFilter(this);
@@ -209,7 +209,7 @@ QString MainWindow::problem() const {
   return message().isEmpty() ? tr("There is nothing to show.") : message();
 }
 
-// Undo and redo are the document's, also where a line of text has its own. What a worker did not foresee is told.
+// Undo and redo act on the choices, even in an input line that has its own undo. An InternalError is reported.
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == InternalError::kind() && watched == qApp) {
     notices_.tell(About::Ourselves, static_cast<InternalError*>(event)->what);
@@ -224,7 +224,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   return QMainWindow::eventFilter(watched, event);
 }
 
-// Stops of the Tab key as they are seen: from left to right, and of docks behind one another only the one in front.
+// Tab visits the panes from left to right; of docks that are tabs of one another it visits only the front one.
 bool MainWindow::focusNextPrevChild(bool next) {
   std::vector<const QWidget*> panes = {docks_.dock("strategy"), centralWidget()};
   for (const QDockWidget* dock : docks_.on_the_right()) panes.push_back(dock);

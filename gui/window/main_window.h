@@ -1,5 +1,5 @@
-// MainWindow: the strategy on the left, the plan that it makes in the middle, what can be done with it on the right. It makes the
-// parts, lets them hear of one another, and keeps what is of the window as a whole: its theme, its size, its end.
+// MainWindow: the strategy on the left, the views of its plan in the middle, the tools for it on the right. It creates the parts and
+// connects their signals. It owns what concerns the whole window: theme, size, closing.
 #pragma once
 
 #include <QMainWindow>
@@ -24,19 +24,19 @@ class PaletteBox;
 class Tour;
 
 struct WindowOptions {
-  QString program = {};                 // foreshard; empty: it was not found
-  QString settings = {};                // an ini file; empty: the person's own
-  QString session = {};                 // the workspace that is kept between starts; empty: none is
-  QString language = {};                // as shown
-  std::optional<ThemeName> theme = {};  // empty: of the settings
-  QSize size = {};                      // not valid: as large as is useful and the screen allows
-  bool tour = true;                     // at the first start
+  QString program = {};                 // path of foreshard; empty: it was not found
+  QString settings = {};                // path of an ini file; empty: the user's own settings
+  QString session = {};                 // file of the workspace that is kept between starts; empty: none
+  QString language = {};                // code of the language that the window is in
+  std::optional<ThemeName> theme = {};  // none: that of the settings
+  QSize size = {};                      // invalid: fitting_size of the screen
+  bool tour = true;                     // show the tour at the first start
 };
 
-// What main() does after the window has closed.
-inline constexpr int kStartAgain = 1000;  // exit code: in another language
+// Exit code of the event loop that tells main() to open the window again, in another language.
+inline constexpr int kStartAgain = 1000;
 
-QSize fitting_size(QSize available);  // of a first window
+QSize fitting_size(QSize available);  // of a window without a saved size, in pixels
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
@@ -44,7 +44,7 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(WindowOptions options, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void start(const QStringList& files);  // opens them, or the last session, or the worked example
+  void start(const QStringList& files);  // opens the files; without files the last session, else the worked example
   void open_file(const QString& file) { files_.open(file); }
   void set_choices(const Choices& choices, const QString& why) { chosen_.set_choices(choices, why); }
   void compare_with(const Choices& choices) { shown_.compare_with(choices); }
@@ -58,9 +58,9 @@ class MainWindow : public QMainWindow {
   void next_pane();
   QWidget* view(const QString& name);  // "window", "timeline", "memory", ...; brought to the front; null: no such view
 
-  bool busy() const;  // a child or a worker is at work
+  bool busy() const;  // a child process or a worker thread is running
   Freshness freshness() const { return chosen_.freshness(); }
-  QString problem() const;  // why nothing, or not what was asked for, is shown; empty: nothing is wrong
+  QString problem() const;  // why the views do not show what was asked for; empty: they do
   QString message() const { return notices_.message(); }
   std::shared_ptr<const Document> document() const { return shown_.document(); }
   std::shared_ptr<const Document> compared() const { return shown_.compared(); }
@@ -81,14 +81,14 @@ class MainWindow : public QMainWindow {
 
  Q_SIGNALS:
   void document_shown();
-  void settled();  // nothing more is under way
+  void settled();  // no computation is under way any more
 
  protected:
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
-  bool eventFilter(QObject* watched, QEvent* event) override;  // of the whole application
-  bool focusNextPrevChild(bool next) override;                 // panel, centre, right; nothing behind a tab
+  bool eventFilter(QObject* watched, QEvent* event) override;  // sees the events of the whole application
+  bool focusNextPrevChild(bool next) override;                 // left to right; skips what is hidden behind a tab
   void resizeEvent(QResizeEvent* event) override;
 
  private:

@@ -1,4 +1,4 @@
-// Notices: where the window says what has happened: the banner over the views, the log, the status bar and its progress.
+// Notices: the places where the window reports events: the banner over the views, the log, the status bar and its progress bar.
 #pragma once
 
 #include <QObject>
@@ -17,15 +17,16 @@ class Notices : public QObject {
  public:
   Notices(Banner& banner, QStatusBar& status);  // both must outlive it
 
-  void tell(About about, const QString& message, const QString& remedy = {}, std::function<void()> run = {});  // and logs it
-  void went_well(About about);  // its message goes
+  // Shows the message in the banner (see Banner::say) and logs it.
+  void tell(About about, const QString& message, const QString& remedy = {}, std::function<void()> run = {});
+  void went_well(About about);  // hides a message about this
   void log(const QString& line);
   void show_status(const QString& words);  // in the status bar
-  void show_progress(double fraction);
+  void show_progress(double fraction);     // 0..1
   void hide_progress();
 
-  QString message() const;              // of the banner; empty: it is not there
-  bool tells_about(About about) const;  // the banner is there and speaks of it
+  QString message() const;              // of the banner; empty: it is hidden
+  bool tells_about(About about) const;  // the banner is visible and its message is about this
   QPlainTextEdit* log_view() const { return log_; }
 
  private:

@@ -1,5 +1,5 @@
-// PaletteBox: a line to type a few letters of anything that can be done or found, and the list that fits. Serves as command
-// palette (Ctrl+K) and as search box (Ctrl+F).
+// PaletteBox: an input line with a list of the entries that match the typed letters. It serves as command palette (Ctrl+K) and as
+// search box (Ctrl+F).
 #pragma once
 
 #include <QFrame>
@@ -13,7 +13,7 @@ class QListWidget;
 namespace foreshard {
 
 struct PaletteEntry {
-  QString text = {}, aside = {};  // `aside`: keys, or where it is
+  QString text = {}, aside = {};  // aside: the keys of an action, or the place of a hit
   std::function<void()> act = {};
 };
 
@@ -21,9 +21,9 @@ class PaletteBox : public QFrame {
   Q_OBJECT
  public:
   using Find = std::function<std::vector<PaletteEntry>(const QString& query)>;
-  explicit PaletteBox(QWidget* parent);  // a child that lies over its parent
+  explicit PaletteBox(QWidget* parent);  // shown on top of its parent
 
-  // Entries once and filtered by letters, or made anew by `find` for every query.
+  // open: a fixed list, filtered by fuzzy_score. open_finding: `find` makes the list for every query. `prompt`: the placeholder text.
   void open(const QString& prompt, std::vector<PaletteEntry> entries);
   void open_finding(const QString& prompt, Find find);
   QLineEdit* line() const { return line_; }
@@ -36,13 +36,13 @@ class PaletteBox : public QFrame {
   void appear(const QString& prompt);
   void refill();
   void accept();
-  void give_back();  // hides; the keyboard goes where it was
+  void give_back();  // hides; the keyboard focus returns to where it was
 
   QLineEdit* line_ = nullptr;
   QListWidget* list_ = nullptr;
   std::vector<PaletteEntry> entries_, shown_;
   Find find_ = {};
-  QPointer<QWidget> before_ = {};  // who had the keyboard
+  QPointer<QWidget> before_ = {};  // the widget that had the keyboard focus
 };
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// PlanViews: the middle of the window, one plan in several views behind tabs: timeline and memory, topology, comparison, table. They
-// have one time axis and one selection; only the comparison has its own.
+// PlanViews: the middle of the window: one plan in several views behind tabs (timeline with memory, topology, comparison, table). The views
+// share one time axis and one selection; only the comparison has its own.
 #pragma once
 
 #include <QWidget>
@@ -42,23 +42,23 @@ class PlanViews : public QWidget {
   TablePage* table() const { return table_; }
   Banner* banner() const { return banner_; }
 
-  // Of `documents.shown`, which was not shown before. `wanted`: what is to be visible; else the old stretch where the length is
-  // the same as before, else all.
+  // Shows the new plan `documents.shown`. `wanted`: the range of time to show; none: the range that was visible if the run is as long as
+  // before (`same_length`), else all.
   void show_plan(const PlanDocuments& documents, std::optional<TimeRange> wanted, bool same_length);
-  void show_comparison(const PlanDocuments& documents);  // a measured twin goes before another plan: it is the nearer one
-  void set_flags(const std::vector<Bookmark>& bookmarks);
+  void show_comparison(const PlanDocuments& documents);    // with the measured twin if there is one, else with `compared`
+  void set_flags(const std::vector<Bookmark>& bookmarks);  // marks on the ruler
   void set_theme(const Theme& theme);
   void set_freshness(Freshness freshness, const QString& text, const QString& action, bool dims);
 
   QWidget* bring(const QString& name);  // "timeline", "memory", "topology", "compare", "table" to the front; null: no such view
-  const char* page() const;             // which is in front, by its name
+  const char* page() const;             // name of the view in front, as for bring
   QWidget* page_in_front() const;
-  void show_table();                                         // that holds what the page before it shows
-  void go_to(const Picked& picked, const TimeRange& range);  // with some room on both sides, unless it is visible already
-  TimeRange here() const;                                    // what is selected, else the cursor, else the middle
+  void show_table();  // brings the table to the front, with the rows that belong to the view that was in front
+  void go_to(const Picked& picked, const TimeRange& range);  // picks it; shows its range with margins unless visible
+  TimeRange here() const;  // the selected range, else the cursor, else the middle of the visible range
 
  Q_SIGNALS:
-  void acted();  // on what the veil offers
+  void acted();  // the user clicked the action of the veil
 
  private:
   QWidget* make_time_page();

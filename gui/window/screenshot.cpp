@@ -28,7 +28,7 @@ Screenshot::Screenshot(MainWindow& window, ShotRequest request) : window_(window
   });
 }
 
-// The state in which a view has most to say.
+// Brings the view into a state worth showing.
 void Screenshot::prepare() {
   if (!window_.problem().isEmpty()) return;  // told as it is: a search without a job would complain of something else
   const auto document = window_.document();
@@ -72,7 +72,7 @@ void Screenshot::shoot() {
   }
   if (auto* timeline = window_.findChild<TimelineView*>()) timeline->wait_for_levels();
   QCoreApplication::processEvents();
-  // Parts of the window are shown in it: alone they would lack what they are read beside.
+  // A part of the window is shown within the window, because it is read together with its surroundings.
   const bool alone = request_.view == "timeline" || request_.view == "memory" || request_.view == "topology";
   const QPixmap picture = alone ? view->grab() : window_.grab();
   Q_EMIT done(picture.save(request_.file, "PNG") ? QString() : tr("%1 cannot be written").arg(request_.file));

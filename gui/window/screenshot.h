@@ -1,5 +1,5 @@
-// --screenshot and --export: a picture of the window, or a file, without a person: opens what it is told, brings a view into a
-// telling state, waits until nothing is under way, saves and ends.
+// Screenshot: --screenshot and --export. Makes a picture of the window, or an export, without a user: brings the view into a state worth
+// showing, waits until no computation is under way, and saves.
 #pragma once
 
 #include <QObject>
@@ -11,12 +11,12 @@
 namespace foreshard {
 
 struct ShotRequest {
-  QString file = {};        // PNG
-  QString view = "window";  // window, timeline, memory, topology, search, compare, inspector
-  int width = 1600, height = 1000;
-  std::optional<ExportKind> kind = {};  // an export in place of a picture
+  QString file = {};                    // PNG
+  QString view = "window";              // window, timeline, memory, topology, search, compare, inspector
+  int width = 1600, height = 1000;      // of the window, pixels
+  std::optional<ExportKind> kind = {};  // write this export instead of a picture
 };
-const QStringList& shot_views();
+const QStringList& shot_views();  // the values that ShotRequest::view can have
 
 class Screenshot : public QObject {
   Q_OBJECT
@@ -24,7 +24,7 @@ class Screenshot : public QObject {
   Screenshot(MainWindow& window, ShotRequest request);  // the window must outlive it
 
  Q_SIGNALS:
-  void done(const QString& problem);  // empty: saved
+  void done(const QString& problem);  // empty: the file is saved
 
  private:
   void prepare();

@@ -65,7 +65,7 @@ void Tour::go_to(int step) {
   next_->setFocus(Qt::OtherFocusReason);
 }
 
-// Beside the part, on the side that has room, inside the window.
+// Places the card beside the explained widget, on a side with room, inside the window.
 void Tour::place() {
   if (at_ < 0) return;
   adjustSize();

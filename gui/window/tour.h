@@ -1,4 +1,5 @@
-// Tour: the three steps that a first start shows: turn a knob, read a bubble, search. A card beside the part it speaks of.
+// Tour: the three steps that are shown at the first start: change an option, read a bubble, search. Each is a card beside the widget that
+// it explains.
 #pragma once
 
 #include <QFrame>
@@ -12,7 +13,7 @@ namespace foreshard {
 
 struct TourStep {
   QString title = {}, text = {};
-  QPointer<QWidget> beside = {};  // is framed; the card stands next to it
+  QPointer<QWidget> beside = {};  // gets a frame; the card is placed next to it
 };
 
 class Tour : public QFrame {
@@ -20,7 +21,7 @@ class Tour : public QFrame {
  public:
   explicit Tour(QWidget* parent);
   void start(std::vector<TourStep> steps);
-  int step() const { return at_; }
+  int step() const { return at_; }  // index of the shown step; -1: none
 
  Q_SIGNALS:
   void step_shown(int step);

@@ -89,7 +89,7 @@ void WindowFiles::open_workspace(const std::string& path) {
   update_title();
 }
 
-// One of the files that choices are made of.
+// Opens a model, cluster or strategy file: it changes the choices.
 void WindowFiles::open_part(FileKind kind, const std::string& path) {
   Choices next = chosen_.choices();
   if (kind == FileKind::Strategy) {
@@ -168,7 +168,7 @@ void WindowFiles::save_as() {
   save_to(file);
 }
 
-// "x: found No space left on device, expected a file that can be written", as a person says it.
+// "x: found No space left on device, expected a file that can be written", in plain words.
 static QString why_not_saved(const QString& file, const Error& error) {
   const QString text = QString::fromStdString(error.what());
   QString reason = text.contains("found ") ? text.section("found ", 1).section(", expected", 0, 0) : text;

@@ -1,5 +1,5 @@
-// WindowFiles: what the window reads and writes: workspaces and the session that is kept between starts, results, plans, strategies,
-// exports. Every failure is told, none is a loss.
+// WindowFiles: all files that the window reads and writes: workspaces, the session that is kept between starts, results, plans, strategies,
+// exports. Every failure is reported; what is open stays open.
 #pragma once
 
 #include <QFileSystemWatcher>
@@ -17,16 +17,16 @@ namespace foreshard {
 class WindowFiles : public QObject {
   Q_OBJECT
  public:
-  // All must outlive it. `session`: the workspace that is kept between starts; empty: none is.
+  // All must outlive it. `session`: file of the workspace that is kept between starts; empty: none.
   WindowFiles(QMainWindow& window, ChosenPlan& chosen, ShownPlan& shown, PlanViews& views, DockPanels& docks, Notices& notices,
               QSettings& settings, const QString& session);
 
-  void open(const QString& file);  // of any kind; a message when it cannot be
+  void open(const QString& file);  // a file of any FileKind; reports failure in the banner
   void open_dialog();
   void fill_recent(QMenu& menu);
-  bool restore_session();     // false: there is none, or it cannot be read, which is logged
-  void save_session();        // after every result, so that not even a crash loses more than one change
-  Choices beginning() const;  // what a file leaves open: as in the last session, else as in the worked example
+  bool restore_session();     // false: there is none, or it cannot be read (which is logged)
+  void save_session();        // called after every result, so that a crash loses at most one change
+  Choices beginning() const;  // the choices of the last session, else of the worked example
   void save();
   void save_as();
   void export_to(ExportKind kind, const QString& file);  // throws Error
@@ -37,8 +37,8 @@ class WindowFiles : public QObject {
   bool busy() const { return loads_ > 0; }
 
  Q_SIGNALS:
-  void began();     // to read a result
-  void restored();  // a workspace is shown; its plan follows
+  void began();     // a result is being read
+  void restored();  // a workspace is open; its plan is shown later
 
  private:
   void open_workspace(const std::string& path);
@@ -60,8 +60,8 @@ class WindowFiles : public QObject {
   QSettings& settings_;
   QString session_;
   QString workspace_file_;
-  Choices saved_choices_;    // in workspace_file_
-  QString wanted_measured_;  // a measurement of what is being simulated
+  Choices saved_choices_;    // the choices as saved in workspace_file_
+  QString wanted_measured_;  // a measured result to show when the simulation of its plan ends
   QFileSystemWatcher watcher_;
   int loads_ = 0;
 };

@@ -43,7 +43,7 @@ QAction* WindowMenus::act(QMenu* menu, const QString& name, const QString& text,
   return action;
 }
 
-// One of several: the menu shows which. The first that is added makes the group, those after it in the same menu join.
+// Adds one of several exclusive actions; the menu marks the chosen one. The first one in a menu creates the group, later ones join it.
 QAction* WindowMenus::choose(QMenu* menu, const QString& name, const QString& text, bool chosen, std::function<void()> run) {
   auto* group = menu->findChild<QActionGroup*>(QString(), Qt::FindDirectChildrenOnly);
   if (group == nullptr) group = new QActionGroup(menu);

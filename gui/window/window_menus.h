@@ -1,4 +1,4 @@
-// WindowMenus: every action once, in a menu, with keys that a person may change, and in the palette, where a few letters find it.
+// WindowMenus: creates every action of the window once, and puts it into a menu, the key map and the command palette.
 #pragma once
 
 #include <QObject>
@@ -20,7 +20,7 @@ class ShownPlan;
 class TimelineView;
 class WindowFiles;
 
-// What the actions act on.
+// The parts of the window that the actions use; all must outlive the menus.
 struct WindowParts {
   Notices& notices;
   PlanViews& views;

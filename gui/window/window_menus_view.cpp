@@ -1,4 +1,4 @@
-// WindowMenus: the menus that lead through the views: what they show, and where to go in them.
+// WindowMenus: the menus for the views: what they show, and navigation in them.
 #include <QLocale>
 #include <QMenuBar>
 #include <functional>
@@ -88,7 +88,7 @@ void WindowMenus::make_memory_menu(QMenu* menu) {
     });
 }
 
-// The legend without a mouse.
+// The entries of the legend as menu actions, for use without a mouse.
 void WindowMenus::make_shown_menu(QMenu* menu) {
   QMenu* shown = menu->addMenu(tr("&Show in timeline"));
   const std::vector<LegendEntry> entries = legend_entries();
