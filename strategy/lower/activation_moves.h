@@ -1,11 +1,12 @@
-// Activations at home elsewhere than on the device, between their forward and their backward, as rows of ActivationPolicy say.
-// Internal to strategy/.
+// Offloads activations: copies those whose home is the host or a drive (as rows of ActivationPolicy say) out after their forward and back
+// before their backward. Internal to strategy/.
 //
 //   compute    | F0 | F1 | F2 | ... | B2 | B1 | B0 |
-//   out             | f0 | f1 | ...                       f: of a layer's values, when its forward has read them for the last time
-//   in                              | f1 | f0 |           one layer ahead of its backward
+//   out             | f0 | f1 | ...                       f0: the values of layer 0, after the last read of its forward
+//   in                              | f1 | f0 |           one layer ahead of the backward that reads them
 //
-// On the device all layers of a kind share two places for each value; the inputs of layers, which two layers know, share three.
+// On the device, each value that is offloaded passes through a few places: two for each value of a kind of layer, shared by all layers of
+// that kind, and three for the inputs of layers, shared by all layers (an input is the output of the layer before, so two layers use it).
 #pragma once
 
 #include <map>
@@ -20,21 +21,24 @@ namespace foreshard {
 class ActivationMoves {
  public:
   ActivationMoves(const ChunkFrame& frame, ChunkValues& values) : frame_(frame), values_(values) {}
-  void add_events();  // after the values have their homes
+  void add_events();  // adds to the role one event per place, "place is free"; call it once the values have their homes
 
-  void begin();  // a segment
+  void begin();  // call at the start of every segment: forgets which places the segment has used
 
-  // Before `run` writes a value in its forward: its place may still be on its way out.
+  // `run` writes the value in its forward: adds the wait until the copy out of the value's place is done. Only the first use of a place
+  // in a segment needs it.
   void before_write(Instruction& run, int layer, int value);
+  // Whether the value is offloaded between its forward and its backward.
   bool is_away(int layer, int value) const {
     return values_.layer(layer).away[values_.layer(layer).real(value)].buffer.valid();
   }
-  // The forward has read it for the last time: out it goes.
+  // Emits the copy of the value out of the device and releases its place. Call it after the last read of the forward.
   void send(SegmentBuilder& out, int layer, int value);
 
-  // All that the backward of the layer reads; nothing for -1. It waits for the newest copy out of the same place, and so for its own.
+  // Emits the copies to the device of all offloaded values that the backward of the layer reads; nothing for layer -1. The first copy into
+  // a place waits for the newest copy out of it: the value's own copy out was that one or an earlier one.
   void fetch(SegmentBuilder& out, int layer);
-  // The backward has read it for the last time.
+  // Releases a block after its last read of the backward; if it is a place, records that the place is free.
   void release(SegmentBuilder& out, const Block& block) const;
 
  private:
@@ -43,8 +47,8 @@ class ActivationMoves {
 
   ChunkFrame frame_;
   ChunkValues& values_;
-  std::map<std::int32_t, EventId> free_ = {};                    // [buffer of places]: by slot
-  std::vector<std::pair<std::int32_t, std::int32_t>> met_ = {};  // places that this segment has used
+  std::map<std::int32_t, EventId> free_ = {};                    // [buffer of places]: event with one slot per place
+  std::vector<std::pair<std::int32_t, std::int32_t>> met_ = {};  // places (buffer, slot) that this segment has used
 };
 
 }  // namespace foreshard

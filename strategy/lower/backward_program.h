@@ -1,5 +1,5 @@
-// The backward of a chunk: goes through the forward operators in reverse, redoes what was not kept, passes gradients on. Internal to
-// strategy/.
+// The backward of a chunk: goes through the forward operators in reverse order, recomputes values that were not kept, and computes the
+// gradients of activations and parameters. Internal to strategy/.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 
 namespace foreshard {
 
+// Which of the backward segments of a chunk is built.
 struct BackwardVariant {
-  Work half = Work::B;       // or I, or W
-  bool accumulates = false;  // not the first micro-batch of the run
-  bool last = false;         // of the run
+  Work half = Work::B;       // B: the whole backward, I: input gradients only, W: weight gradients only
+  bool accumulates = false;  // adds to the parameters' gradients: any micro-batch of an update but its first
+  bool last = false;         // the last micro-batch of an update
 };
 
 class BackwardProgram {
@@ -23,12 +24,14 @@ class BackwardProgram {
       : frame_(frame), values_(values), moves_(moves), state_(state), emit_(emit), flow_(flow) {}
 
   void run_layers(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
-  // One operator. Of a recomputation schedule what it reads is there already.
+  // The backward of one operator. Recomputes what it reads, unless a recomputation schedule has done so already.
   void run(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
 
+  // Whether the backward of the layer, recomputation included, reads parameters.
   bool reads_parameters(const ChunkLayer& layer) const;
 
-  // Input and weight gradients apart (backward_split.cpp): `state` is what the segment of input gradients left.
+  // For backwards split into input and weight gradients (backward_split.cpp); `state` is that at the end of the segment of input gradients.
+  // join_kept lets the compute stream wait for other streams' uses of what the weight gradients read; weights builds the second segment.
   void join_kept(SegmentBuilder& out, const BackwardState& state) const;
   Segment weights(const BackwardVariant& variant, BackwardState state);
 

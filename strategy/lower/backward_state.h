@@ -1,4 +1,4 @@
-// What the backward of a chunk knows while its segment is built. Internal to strategy/.
+// What the builder of a chunk's backward keeps track of while it builds a segment. Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace foreshard {
 
-struct Deferred {  // a weight gradient that an input-gradient segment left
-  int layer = 0, op = 0;
-  std::vector<int> gradients = {};  // of the outputs: indices into held
+struct Deferred {  // a weight gradient that the segment of input gradients leaves to the segment of weight gradients
+  int layer = 0, op = 0;            // layer of the chunk, operator of the layer
+  std::vector<int> gradients = {};  // gradients of the operator's outputs: indices into BackwardState::held
 };
-struct LayerLeft {  // and the state of a layer then
+struct LayerLeft {  // a layer at the end of its input gradients: the members of BackwardState of the same names
   std::vector<char> present = {}, redone = {};
   std::vector<Block> where = {};
   std::vector<int> uses = {};
-  bool owns_input = false;  // the layer before is done with it
+  bool owns_input = false;  // the layer's weight gradients read its input last, so they release it, not the layer before
 };
 struct BackwardState {
-  struct Held {
+  struct Held {  // the block of a gradient of an activation
     Block block = {};
-    int pending = 0;  // values whose gradient this is
+    int pending = 0;  // values whose gradient lies here, plus deferred weight gradients that will read it; 0: released
   };
   std::vector<Held> held = {};
   std::vector<int> gradient = {};                                 // [value of the layer]: index into held, -1 none
-  std::vector<char> present = {};                                 // [value]: readable now
-  std::vector<Block> where = {};                                  // [value]
+  std::vector<char> present = {};                                 // [value]: whether it is on the device and readable
+  std::vector<Block> where = {};                                  // [value]: the block it lies in
   std::vector<int> uses = {};                                     // [value]: backward reads to come
-  std::vector<char> redone = {};                                  // [operator]
+  std::vector<char> redone = {};                                  // [operator]: whether it has been recomputed
   std::vector<char> written = {};                                 // [unit]: this segment has written (a part of) its gradients
-  std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) of parameters written, to see ties
-  int border = -1;  // gradient of the value between the current layer and the one after it
+  std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) whose gradient was written: finds tied ones
+  int border = -1;  // index into held: gradient of the output of the layer whose backward comes next; -1 none
   Work half = Work::B;
-  std::vector<Deferred> deferred = {};
+  std::vector<Deferred> deferred = {};  // in the order in which the segment of weight gradients computes them
   std::vector<LayerLeft> left = {};  // [layer]
 
   const Block& block_of(int held_at) const { return held[static_cast<std::size_t>(held_at)].block; }

@@ -1,4 +1,4 @@
-// lower() in two halves, between which roles are added one by one: tune tries roles alone. Internal to strategy/.
+// lower() in two halves. Between them the caller adds roles (add_role), all of them or, as tune does, only some. Internal to strategy/.
 #pragma once
 
 #include <variant>
@@ -9,14 +9,15 @@
 
 namespace foreshard {
 
-// The inputs of a resolved strategy that has no stages of their own, up to the roles: graph, tables, axes, groups.
+// First half, for a resolved strategy whose stages are not stated one by one: op graph, tables, axes and groups, but no roles.
+// `runs` [stage]: the order of operators of a recomputation schedule; empty without one.
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
                                                   const std::vector<StageRuns>& runs = {});
 
-// The plan once its roles are there: devices, offsets, costs, the loss scale.
+// Second half, once the roles are added: devices, memory offsets, costs and the loss scale.
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);
 
-// lower() of a resolved strategy that says its stages one by one (lower_stages.cpp).
+// lower() of a resolved strategy that states its stages one by one (lower_stages.cpp).
 std::variant<Lowered, Infeasible> lower_stages(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                const LowerOptions& options);
 

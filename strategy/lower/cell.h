@@ -6,12 +6,13 @@
 
 namespace foreshard {
 
-// `b` behind `a`: its parameters follow those of `a`.
+// One segment that runs `a`, then `b`. The parameters of `b` follow those of `a`.
 Segment joined(const Segment& a, const Segment& b);
 
-// `a` and `b` in turns: each goes on until it has begun a communication on the stream `communication`, then the other one does, so that the
-// computes of the one lie beside the communication of the other. Without such a communication `b` follows `a`. What both use as scratch, `b` has in buffers of its own, which are appended to
-// `role`; they are used between an acquire and a release inside `b`.
+// One segment that takes instructions of `a` and `b` in turns, in an order that keeps that of each. A turn ends when a communication on the
+// stream `communication` has been issued; so the computes of one segment overlap the communication of the other. Without such a
+// communication `b` follows `a`. Scratch buffers that both use are doubled: copies for `b`, which `b` acquires and releases itself, are
+// appended to `role`.
 Segment in_turns(const Segment& a, const Segment& b, StreamId communication, Role& role);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// What a device leaves to chunks of parameters. Internal to strategy/.
+// How much device memory chunks of parameters (Gemini, PatrickStar) may take beside the rest of the plan. Internal to strategy/.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace foreshard {
 
-// Fills ChunkRule::budget of the rows where a rule says the share of the device that the plan may take: that share less what the plan
-// takes otherwise, as it is found by building it with no idle chunk. A plan's offsets are fixed, so the others take the same at every
-// moment. `lowering` has no roles yet. Infeasible: the largest chunk does not fit; with `at_least_largest` the budget is its size.
+// Fills ChunkRule::budget (elements) of each state row whose rule limits the plan to a share of the device (cap_ratio > 0). The budget is
+// that share less all other memory of the plan, which is found by building the plan with no idle chunk on the device. Offsets are fixed,
+// so the other memory is the same at every moment. `lowering` must have no roles yet. Infeasible: the budget is smaller than the largest
+// chunk; with `at_least_largest` the budget is raised to that chunk's size instead.
 std::optional<Infeasible> set_chunk_budget(Lowering& lowering, bool at_least_largest);
 
 }  // namespace foreshard

@@ -1,12 +1,12 @@
-// The segments of one chunk (the layers of one pipeline stage): forward and backward of a micro-batch, and the end of the run, each made by
-// the part that knows it:
+// The segments of one chunk (the layers of one pipeline stage): forward and backward of a micro-batch, and the update at the
+// end of the run. Classes that do the work:
 //
 //   ChunkValues       where values live                 OperatorEmitter   an operator's instructions
-//   ForwardProgram    the forward                       BackwardProgram   the backward, and what it makes again
+//   ForwardProgram    the forward                       BackwardProgram   the backward and its recomputation
 //   GradientFlow      gradients of activations          StateProgram      parameters, gradients, optimizer states
-//   ActivationMoves   activations at home elsewhere
+//   ActivationMoves   offloaded activations
 //   RunPlayer         both directions in the order of a recomputation schedule
-//   OperatorParts     what of an instruction works on a part of the samples (cut_segment.h)
+//   OperatorParts     cuts instructions along the samples of a micro-batch (cut_segment.h)
 #pragma once
 
 #include "strategy/lower/operator_parts.h"
@@ -18,13 +18,14 @@ class ChunkProgram {
  public:
   // Appends the chunk's buffers and events to the frame's role.
   ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, ActivationPool& pool);
-  ChunkProgram(const ChunkProgram&) = delete;  // its parts know each other
+  ChunkProgram(const ChunkProgram&) = delete;  // its members refer to one another
 
-  // The chunks of the stages before and after this one, where they are on the same rank.
+  // Tells the chunks of the stages before and after this one; null where that stage is on another rank or there is none.
   void meet(const ChunkProgram* before, const ChunkProgram* after);
 
   Segment forward(const ForwardVariant& variant);
-  Segment backward(const BackwardVariant& variant);  // W: after an I was built
+  Segment backward(const BackwardVariant& variant);  // half W continues the half I that was built last
+  // Updates and gathers of the parameters; state_program.h says what each segment holds.
   Segment finish() { return state_.finish(); }
   Segment measure(bool first) { return state_.measure(first); }
   Segment gather() { return state_.gather_all(); }
@@ -32,7 +33,7 @@ class ChunkProgram {
  private:
   std::vector<Param> params() const;
   Slot weights_slot() const;
-  std::vector<UnitUse> visits() const;  // of layers whose parameters are read: a forward, then a backward
+  std::vector<UnitUse> visits() const;  // layers whose parameters are read, in order: those of a forward, then those of a backward
   Segment build_backward(const BackwardVariant& variant);
 
   ChunkFrame frame_;
@@ -45,7 +46,7 @@ class ChunkProgram {
   GradientFlow flow_;
   BackwardProgram backward_;
   RunPlayer player_;
-  BackwardState left_ = {};  // by the last backward
+  BackwardState left_ = {};  // at the end of the backward that was built last
 };
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
-// Where the values of one chunk live: rings of what arrives and leaves, homes of what waits for the backward, scratch places of the rest.
-// Activations that wait for the backward have one slot per micro-batch in flight; everything else is reused at once. Internal to strategy/.
+// Which buffers hold the values (activations and their gradients) of one chunk: ring buffers for what is received and sent, buffers with one
+// slot per micro-batch in flight for activations that wait for the backward, and scratch buffers, reused at once, for everything else.
+// Internal to strategy/.
 #pragma once
 
 #include <map>
@@ -13,41 +14,45 @@
 
 namespace foreshard {
 
-// Parameters of every forward and backward segment, in this order.
+// Parameters of every forward and backward segment, in this order. All but the micro-batch are slots: of the activations that wait for the
+// backward, of the four rings (input, output, gradient_in, gradient_out), and of the activations in the ActivationPool (pooled).
 struct ChunkArgs {
   static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5}, pooled{6};
-  // Split backwards: what only the input gradient reads, what it leaves for the weight gradient, and the place in the ring of the
-  // next chunk on the same rank.
+  // With split backwards also slots of: activations that only the input gradients read (early), what the input gradients leave for the
+  // weight gradients (deferred), the same two in the pool, and the input ring or gradient ring of the next chunk on the same rank (handover).
   static constexpr ParamId early{7}, pooled_early{8}, deferred{9}, pooled_deferred{10}, handover{11};
 };
+// `splits`: backwards are split. `versions`: there are several versions of the weights; the last parameter says which.
 std::vector<Param> chunk_params(bool splits, bool versions = false);
 
-// Chunks of one role with equal layers keep their activations in common buffers: in flight together are fewer micro-batches than
-// the sum of each chunk's own maximum (interleaved 1F1B). By (layer of the chunk, value).
+// Activation buffers that the chunks of one role share if their layers are equal. They need fewer slots than the chunks' own buffers would,
+// because the chunks do not reach their maxima of micro-batches in flight at one time (interleaved 1F1B).
 struct ActivationPool {
   bool shared = false;  // all chunks hold equal transformer layers
   int slots = 1;        // most micro-batches in flight over all chunks
-  int early = 1;        // ... until their input gradient
-  int deferred = 1;     // most between their input and their weight gradient
-  std::map<std::pair<int, int>, BufferId> buffers = {};
-  std::vector<std::pair<BufferId, int>> deferred_buffers = {};  // made with the segments: and whose chunk's, -1 pooled
+  int early = 1;        // most between their forward and their input gradients
+  int deferred = 1;     // most between their input gradients and their weight gradients
+  std::map<std::pair<int, int>, BufferId> buffers = {};         // (counted layer of the chunk, value); below 0: deferred values
+  std::vector<std::pair<BufferId, int>> deferred_buffers = {};  // made while segments are built: buffer and its chunk, -1: pooled
 };
 
-// Slots of the rings of a chunk; differ between roles of equal signature.
+// Numbers of slots of a chunk's buffers. Roles that share their segments (equal signature) may differ in them.
 struct ChunkSlots {
   int activation = 1, input = 1, output = 2, gradient_in = 2, gradient_out = 2;
   int early = 1, deferred = 1;
 };
 
+// One layer of the chunk. Values and operators are numbered as in its LayerGraph.
 struct ChunkLayer {
   const LayerGraph* graph = nullptr;
   const KeepRule* keep = nullptr;
   LayerId id = {};               // of Role::layers
   int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
-  std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
-  std::vector<char> late = {};   // [value]: the weight gradients read it, when they are apart
-  std::vector<Block> away = {};  // [value]: where it lies between forward and backward, when not in its home; invalid: there
+  std::vector<Block> home = {};  // [value]: where it lies on the device, from the forward on
+  std::vector<char> late = {};   // [value]: whether weight gradients read it; empty unless backwards are split
+  std::vector<Block> away = {};  // [value]: where it lies between forward and backward if it is offloaded; invalid: it stays at home
 
+  // The value that `value` is another name of, or `value` itself: the index into the vectors above.
   std::size_t real(int value) const { return static_cast<std::size_t>(keep->same_as[static_cast<std::size_t>(value)]); }
   const Operator& op(int index) const { return graph->operators[static_cast<std::size_t>(index)]; }
 };
@@ -55,29 +60,36 @@ struct ChunkLayer {
 class ChunkValues {
  public:
   ChunkValues(const ChunkFrame& frame, const ChunkSlots& slots, ActivationPool& pool);
-  void add_rings();
-  void add_homes();
+  void add_rings();  // adds the buffers and events of what the chunk receives and sends
+  void add_homes();  // then those of all forward values: fills ChunkLayer::home and away
 
   std::vector<ChunkLayer> layers = {};
+  // Rings of what the chunk receives and sends; invalid where it receives or sends none. `output` is invalid, too, if the backward needs
+  // the output: then it is sent from its home.
   Block input = {}, output = {}, gradient_in = {}, gradient_out = {};
+  // [slot of the ring]: the slot may be written again. Free: its last reader is done. Sent: its transfer is done.
   EventId input_free = {}, output_sent = {}, gradient_free = {}, gradient_sent = {};
+  // Scratch, two slots each: gradients and values at borders between layers. Border i lies between layers i-1 and i.
   BufferId border_gradient = {}, border_value = {};
   const StageRuns* runs = nullptr;  // of a recomputation schedule; null: layer by layer
-  RunLives lives = {};
-  // The chunks of the stages before and after this one, where they are on the same rank.
+  RunLives lives = {};              // with `runs`: when each value lives
+  // The chunks of the stages before and after this one; null unless they are on the same rank.
   const ChunkValues *before = nullptr, *after = nullptr;
 
   const ChunkLayer& layer(int index) const { return layers[static_cast<std::size_t>(index)]; }
   int count() const { return static_cast<int>(layers.size()); }
   bool is_last(int layer) const { return layer + 1 == count(); }
-  bool border_stored(int border) const;
+  bool border_stored(int border) const;  // whether the value at the border is kept for the backward
   Bytes bytes(const Block& block) const { return frame_.role.buffers[block.buffer.index()].bytes; }
-  // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
+  // The buffer that all layers of a kind share: for a value that dies inside its layer, or for the gradient of a value.
   BufferId scratch(const LayerGraph& graph, int value, bool gradient);
-  // Where the factors of a linear layer in 8 bits lie while it multiplies; invalid for other operators.
+  // Where the scaling factors of an 8-bit matrix product lie while it runs; invalid for other operators.
   Block factors(const Operator& op) const;
+  // A block that lives from the input gradients to the weight gradients: of the value, which was recomputed (`held` -1), or of its gradient
+  // number `held` (index into BackwardState::held).
   Block deferred_home(int layer, int value, int held);
-  // Of a life of a recomputation schedule (run_player.cpp).
+  // Under a recomputation schedule: where a value lies during life number `life` of `lives`, and whether a life begins in the forward and
+  // ends in the backward.
   Block place_of(int life);
   bool crosses(const ValueLife& life) const { return life.from < runs->turn && life.to >= runs->turn; }
 
@@ -87,7 +99,7 @@ class ChunkValues {
   void add_factors();
   Block stored_home(int layer, int value);
   const ActivationRow* row(int layer) const;  // of ActivationPolicy; null: none
-  // Where a stored value of the layer lies until the backward. Device: in its home.
+  // The memory in which a stored value of the layer waits for the backward. Device: it is not offloaded.
   Space space_of(int layer, int value) const;
   Block passing_home(int layer, int value, Space space);
 
@@ -97,15 +109,16 @@ class ChunkValues {
   std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
   std::map<const Operator*, BufferId> factors_ = {};
-  std::map<std::pair<int, int>, BufferId> passing_ = {};      // (op graph kind, value), or (-1, 0) of the inputs of layers
+  std::map<std::pair<int, int>, BufferId> passing_ = {};      // places of offloaded values: (op graph kind, value), or (-1, 0) for inputs of layers
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
-  std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): made again, and kept while other layers run
+  std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): recomputed, and alive while other layers run
 };
 
-// Whether the weight gradients of an operator come apart from its input gradients. Norms, and residual sums with dropout, make both in
-// one kernel: those stay with the input gradients.
+// Whether split backwards defer the operator's weight gradients to the segment of weight gradients. Norms compute both gradients in one
+// kernel: those stay with the input gradients, as do residual sums with dropout.
 bool defers(const Operator& op);
-// The operator that gathers `value` again for weight gradients only, from a value that is stored; -1: none.
+// The operator (an all-gather of a stored value) that makes `value` again for weight gradients only; -1: none. It then runs in the segment
+// of weight gradients.
 int regathered(const ChunkLayer& layer, std::size_t value);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Which places the micro-batches in flight have, in the order of a rank's actions. Internal to strategy/.
+// Which slot each micro-batch in flight has, while the actions of a rank are listed in order. Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,26 @@
 
 namespace foreshard {
 
-// Places of the micro-batches of one chunk: of what lives until the (weight) gradients, until the input gradients, between the
-// two.
+// The slots of one ring of buffers, taken and given back by keys. A key is a micro-batch; for the pool that all chunks share, a pair of
+// micro-batch and chunk as one number.
 struct FlightPlaces {
-  std::deque<int> free = {};
-  std::vector<std::int32_t> of = {};  // [micro-batch; of all chunks together: of micro-batch and chunk]
+  std::deque<int> free = {};          // slots in the order in which they will be taken
+  std::vector<std::int32_t> of = {};  // [key]: its slot
 
   void fill(int slots, int keys) {
     for (int slot = 0; slot < slots; ++slot) free.push_back(slot);
     of.assign(static_cast<std::size_t>(keys), 0);
   }
   int at(int key) const { return of[static_cast<std::size_t>(key)]; }
-  // The place given back last comes first, so that the higher ones are free for long: the memory planner lets rings share them.
+  // The slot given back last is taken first. So the higher slots stay free for long, and the memory planner lets rings share their bytes.
   void take(int key) { of[static_cast<std::size_t>(key)] = free.front(), free.pop_front(); }
   void give_back(int key) { free.push_front(at(key)); }
 };
+// Slots of activations until the last gradients that read them (kept), until the input gradients (early), and of what lives between input
+// and weight gradients (deferred).
 struct FlightRings {
   FlightPlaces kept = {}, early = {}, deferred = {};
-  bool one_place = false;  // early and deferred are numbered as kept
+  bool one_place = false;  // early and deferred use the slot numbers of kept
   int early_at(int key) const { return one_place ? kept.at(key) : early.at(key); }
   int deferred_at(int key) const { return one_place ? kept.at(key) : deferred.at(key); }
 };

@@ -10,7 +10,7 @@
 namespace foreshard {
 
 struct ForwardVariant {
-  bool waits_for_parameters = false;  // first of the run: the parameters come from an update and its all-gather
+  bool waits_for_parameters = false;  // first of the run: waits for the update of the parameters and their all-gather
 };
 
 class ForwardProgram {
@@ -19,6 +19,8 @@ class ForwardProgram {
                  OperatorEmitter& emit)
       : frame_(frame), values_(values), moves_(moves), state_(state), emit_(emit) {}
 
+  // The three steps of a forward segment. The first stage receives nothing, the last one sends nothing; between two stages on one rank a
+  // copy replaces the transfer.
   void receive_input(SegmentBuilder& out);
   void run_layers(SegmentBuilder& out, const ForwardVariant& variant);
   void send_output(SegmentBuilder& out);

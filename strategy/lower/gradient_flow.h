@@ -1,5 +1,7 @@
-// Where the gradients of activations live during the backward of a chunk: received, made, summed, shared, passed on, sent. Internal to
-// strategy/.
+// Which blocks hold the gradients of activations during the backward of a chunk, from the gradient received to the gradient sent. Internal
+// to strategy/.
+//
+// `state` is that of the segment being built; the index of a gradient is its index into state.held. Several values may share a gradient.
 #pragma once
 
 #include <vector>
@@ -14,23 +16,32 @@ class GradientFlow {
   GradientFlow(const ChunkFrame& frame, ChunkValues& values, const OperatorEmitter& emit)
       : frame_(frame), values_(values), emit_(emit) {}
 
-  // The gradient that leaves the chunk may have been made in an early place and summed into ever since. Only at the end is it known
-  // which; then the segment is built once more with that gradient in the ring that is sent from. Likewise the gradients that deferred
-  // weight gradients read: they start in places that outlive the segment.
-  void try_out();                               // a first building, in which places do not count yet
-  bool learn(const BackwardState& at_the_end);  // whether there has to be a second one
+  // A segment may have to be built twice. The gradient that leaves the chunk may be the block in which a later layer began a sum, and only
+  // the end of the first building shows which. The second building puts that gradient into the ring of gradients to send, and the
+  // gradients that deferred weight gradients read into blocks that outlive the segment.
+  void try_out();                               // call before the first building, whose blocks are provisional
+  bool learn(const BackwardState& at_the_end);  // call after it: whether a second building is needed
 
+  // The output gradient of the chunk arrives, its input gradient leaves: by a transfer, or by a copy between two stages on one rank.
   void receive(SegmentBuilder& out, BackwardState& state);
   void send(SegmentBuilder& out, BackwardState& state);
 
+  // Whether the value needs a gradient. The input of the model does not.
   bool wants(int layer, int value) const;
-  // A block for the gradient of `value`; the one the layer's kind shares, in a place that no live gradient holds. Index into held.
+  // Gives `value` a new gradient and returns its index. The block is one that layers of the kind share and no live gradient lies in, or the
+  // ring of gradients to send if this gradient leaves the chunk.
   int fresh(int layer, int value, BackwardState& state);
-  void own(SegmentBuilder& out, int layer, int value, BackwardState& state);  // a copy of its own, if other values share it
+  // Copies the gradient of `value` into a block of its own if other values share it: call before adding to it.
+  void own(SegmentBuilder& out, int layer, int value, BackwardState& state);
+  // The backward of an operator without a gradient kernel (a residual sum): passes the gradient of its result to all its inputs.
   void pass_all(SegmentBuilder& out, int layer, int op, BackwardState& state);
+  // Gradient `from` becomes the gradient of `value`, without a copy, or is added to the one it has.
   void pass(SegmentBuilder& out, int layer, int value, int from, BackwardState& state);
+  // `value` had gradient `known` before another part of its gradient was made in `block`: adds the part to it and releases the block.
   void add_beside(SegmentBuilder& out, int layer, int value, int known, const Block& block, BackwardState& state);
+  // `value` (of the current layer) needs its gradient no more; releases the block if no other value shares it.
   void drop(SegmentBuilder& out, int value, BackwardState& state);
+  // Releases the block; for a ring, also records the event that its slot is free.
   void release(SegmentBuilder& out, const Block& block);
 
  private:
@@ -39,9 +50,9 @@ class GradientFlow {
   ChunkFrame frame_;
   ChunkValues& values_;
   const OperatorEmitter& emit_;
-  int sent_ = -1;                // of its gradients, the one that leaves the chunk; -1: not known
-  bool trying_ = false;          // to find that out
-  std::vector<char> kept_ = {};  // [of its gradients]: weight gradients read it in a segment of their own
+  int sent_ = -1;                // index of the gradient that leaves the chunk; -1: not known
+  bool trying_ = false;          // the first building is under way
+  std::vector<char> kept_ = {};  // [gradient]: the segment of weight gradients reads it
 };
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// lower: Model + Cluster + Strategy -> Plan. Nothing downstream knows a schedule or policy by name.
+// lower: Model + Cluster + Strategy -> Plan. Whatever reads the plan needs no name of a schedule or policy.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct MachineProfile;  // core/profile/machine_profile.h
 struct LowerOptions {
   bool ignore_memory = false;               // give the plan even when it does not fit
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
-  std::vector<std::string> settings = {};   // of model and cluster ("cluster.fabric.oversubscription=2"), for the plan's origin
+  std::vector<std::string> settings = {};   // changed fields of model and cluster ("cluster.fabric.oversubscription=2"); kept in Plan::origin
 };
 
 struct Lowered {
@@ -27,11 +27,13 @@ struct Lowered {
   Strategy strategy = {};  // with every default resolved
 };
 
-// A pure function of a strategy that leaves nothing open; `runs` of each stage are those of a recomputation schedule.
+// A pure function of a tuned strategy (nothing is left as `auto` or `best`). `runs` [stage]: the order of forwards and backwards under a
+// recomputation schedule; empty without one.
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options = {}, const std::vector<StageRuns>& runs = {});
 
-// Whether the plan fits the devices: arena + framework + reserve <= capacity. The reason names the category that breaks it.
+// Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
+// that exceeds it.
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

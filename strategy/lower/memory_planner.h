@@ -1,24 +1,26 @@
-// Offsets of every block of a plan, from the order of its instructions only. Each space has an arena of its own.
+// Chooses the offset of every block of a plan from the order of its instructions, without times. Each space (device, host, drive) has an
+// arena of its own.
 //
 //   0 ......................................................................................... arena
-//   | resident: parameters, gradients, states | rings: a place per slot | scratch of one action, packed |
+//   | resident: parameters, gradients, states | rings: bytes per slot   | scratch of one action, packed |
 //
-// Blocks that live from one action to another have bytes of their own, unless their rings are not full at one time: those of a rank
-// with several chunks or with split backwards. Blocks that come and go inside one action share bytes with those they never meet. Who
-// shares what is decided by pack() (strategy/memory/packing.h).
+// A ring is a buffer whose blocks live from one action to another. Its blocks have bytes of their own, except on a rank with split
+// backwards: there rings are full at different times and share bytes. Scratch blocks are acquired and released inside one action; they
+// share bytes with scratch that is not alive at the same time. pack() decides who shares (strategy/memory/packing.h).
 #pragma once
 
 #include "core/plan/plan.h"
 
 namespace foreshard {
 
-inline constexpr std::int64_t kBlockAlignment = 256;
+inline constexpr std::int64_t kBlockAlignment = 256;  // bytes
 
 struct MemoryPlanOptions {
-  // Blocks that wait for the backward of the only micro-batch in flight share bytes with scratch, too: what a recomputation
-  // schedule makes again lies where what was kept has died. Others keep bytes of their own, so that what stages need adds up.
+  // Activations of the only micro-batch in flight that wait for its backward (one slot) share bytes with scratch, too: under a recomputation
+  // schedule, recomputed values then lie where kept values have been released. False: they have bytes of their own, so the memory of
+  // a stage is the sum of its parts.
   bool share_kept = false;
-  // Nodes that the search may take for what pack() leaves above its bound (pack_smallest), per packing; 0: no search.
+  // Most search nodes per packing if pack() does not reach the lower bound (pack_smallest); 0: no search.
   std::int64_t search_nodes = 0;
 };
 

@@ -1,4 +1,4 @@
-// Instructions for one operator: what it computes, or what it says to other ranks. Internal to strategy/.
+// Makes the instructions of one operator: its compute, or its communication with other ranks. Internal to strategy/.
 #pragma once
 
 #include <map>
@@ -13,21 +13,25 @@ class OperatorEmitter {
  public:
   OperatorEmitter(const ChunkFrame& frame, const ChunkValues& values) : frame_(frame), values_(values) {}
 
-  // Around the instructions of a segment, where collectives between operators have a stream of their own.
+  // Call at the start and the end of a segment. If collectives between operators have a stream of their own, these order that stream
+  // against the computes of the actions before and after.
   void begin(SegmentBuilder& out);
   void end(SegmentBuilder& out) const;
   int begins() const { return begin_; }  // index of the instruction that begin made; -1: none
 
+  // The compute instruction of one phase, without reads and writes.
   Instruction compute(const ChunkLayer& layer, const Operator& op, Phase phase) const;
-  // Emits what `compute` made, once its operands are there, with the memory that it needs for itself.
+  // Emits what `compute` made, after the caller has added reads and writes. Adds the scratch memory of 8-bit scaling factors.
   void emit(SegmentBuilder& out, const Operator& op, Instruction run) const;
-  // Emits the collective, or exchanges; its index, the last one's. `acquire`: it makes `to`.
-  // Of what an all-gather has brought: `to`, which begins here, gets the part that came from this rank.
+  // Copies this rank's part of `from`, laid out as the result of the all-gather `gather`, to `to`, which it acquires. Returns the index of
+  // the copy in the segment.
   int take_own_part(SegmentBuilder& out, const ChunkLayer& layer, const Operator& gather, const Block& from, const Block& to);
+  // Emits the collective (all instructions of a coded sum, if the sum is sent as codes) or the exchange with the neighbours of a ring.
+  // Returns the index of the last instruction. `acquire`: the instruction acquires `to`.
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                   const Block& to, bool acquire);
 
-  // Transfers between stages.
+  // The two sides of transfers between stages, and the tag that pairs the send and the receive of a transfer.
   Peer next_stage() const;
   Peer previous_stage() const;
   std::string tag(bool forward, int to_stage) const;
@@ -41,17 +45,17 @@ class OperatorEmitter {
 
   ChunkFrame frame_;
   const ChunkValues& values_;
-  int begin_ = -1;
-  struct Codes {  // the blocks of codes of sums of one size
+  int begin_ = -1;  // as begins()
+  struct Codes {    // scratch blocks of a coded sum; sums of one size share them
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
-  std::map<std::int64_t, Codes> codes_ = {};  // by bytes
+  std::map<std::int64_t, Codes> codes_ = {};  // by the bytes of the sum
 };
 
-// FLOPs and traffic of one phase.
+// FLOPs and memory traffic of one phase of an operator.
 const OpWork& work_of(const Operator& op, Phase phase);
 
-// Transfers that do not overlap: the compute stream waits until the other side has the data.
+// If transfers of `way` do not overlap computes: the compute stream waits until send number `sent` is done. Else emits nothing.
 void wait_for_send(SegmentBuilder& out, const CommunicationRow& way, int sent);
 
 }  // namespace foreshard

@@ -1,8 +1,8 @@
-// The parts of an instruction along the samples of a micro-batch, where operators are cut. Internal to strategy/.
+// Cuts one instruction into parts along the samples of a micro-batch (cut_segment.h cuts whole segments). Internal to strategy/.
 //
-// The values of a micro-batch of b samples then lie in memory as `groups` micro-batches of b / groups samples, one after another. What
-// works on rows takes any range of them; what knows which row is which position of which sample (attention, embeddings, losses, gathers
-// of a sequence) runs once for each group.
+// The values of a micro-batch of b samples then lie in memory as `groups` micro-batches of b / groups samples, one after another. An operator
+// that treats each row by itself (matrix product, norm, activation) can be cut at any row. An operator that depends on a row's position in
+// its sample (attention, embedding, loss, gather of a sequence) can only be cut between groups.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,22 @@
 
 namespace foreshard {
 
+// Where an instruction may be cut: nowhere, between any two rows, or between groups.
 enum class Divides : std::uint8_t { Never, Rows, Groups };
 
 class OperatorParts {
  public:
   OperatorParts(const ChunkFrame& frame, const std::vector<ChunkLayer>& layers) : frame_(frame), layers_(layers) {}
 
-  bool any() const { return groups() > 1; }
+  bool any() const { return groups() > 1; }  // whether anything is cut
   int groups() const { return frame_.lowering.tables.communication.sample_groups(); }
   Divides divides(const Instruction& whole) const;
-  // Of a communication between ranks of a layer, which ends an operation: the parts of that operation.
+  // If the instruction is a collective of a layer, it ends an operation: the number of parts of that operation. Else nothing.
   std::optional<int> ends_operation(const Instruction& whole) const;
-  // One of `pieces`: its bytes, shapes and work; the first one acquires and waits, the last one releases and records. No `after`.
+  // Part `index` of `pieces` parts, with its bytes, shapes and work. The first part has the acquires and waits of `whole`, the last part its
+  // releases and records; no part has `after` edges.
   Instruction piece(const Instruction& whole, int pieces, int index) const;
-  // Whether the buffer holds something for each sample.
+  // Whether the buffer holds values of each sample (so its bytes are cut), not parameters or a single number.
   bool of_samples(BufferId buffer) const;
 
  private:

@@ -1,4 +1,4 @@
-// Blocks of a plan that live from one action to another, with their lifetimes over a run: what the memory planner packs.
+// Finds the blocks of a plan that live from one action to another, with their lifetimes over a run. The memory planner packs them.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace foreshard {
 
-// The blocks of one slot of buffers that are acquired by the same actions and released by the same actions. Time is counted in
-// actions: a block counts as alive during the whole of the action that acquires it and of the one that releases it.
+// A group is a set of buffers that the same actions acquire and the same actions release. This is one slot of all buffers of a group, as one
+// block. Time is counted in actions: a block is alive during the whole of the action that acquires it and of the one that releases it.
 //
-// Buffers of several such groups are one where a slot of one group is used after the same slot of another (zero bubble: what waits for
-// the input gradients of a micro-batch, then what these leave for its weight gradients). Then they share bytes inside the block.
+// Two groups are merged if they always use the same slot number for a micro-batch and if sharing bytes inside the block makes it smaller.
+// That is so with zero-bubble schedules: one group waits for the input gradients, which leave the other for the weight gradients.
 struct RingBlocks {
   std::vector<BufferId> buffers = {};
-  std::vector<Bytes> offsets = {};  // [buffer]: in the block
+  std::vector<Bytes> offsets = {};  // [buffer]: from the start of the block
   int slot = 0;
-  TimedBlock block = {};
+  TimedBlock block = {};  // bytes of the whole block; lifetimes in actions
 };
 
-// Of those of `buffers` that only the compute stream acquires and releases: its order is that of the actions, so bytes of a block
-// that has been released are free for a later action.
+// Considers only those of `buffers` that the compute stream alone acquires and releases. The compute stream runs in the order of the
+// actions, so the bytes of a released block are free for every later action.
 std::vector<RingBlocks> ring_blocks(const Plan& plan, const Role& role, const std::vector<BufferId>& buffers,
                                     std::int64_t alignment);
 

@@ -1,4 +1,4 @@
-// One role of the plan: the program of one pipeline rank.
+// Builds one role of the plan: the program of one pipeline rank.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace foreshard {
 
-// What roles of equal signature share: segments by chunk and variant, and the scratch buffers that building them needed.
+// What roles of equal signature (the same buffers and events at the same indices) share.
 struct SharedProgram {
-  std::vector<SegmentId> segments = {};
-  std::vector<Buffer> scratch = {};
-  std::vector<std::pair<BufferId, int>> deferred = {};  // of these, whose slots differ: and the chunk, -1 for all
+  std::vector<SegmentId> segments = {};                 // by chunk, then by variant (role_program.cpp); invalid: not needed
+  std::vector<Buffer> scratch = {};                     // buffers that were added while the segments were built
+  std::vector<std::pair<BufferId, int>> deferred = {};  // those of `scratch` with a different number of slots in each role: with chunk, -1: pooled
 };
-using SharedPrograms = std::unordered_map<std::string, SharedProgram>;
+using SharedPrograms = std::unordered_map<std::string, SharedProgram>;  // by signature
 
-// Appends role `index` (and the segments that are not built yet) to lowering.plan.
+// Appends the role of pipeline rank `index` to lowering.plan, and its segments unless they are in `known`; adds them to `known`.
 void add_role(Lowering& lowering, int index, SharedPrograms& known);
 
 }  // namespace foreshard

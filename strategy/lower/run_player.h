@@ -1,5 +1,5 @@
-// A chunk under a recomputation schedule: forwards, some of them several times, and backwards in the order of its runs
-// (recompute_runs.h). Internal to strategy/.
+// Builds the segments of a chunk under a recomputation schedule: its operators in the order of ChunkValues::runs (recompute_runs.h), which
+// may run a forward several times. Internal to strategy/.
 #pragma once
 
 #include <vector>
@@ -14,13 +14,14 @@ class RunPlayer {
   RunPlayer(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit,
             BackwardProgram& backward);
 
-  // Of layers whose parameters are read, in order: what forward() and backward() make of the schedule.
+  // The order in which forward() and backward() read the parameters of layers. Operators of one layer that follow one another are one use.
   std::vector<UnitUse> visits() const;
   void forward(SegmentBuilder& out, const ForwardVariant& variant);
   void backward(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
 
  private:
-  Block& now_at(int layer, int value);
+  Block& now_at(int layer, int value);  // where the value lies at this point of the schedule
+  // `run` is an index into the schedule.
   void play(SegmentBuilder& out, int run, const ForwardVariant& variant);
   void play_back(SegmentBuilder& out, int run, const BackwardVariant& variant, BackwardState& state);
   void end_lives(SegmentBuilder& out, int run);
@@ -32,8 +33,8 @@ class RunPlayer {
   StateProgram& state_;
   OperatorEmitter& emit_;
   BackwardProgram& backward_;
-  std::vector<std::vector<Block>> now_ = {};  // [layer][value]: where its newest life is
-  int gathered_layer_ = -1;
+  std::vector<std::vector<Block>> now_ = {};  // [layer][value]: the block of its newest life
+  int gathered_layer_ = -1;                   // whose parameters are gathered (ZeRO 3); -1: none
 };
 
 }  // namespace foreshard
