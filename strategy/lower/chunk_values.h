@@ -1,5 +1,5 @@
-// Which buffers hold the values (activations and their gradients) of one chunk: ring buffers for what is received and sent, buffers with one
-// slot per micro-batch in flight for activations that wait for the backward, and scratch buffers, reused at once, for everything else.
+// Which buffers hold the values (activations and their gradients) of one chunk: ring buffers for what is received and sent, buffers with
+// one slot per micro-batch in flight for activations that wait for the backward, and scratch buffers, reused at once, for everything else.
 // Internal to strategy/.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace foreshard {
 struct ChunkArgs {
   static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5}, pooled{6};
   // With split backwards also slots of: activations that only the input gradients read (early), what the input gradients leave for the
-  // weight gradients (deferred), the same two in the pool, and the input ring or gradient ring of the next chunk on the same rank (handover).
+  // weight gradients (deferred), the same two in the pool, and the input or gradient ring of the next chunk on the same rank (handover).
   static constexpr ParamId early{7}, pooled_early{8}, deferred{9}, pooled_deferred{10}, handover{11};
 };
 // `splits`: backwards are split. `versions`: there are several versions of the weights; the last parameter says which.
@@ -109,7 +109,7 @@ class ChunkValues {
   std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
   std::map<const Operator*, BufferId> factors_ = {};
-  std::map<std::pair<int, int>, BufferId> passing_ = {};      // places of offloaded values: (op graph kind, value), or (-1, 0) for inputs of layers
+  std::map<std::pair<int, int>, BufferId> passing_ = {};      // places of offloaded values: (op graph kind, value); (-1, 0): layer inputs
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
   std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): recomputed, and alive while other layers run
 };

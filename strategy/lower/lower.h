@@ -19,7 +19,7 @@ struct MachineProfile;  // core/profile/machine_profile.h
 struct LowerOptions {
   bool ignore_memory = false;               // give the plan even when it does not fit
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
-  std::vector<std::string> settings = {};   // changed fields of model and cluster ("cluster.fabric.oversubscription=2"); kept in Plan::origin
+  std::vector<std::string> settings = {};   // changed fields of model and cluster ("cluster.fabric.levels=2"); kept in Plan::origin
 };
 
 struct Lowered {

@@ -1,7 +1,7 @@
 // Cuts one instruction into parts along the samples of a micro-batch (cut_segment.h cuts whole segments). Internal to strategy/.
 //
-// The values of a micro-batch of b samples then lie in memory as `groups` micro-batches of b / groups samples, one after another. An operator
-// that treats each row by itself (matrix product, norm, activation) can be cut at any row. An operator that depends on a row's position in
+// The values of a micro-batch of b samples then lie in memory as `groups` micro-batches of b / groups samples, one after another. An
+// operator that treats each row by itself (matrix product, norm, activation) can be cut at any row. An operator that depends on a row's position in
 // its sample (attention, embedding, loss, gather of a sequence) can only be cut between groups.
 #pragma once
 
@@ -24,8 +24,8 @@ class OperatorParts {
   Divides divides(const Instruction& whole) const;
   // If the instruction is a collective of a layer, it ends an operation: the number of parts of that operation. Else nothing.
   std::optional<int> ends_operation(const Instruction& whole) const;
-  // Part `index` of `pieces` parts, with its bytes, shapes and work. The first part has the acquires and waits of `whole`, the last part its
-  // releases and records; no part has `after` edges.
+  // Part `index` of `pieces` parts, with its bytes, shapes and work. The first part has the acquires and waits of `whole`, the last part
+  // its releases and records; no part has `after` edges.
   Instruction piece(const Instruction& whole, int pieces, int index) const;
   // Whether the buffer holds values of each sample (so its bytes are cut), not parameters or a single number.
   bool of_samples(BufferId buffer) const;

@@ -8,8 +8,8 @@
 
 namespace foreshard {
 
-// A group is a set of buffers that the same actions acquire and the same actions release. This is one slot of all buffers of a group, as one
-// block. Time is counted in actions: a block is alive during the whole of the action that acquires it and of the one that releases it.
+// A group is a set of buffers that the same actions acquire and the same actions release. This is one slot of all buffers of a group, as
+// one block. Time is counted in actions: a block is alive during the whole of the action that acquires it and of the one that releases it.
 //
 // Two groups are merged if they always use the same slot number for a micro-batch and if sharing bytes inside the block makes it smaller.
 // That is so with zero-bubble schedules: one group waits for the input gradients, which leave the other for the weight gradients.
