@@ -17,8 +17,8 @@ inline constexpr std::int64_t kBlockAlignment = 256;  // bytes
 
 struct MemoryPlanOptions {
   // Activations of the only micro-batch in flight that wait for its backward (one slot) share bytes with scratch, too: under a
-  // recomputation schedule, recomputed values then lie where kept values have been released. False: they have bytes of their own, so the memory of
-  // a stage is the sum of its parts.
+  // recomputation schedule, recomputed values then lie where kept values have been released. False: they have bytes of their own, so the
+  // memory of a stage is the sum of its parts.
   bool share_kept = false;
   // Most search nodes per packing if pack() does not reach the lower bound (pack_smallest); 0: no search.
   std::int64_t search_nodes = 0;

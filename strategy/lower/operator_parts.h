@@ -1,8 +1,8 @@
 // Cuts one instruction into parts along the samples of a micro-batch (cut_segment.h cuts whole segments). Internal to strategy/.
 //
 // The values of a micro-batch of b samples then lie in memory as `groups` micro-batches of b / groups samples, one after another. An
-// operator that treats each row by itself (matrix product, norm, activation) can be cut at any row. An operator that depends on a row's position in
-// its sample (attention, embedding, loss, gather of a sequence) can only be cut between groups.
+// operator that treats each row by itself (matrix product, norm, activation) can be cut at any row. An operator that depends on a row's
+// position in its sample (attention, embedding, loss, gather of a sequence) can only be cut between groups.
 #pragma once
 
 #include <optional>
