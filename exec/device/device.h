@@ -1,8 +1,8 @@
 // The device of one rank, as the interpreter sees it: arenas, in-order streams, events, and tasks that are made before the first
 // run. The interpreter makes the same calls in the same order for the host (where a stream is a worker thread) and for CUDA.
 //
-// A step is one instruction in the program of the rank (RankStep, exec/interpreter/rank_steps.h), given by its index. A run is one execution of
-// the whole plan, counted from 0; one run is one training step.
+// A step is one instruction in the program of the rank (RankStep, exec/interpreter/rank_steps.h), given by its index. A run is one
+// execution of the whole plan, counted from 0; one run is one training step.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostKept = 8;  // numbers per step that DeviceBack
 // What a task reports after one run of it, in nanoseconds.
 //   met         on the device's clock: when all participating ranks had arrived; 0: the task does not communicate
 //   own         the cost of the task without any waiting; on the host the CPU time of the thread
-//   begin, end  on the device's clock, if the device reports a step after it has ended; 0: the step began at StepObserver::begins and ends at
-//               the call of StepObserver::ends
+//   begin, end  on the device's clock, if the device reports a step after it has ended; 0: the step began at StepObserver::begins and
+//               ends at the call of StepObserver::ends
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
   std::int64_t begin = 0, end = 0;
@@ -106,7 +106,8 @@ class DeviceBackend {
   virtual void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) = 0;
 
   // Each puts a command on the stream and returns. `wait` makes the stream wait for the last `record` of the event that was called before
-  // this `wait`; if there was none, it does not wait. `launch` without a task (null) reports begin and end of the step and does nothing else.
+  // this `wait`; if there was none, it does not wait. `launch` without a task (null) reports begin and end of the step and does nothing
+  // else.
   virtual void wait(StreamId stream, int event) = 0;
   virtual void record(StreamId stream, int event) = 0;
   virtual void launch(StreamId stream, int step, StreamTask* task, int run) = 0;

@@ -15,12 +15,12 @@ using TellCompute = std::function<void(const Compute&, Seconds, bool joined)>;
 class DeviceMeasures {
  public:
   virtual ~DeviceMeasures() = default;
-  // Measures y = x w^T with x [rows, depth] and w [columns, depth], for every pair (columns, depth) from `sizes`, and the products that make
-  // the gradients of x and w.
+  // Measures y = x w^T with x [rows, depth] and w [columns, depth], for every pair (columns, depth) from `sizes`, and the products that
+  // make the gradients of x and w.
   virtual void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                         const std::function<void(const Compute&, Seconds)>& tell) = 0;
-  // Measures the computes of a plan, and calls `tell` once per measurement. `steps`: number of runs, for devices that measure by executing the
-  // plan; the first run does not count.
+  // Measures the computes of a plan, and calls `tell` once per measurement. `steps`: number of runs, for devices that measure by
+  // executing the plan; the first run does not count.
   virtual void instructions(const Plan& plan, int steps, const TellCompute& tell) = 0;
   virtual Seconds start() = 0;                             // launch overhead: time of an instruction with almost no work
   virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device, by size
