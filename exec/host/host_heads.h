@@ -11,10 +11,8 @@ namespace foreshard::host {
 // `apart`, one has rows of query heads and the other rows of [key heads | value heads]. All sizes, strides and places are counted in
 // elements.
 struct HeadLayout {
-  std::int64_t samples = 1;
-  std::int64_t queries = 0, keys = 0;    // positions of a sample
-  std::int64_t heads = 0, kv_heads = 0;  // query heads; key heads, of which there are as many as value heads
-  std::int64_t dim = 0;                  // size of a query or key head
+  // queries, keys: positions of a sample; heads: query heads; kv_heads: key heads, as many as value heads; dim: of a query or key head.
+  std::int64_t samples = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, dim = 0;
   bool apart = false;
   std::int64_t value_dim = 0;  // size of a value head; 0: dim
 

@@ -10,8 +10,8 @@ namespace foreshard {
 Segment joined(const Segment& a, const Segment& b);
 
 // `a` and `b` in turns: each goes on until it has begun a communication on the stream `communication`, then the other one does, so that the
-// computes of the one lie beside the communication of the other. Without such a communication `b` follows `a`. What both use as
-// scratch, `b` has in buffers of its own, which are appended to `role`; they are used between an acquire and a release inside `b`.
+// computes of the one lie beside the communication of the other. Without such a communication `b` follows `a`. What both use as scratch, `b` has in buffers of its own, which are appended to
+// `role`; they are used between an acquire and a release inside `b`.
 Segment in_turns(const Segment& a, const Segment& b, StreamId communication, Role& role);
 
 }  // namespace foreshard
