@@ -1,5 +1,8 @@
-// The device of one rank, as the interpreter sees it: arenas, in-order streams, events, and tasks made ready before the first
-// run. The same calls in the same order drive the host (streams are worker threads) and CUDA.
+// The device of one rank, as the interpreter sees it: arenas, in-order streams, events, and tasks that are made before the first
+// run. The interpreter makes the same calls in the same order for the host (where a stream is a worker thread) and for CUDA.
+//
+// A step is one instruction in the program of the rank (RankStep, exec/interpreter/rank_steps.h), given by its index. A run is one
+// execution of the whole plan, counted from 0; one run is one training step.
 #pragma once
 
 #include <array>
@@ -17,15 +20,17 @@
 
 namespace foreshard {
 
-inline constexpr std::size_t kMostKept = 8;
+inline constexpr std::size_t kMostKept = 8;  // numbers per step that DeviceBackend::keep takes
 
-// What a task tells about a run of it, in nanoseconds. `met`: on the device's clock, when all ranks that take part were there;
-// 0: it does not communicate. `own`: what it cost by itself, without waiting (CPU time of the thread).
-// `begin`, `end`: on the device's clock, where the device hears of a run later than it happened; 0: now.
+// What a task reports after one run of it, in nanoseconds.
+//   met         on the device's clock: when all participating ranks had arrived; 0: the task does not communicate
+//   own         the cost of the task without any waiting; on the host the CPU time of the thread
+//   begin, end  on the device's clock, if the device reports a step after it has ended; 0: the step began at StepObserver::begins and
+//               ends at the call of StepObserver::ends
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
   std::int64_t begin = 0, end = 0;
-  std::array<double, kMostKept> kept = {};  // of a step that has numbers that the device keeps
+  std::array<double, kMostKept> kept = {};  // the numbers that DeviceBackend::keep was asked to copy at the end of this step
 };
 
 // One instruction with its operands. Runs on a stream, once per run of the plan; allocates nothing.
@@ -35,39 +40,40 @@ class StreamTask {
   virtual TaskTimes run(int run) = 0;
 };
 
-// Computes of one action that one stream runs one after the other: but for the first none waits for another stream, but for the last no other stream
-// waits for one.
+// Consecutive computes of one action on one stream. Only the first may wait for another stream, and other streams wait only for the last.
 struct TaskRow {
   struct Member {
     StreamTask* task = nullptr;
-    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // blocks that it acquires and releases
+    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // memory of the blocks that it acquires, and of those that it releases
   };
   StreamId stream = {};
   std::vector<Member> members = {};
 };
-// Members of a row that cannot be told apart when they run: their time is one.
+// Members [first, first + count) of row `row`, which the device runs as one task: they have one time together.
 struct JoinedTasks {
   std::size_t row = 0, first = 0, count = 1;
 };
 
-// Hears from the streams what happens, on their threads. `now` is on the device's clock.
+// Receives what happens to the steps. The host calls it on the thread of the stream, a GPU on the thread of the rank; `fails` may come from
+// any thread.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  virtual void begins(int step, int run) = 0;  // everything that it waits for on this rank is done
+  virtual void begins(int step, int run) = 0;  // all steps of this rank that it waits for have ended
   virtual void ends(int step, int run, const TaskTimes& times) = 0;
   virtual void fails(int step, const std::string& why) = 0;
-  virtual std::string label(int step) const = 0;  // what a trace calls it; the same in every run
+  virtual std::string label(int step) const = 0;  // the step's name in a trace; the same in every run
 };
 
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
-  // Zeroed memory of this space, aligned to 4096 bytes; lives as long as the device.
+  // Allocates zeroed memory in this space, aligned to 4096 bytes. It is freed with the device.
   virtual std::byte* arena(Space space, Bytes bytes) = 0;
 
-  // What the arenas hold, seen from outside a run: between runs, when all streams are empty. Memory of the host by default.
+  // Access to the contents of arenas between runs, when all streams are empty: `read` copies out of an arena, `write` into it, `fill` sets
+  // every byte to `with`. The default is for arenas in host memory.
   virtual void read(std::byte* to, const std::byte* arena, Bytes bytes) const {
     std::memcpy(to, arena, static_cast<std::size_t>(bytes.value));
   }
@@ -77,43 +83,46 @@ class DeviceBackend {
   virtual void fill(std::byte* arena, std::byte with, Bytes bytes) {
     std::memset(arena, static_cast<int>(with), static_cast<std::size_t>(bytes.value));
   }
-  // Whether `fill` may be called by an observer, while streams run.
+  // Whether an observer may call `fill` while streams run.
   virtual bool fills_in_steps() const { return true; }
-  // Keeps the numbers (kMostKept at most) that stand there when the step ends, and tells them in TaskTimes::kept; before the first run.
-  // False: whoever hears of the end of the step may read them then.
+  // Called before the first run: asks the device to copy these numbers (at most kMostKept) whenever the step ends, and to report them in
+  // TaskTimes::kept. Returns false if the device does not do so; then the observer can read them itself in StepObserver::ends.
   virtual bool keep(int /*step*/, const Operand& /*numbers*/) { return false; }
 
-  // Tasks. `arguments` are those of run 0. Throw Error for what the device cannot do.
+  // Each makes the task of one instruction. `arguments` are those of run 0. They throw Error for an instruction that the device cannot run.
   virtual std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                               std::span<const Operand> writes, const OpArguments& arguments) = 0;
-  // On the processor of the node, with operands in host memory.
+  // A compute that runs on the CPU, with operands in host memory.
   virtual std::unique_ptr<StreamTask> host_compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                                    std::span<const Operand> writes, const OpArguments& arguments) = 0;
   virtual std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) = 0;
 
-  // Once, when all tasks are made and the arenas still hold zeros, which they do afterwards: the device may make tasks of a row into fewer.
+  // Called once, when all tasks are made and before `open`: the device may fuse neighbouring tasks of a row. Returns which members it
+  // fused. The arenas hold zeros before and after the call.
   virtual std::vector<JoinedTasks> prepare(std::span<const TaskRow> /*rows*/) { return {}; }
 
-  // Starts the streams. At most `commands` calls per stream are outstanding before a call blocks.
+  // Starts the streams and makes events 0 to `events` - 1. A call of wait, record or launch blocks while its stream has `commands` commands
+  // that are not done.
   virtual void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) = 0;
 
-  // Put on the stream; return at once. A wait is for what was recorded before this call; an event never recorded does not
-  // block. A step without a task only passes.
+  // Each puts a command on the stream and returns. `wait` makes the stream wait for the last `record` of the event that was called before
+  // this `wait`; if there was none, it does not wait. `launch` without a task (null) reports begin and end of the step and does nothing
+  // else.
   virtual void wait(StreamId stream, int event) = 0;
   virtual void record(StreamId stream, int event) = 0;
   virtual void launch(StreamId stream, int step, StreamTask* task, int run) = 0;
-  virtual void synchronize() = 0;  // until all streams are empty
+  virtual void synchronize() = 0;  // blocks until all streams are empty
 
   virtual std::int64_t clock() const = 0;  // nanoseconds
-  virtual Bytes overhead() const = 0;      // memory outside the arenas: workspaces
+  virtual Bytes overhead() const = 0;      // memory outside the arenas: the workspaces of kernels
 
-  // Whether all streams have ended within `patience`; they end soon after a stop, unless a task hangs.
+  // Waits at most `patience` for all stream threads to end, and returns whether they have. After a stop they end soon, unless a task hangs.
   virtual bool ended_within(std::chrono::milliseconds patience) = 0;
-  // Whether a stream has worked since the last call. For one thread that watches.
+  // Whether any stream has computed since the last call. Only the thread that watches for hangs may call it.
   virtual bool works() = 0;
 };
 
-// The arguments of a later run of the plan: the next samples, the next optimizer step.
+// The arguments of run `run`, from those of run 0: later samples, later optimizer steps.
 inline OpArguments in_run(OpArguments arguments, int run) {
   arguments.first_sample += run * arguments.samples_of_step;
   arguments.step += std::int64_t{run} * arguments.updates_of_run;

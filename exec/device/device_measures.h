@@ -1,4 +1,4 @@
-// The single measurements of `calibrate` on a device.
+// The measurements that `calibrate` (exec/calibrate/calibrate.h) puts together to a machine profile, as each kind of device makes them.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,25 @@
 
 namespace foreshard {
 
-// Takes the time of a compute; of a `joined` one together with its GELU (ProfileOp::joined).
+// Receives the measured time of one compute. `joined`: the time includes the GELU that runs in the same kernel (ProfileOp::joined).
 using TellCompute = std::function<void(const Compute&, Seconds, bool joined)>;
 
 class DeviceMeasures {
  public:
   virtual ~DeviceMeasures() = default;
-  // y = x w^T of `rows` rows, for all columns and depths of `sizes`, and the products of its gradients.
+  // Measures y = x w^T with x [rows, depth] and w [columns, depth], for every pair (columns, depth) from `sizes`, and the products that
+  // make the gradients of x and w.
   virtual void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                         const std::function<void(const Compute&, Seconds)>& tell) = 0;
-  // The computes of a plan, each as often as it is measured. `steps`: runs of the plan, where it runs; the first does not count.
+  // Measures the computes of a plan, and calls `tell` once per measurement. `steps`: number of runs, for devices that measure by
+  // executing the plan; the first run does not count.
   virtual void instructions(const Plan& plan, int steps, const TellCompute& tell) = 0;
-  virtual Seconds start() = 0;                             // of an instruction that does next to nothing
-  virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device
-  virtual std::vector<ProfileTransfer> all_reduces() = 0;  // 2 ranks, fp32
-  virtual double collective_share() { return 0; }          // of the compute units that a collective takes
-  virtual Bytes outside_memory() { return {}; }            // of a device that holds nothing yet; 0: not measured
-  virtual std::string machine() = 0;                       // device, driver, libraries, in words
+  virtual Seconds start() = 0;                             // launch overhead: time of an instruction with almost no work
+  virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device, by size
+  virtual std::vector<ProfileTransfer> all_reduces() = 0;  // of 2 ranks in fp32, by size
+  virtual double collective_share() { return 0; }          // fraction of the compute units that a running collective occupies
+  virtual Bytes outside_memory() { return {}; }            // memory that is taken before any allocation; 0: not measured
+  virtual std::string machine() = 0;                       // names of device, driver and libraries, for people
 };
 
 }  // namespace foreshard

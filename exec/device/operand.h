@@ -10,9 +10,10 @@ namespace foreshard {
 
 class Samples;
 
+// Memory that an instruction reads or writes, row-major.
 struct Operand {
   std::byte* data = nullptr;
-  std::int64_t elements = 0;  // of the use; may be more than the op's shapes need
+  std::int64_t elements = 0;  // elements of `dtype` from `data` on; may be more than the op's shapes need
   DType dtype = DType::F32;
 };
 
@@ -25,22 +26,22 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-// What a kernel needs beside its operands: where the rank stands and which micro-batch it is.
+// What a kernel needs beside its operands: the position of the rank in its groups, and the samples of the micro-batch.
 struct OpArguments {
-  std::uint64_t seed = 0;            // of dropout masks
+  std::uint64_t seed = 0;            // of the run; dropout masks are made from it
   std::uint64_t layer = 0;           // name_key of the instruction's layer (exec/base/philox.h): part of the dropout key
-  std::int64_t first_sample = 0;     // of this micro-batch, counted over all replicas and steps
+  std::int64_t first_sample = 0;     // global number of the micro-batch's first sample, counted over all replicas and steps
   std::int64_t samples = 1;          // of this micro-batch
   std::int64_t samples_of_step = 1;  // of all micro-batches and replicas: losses and gradients are means over them
-  int tp = 1, tp_rank = 0;           // heads, vocabulary rows and sequence parts of this rank
-  int cp = 1, cp_rank = 0;           // which positions of a sequence: core/op/sequence_part.h
-  double loss_scale = 1;             // the loss's gradient is multiplied by it, the update divides by it
+  int tp = 1, tp_rank = 0;           // tensor-parallel degree and place: select the rank's heads, vocabulary rows and sequence parts
+  int cp = 1, cp_rank = 0;           // context-parallel degree and place: select its positions, core/op/sequence_part.h
+  double loss_scale = 1;             // the gradient of the loss is multiplied by it, and the update divides by it
   const Samples* source = nullptr;   // tokens, targets, pictures; needed by Embedding and CrossEntropy
-  // Update only.
-  std::int64_t step = 1;   // 1 for the first: bias correction
-  int updates_of_run = 1;  // of each stage
+  // Used by updates only.
+  std::int64_t step = 1;   // number of the optimizer step, from 1; for Adam's bias correction
+  int updates_of_run = 1;  // optimizer steps of each stage in one run
   std::int64_t slice = 0;  // place of this rank in the group `Compute::slice`
-  int threads = 1;         // of the host's processor that share the update; results do not depend on it
+  int threads = 1;         // CPU threads that share the update; results do not depend on it
   OptimizerSettings optimizer = {};
 };
 

@@ -1,4 +1,4 @@
-// The host as a device: arenas are ordinary memory, that of NVMe a file; every stream is a worker thread.
+// The host as the device of one rank: arenas are ordinary memory (for Space::Nvme a mapped file), and every stream is a worker thread.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,10 @@ namespace foreshard {
 
 class HostDevice : public DeviceBackend {
  public:
-  // `alone`: when set, computes of all devices that share it run one at a time, so that their CPU time is undisturbed.
+  // `alone`: if not null, a mutex that each compute locks. All devices that share it run one compute at a time, so that no other compute
+  // disturbs the measured CPU time.
   HostDevice(const Stop& stop, std::mutex* alone) : stop_(stop), alone_(alone) {}
-  ~HostDevice() override;  // ends the streams; blocks until what they run has ended
+  ~HostDevice() override;  // ends the streams; blocks until their running tasks have ended
 
   std::byte* arena(Space space, Bytes bytes) override;
   std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
@@ -50,23 +51,23 @@ class HostDevice : public DeviceBackend {
   enum class Kind : std::uint8_t { Wait, Record, Step };
   struct Command {
     Kind kind = Kind::Step;
-    int index = 0, run = 0;  // event or step
-    std::uint64_t value = 0;
+    int index = 0, run = 0;   // index: of the event or the step
+    std::uint64_t value = 0;  // Wait, Record: number of the event's record, from 1
     StreamTask* task = nullptr;
   };
   struct Event {
-    std::uint64_t wanted = 0;  // by the issuing thread
-    std::atomic<std::uint64_t> done = 0;
+    std::uint64_t wanted = 0;             // records issued; used by the issuing thread only
+    std::atomic<std::uint64_t> done = 0;  // records that the streams have executed
   };
   struct Stream {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<Command> ring;
     std::size_t head = 0, count = 0;  // count includes the command that runs
-    bool closed = false;
-    std::atomic<bool> over = false;
-    std::int64_t cpu_time = 0;  // seen by `works`
-    Memory workspace;
+    bool closed = false;              // no command will follow
+    std::atomic<bool> over = false;   // the thread has ended
+    std::int64_t cpu_time = 0;        // of the thread at the last call of `works`, in nanoseconds
+    Memory workspace;                 // scratch memory that all kernels of the stream share
     Bytes workspace_bytes = {};
     std::thread thread;
   };
@@ -80,7 +81,7 @@ class HostDevice : public DeviceBackend {
   std::mutex* alone_;
   std::vector<Memory> arenas_;
   std::vector<FileMemory> files_ = {};
-  std::deque<Stream> streams_;  // [StreamId]; those that no step uses have no thread
+  std::deque<Stream> streams_;  // [StreamId]; a stream that no step uses has no thread
   std::deque<Event> events_;
   std::mutex event_mutex_;
   std::condition_variable event_done_;

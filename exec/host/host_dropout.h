@@ -1,4 +1,4 @@
-// Dropout masks from the counter-based generator. Used only by exec/host_*.cpp.
+// Dropout masks from the counter-based generator (exec/base/philox.h). Used by exec/host and exec/cuda_ops.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,20 @@
 
 namespace foreshard::host {
 
-// From p and site: an element is dropped when its random word is below p 2^32; what is kept is scaled by 1 / (1 - p).
+// How an operator with dropout rate p drops: an element is dropped if its 32-bit random word is below `threshold`, and the others are
+// multiplied by `scale`.
 struct DropRule {
-  std::uint32_t threshold = 0;
-  double scale = 1;
-  std::uint64_t site = 0;
+  std::uint32_t threshold = 0;  // p 2^32
+  double scale = 1;             // 1 / (1 - p)
+  std::uint64_t site = 0;       // number of the dropout within its layer
 };
-DropRule drop_rule(const Form& form);
+DropRule drop_rule(const Form& form);  // throws Error for an operator without dropout, or p outside [0, 1)
 
-// Key of a mask: layer, site within it and global sample.
+// The random stream of a mask: a key made from the layer, the site within it and the global number of the sample.
 std::uint64_t drop_stream(const OpArguments& arguments, const DropRule& rule, std::int64_t sample);
 
-// keep[i] = 1 where element `first` + i of the sample is kept, else 0. An element is numbered within its sample, globally:
-// position * columns + column, or (head * queries + query) * keys + key.
+// keep[i] = 1 if element `first` + i of the sample is kept, else 0, for i < count. The elements of a sample are numbered over all ranks:
+// position * columns + column, or in an attention map (head * queries + query) * keys + key.
 void fill_mask(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count, std::uint32_t threshold,
                std::uint8_t* keep);
 

@@ -1,5 +1,5 @@
-// What the host kernels share: the form of an instruction, from which a maker builds a kernel, and the call that runs it.
-// Used only by exec/host_*.cpp.
+// What the host kernels share. A maker (a function per operator) builds a Kernel from the Form of an instruction, once; the kernel is then
+// run with a Call, many times. Used by exec/host and exec/cuda_ops.
 #pragma once
 
 #include <algorithm>
@@ -15,29 +15,30 @@
 
 namespace foreshard::host {
 
-// An instruction as its maker sees it: sizes and types, no data.
+// An instruction as its maker sees it: the sizes and types of its operands, not their data.
 struct Form {
   const Compute& what;
   std::span<const Operand> reads, writes;
-  Operand factors = {};  // of a linear layer in 8 bits: what the plan gives it for them; empty: nothing
+  Operand factors = {};  // memory of the plan for the two rounded factors of an 8-bit linear layer; no data: none
 
   template <class Operator>
   const Operator& as() const {
     return std::get<Operator>(what.op);
   }
   bool forward() const { return ops::is_forward(what.phase); }
-  // Dimensions of shape `index`; there have to be `count` of them (0: any number). Throws Error.
+  // Dimensions of shape `index`. Throws Error unless there are `count` of them (0: any number), all positive.
   const std::vector<std::int64_t>& dims(std::size_t index, std::size_t count = 0) const;
   // Throws Error unless there is one operand per entry, with at least that many elements.
   void expect(const std::vector<std::int64_t>& read_sizes, const std::vector<std::int64_t>& write_sizes) const;
-  [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;
+  [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;  // throws Error that names the operator
 };
 
-// Where the plan says where the factors of a linear layer in 8 bits lie, the last write is no result (core/op/eight_bit_factors.h).
+// Whether the last write of an 8-bit linear layer is no result, but scratch memory for its two rounded factors
+// (core/op/eight_bit_factors.h).
 bool has_factors(const Compute& what, std::span<const Operand> writes);
 
-// One run. `in` and `out` point to the operands in the arithmetic type; null for integer operands, which are read through
-// `reads` and `writes`. What accumulates finds the old value in `out`.
+// The arguments of one run of a kernel. `in` and `out` point to the operands, converted to the arithmetic type T. They are null for integer
+// operands, which the kernel accesses through `reads` and `writes`. A kernel that accumulates finds the old value in `out`.
 template <class T>
 struct Call {
   std::span<const T* const> in;
@@ -50,11 +51,11 @@ struct Call {
 template <class T>
 struct Kernel {
   std::function<void(const Call<T>&)> run;
-  std::int64_t scratch = 0;  // elements of T
-  bool raw = false;          // reads and writes stored operands itself; `in` and `out` are not set
+  std::int64_t scratch = 0;  // elements of T that it needs in Call::scratch
+  bool raw = false;          // it reads and writes the stored operands itself; `in` and `out` are not set
 };
 
-// Operands of int64.
+// The data of an int64 operand.
 inline const std::int64_t* integers(const Operand& operand) { return reinterpret_cast<const std::int64_t*>(operand.data); }
 inline std::int64_t* integers_of(const Operand& operand) { return reinterpret_cast<std::int64_t*>(operand.data); }
 
@@ -64,25 +65,28 @@ inline std::int64_t size_of_dims(const std::vector<std::int64_t>& dims) {
   return size;
 }
 
-// Share of one row of a micro-batch in the mean over the step, for a loss with `rows` rows on each of `ranks` context-parallel ranks.
+// The weight of one row of a micro-batch in the mean loss of the training step: 1 / (all rows of the step). `rows`: rows of the loss on
+// each of `ranks` context-parallel ranks.
 inline double loss_weight(const OpArguments& arguments, std::int64_t rows, int ranks) {
   const double positions = static_cast<double>(rows * ranks) / static_cast<double>(arguments.samples);
   return 1 / (positions * static_cast<double>(arguments.samples_of_step));
 }
 
-// Positions of `rows` rows of this rank; under sequence parallelism they are a part of what its context-parallel rank holds.
+// Sequence positions of this rank's `rows` rows (per sample). With sequence parallelism, the tensor-parallel ranks share the positions of
+// their context-parallel rank, and each holds an equal part.
 inline RowPositions held_rows(const SequenceSplit& split, std::int64_t rows, bool sequence_parallel,
                               const OpArguments& arguments) {
   if (!sequence_parallel) return split.rows_of(arguments.cp_rank, rows);
   return split.rows_of(arguments.cp_rank, rows * arguments.tp).from(rows * arguments.tp_rank);
 }
 
-// Number, within the model, of the first of `heads` heads of this rank.
+// Index in the whole model of this rank's first head; each rank has `heads` heads.
 inline std::int64_t first_head(const SequenceSplit& split, std::int64_t heads, const OpArguments& arguments) {
   return heads * (split.chunks == 0 ? arguments.tp_rank * split.ranks + arguments.cp_rank : arguments.tp_rank);
 }
 
-// Calls body(row, position, count) for stretches of at most `most` rows whose positions follow each other.
+// Calls body(row, position, count) for stretches of at most `most` rows with consecutive positions; `row` is the first row of the stretch,
+// `position` its position.
 template <class F>
 void for_each_stretch(const RowPositions& at, std::int64_t rows, std::int64_t most, F&& body) {
   for (std::int64_t row = 0; row < rows;) {
@@ -92,17 +96,17 @@ void for_each_stretch(const RowPositions& at, std::int64_t rows, std::int64_t mo
   }
 }
 
-// Of embeddings. Throws Error.
+// Throws Error unless the phase is forward, recompute or weight gradient: the phases of an embedding.
 void expect_weights_phase(const Form& form);
 
-// Of a dynamic loss scale: doubled after `growth` steps without overflow, never below 2^least times the first scale.
+// How a dynamic loss scale changes: it doubles after `growth` steps without overflow, and never falls below 2^least times the first scale.
 struct OverflowRule {
   std::int64_t growth = 1;
   double least = 0;
 };
-OverflowRule overflow_rule(const Form& form);  // checks the operands
+OverflowRule overflow_rule(const Form& form);  // also checks the operands; throws Error
 
-// out[c] += sum over rows of x[r, c].
+// out[c] += sum over rows r of x[r, c].
 template <class T>
 void add_column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out) {
   for (std::int64_t r = 0; r < rows; ++r) {
