@@ -29,12 +29,11 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
     progress = &to_parent;
     replay->play(*new SimGridClock, played);  // the process ends here: nobody waits until SimGrid has tidied up
   });
-  Result result = replay->unplayed();
+  Unplayed unplayed = replay->unplayed();
   replay.reset();  // of this process: takes a while, and the clock is still running
   if (meanwhile) meanwhile(plan);
   process.wait(options.cancel, options.progress);
-  add_played(result, plan, options, played);
-  return result;
+  return add_played(std::move(unplayed), options, played);
 }
 
 }  // namespace
