@@ -2,6 +2,8 @@
 
 #include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <csignal>
 #include <deque>
+#include <limits>
 
 #include "core/base/error.h"
 #include "replay/event_queue.h"
@@ -27,6 +30,9 @@ using Links = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 // SimGrid counts whole bytes. Counting in parts of a byte on links that are as many times faster keeps small messages
 // exact.
 constexpr double kPartsPerByte = 65536;
+
+// SimGrid ends what would end within this time, in seconds.
+constexpr double kPrecision = 1e-12;
 
 // Hands out the links that were chosen just before, whatever the two ends are.
 class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
@@ -85,7 +91,7 @@ std::unique_ptr<sg4::Engine> new_engine() {
   sg4::Engine::set_config("network/model:CM02");
   sg4::Engine::set_config("network/crosstraffic:0");
   sg4::Engine::set_config("network/TCP-gamma:1e30");
-  sg4::Engine::set_config("surf/precision:1e-12");
+  sg4::Engine::set_config("surf/precision", kPrecision);
   sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
   return engine;
 }
@@ -121,9 +127,10 @@ struct SimGridClock::Platform {
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
   Timer* timer = nullptr;         // for what SimGrid has to be told of next
-  double now = 0;                 // SimGrid's time, or ahead of it while no transfer is under way: then nothing is shared
-  int under_way = 0;              // transfers in SimGrid
-  std::vector<Asked> asked = {};  // begin when SimGrid's time has come to `now`
+  double now = 0;     // SimGrid's time, or ahead of it, but before the next end of a transfer: until then nothing changes
+  int under_way = 0;  // transfers in SimGrid
+  simgrid::kernel::resource::Model* network = nullptr;  // owned by the engine
+  std::vector<Asked> asked = {};                        // begin when SimGrid's time has come to `now`
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -133,6 +140,8 @@ struct SimGridClock::Platform {
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
+    network = dynamic_cast<simgrid::kernel::resource::Model*>(zone->get_iface()->get_network_model());
+    FS_ASSERT(network != nullptr);
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
       if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Pending>());
     });
@@ -187,15 +196,27 @@ struct SimGridClock::Platform {
     };
     timer = Timer::set(time, Fire{this});
   }
-  // What is due; and what comes after it, until a transfer has to begin: SimGrid need not step through times at which it has nothing
-  // to share.
+  // The time at which SimGrid ends a transfer, if none begins before. Asking for it shares the links, as SimGrid's next step would.
+  double next_end() const {
+    if (under_way == 0) return std::numeric_limits<double>::infinity();
+    const double clock = sg4::Engine::get_clock(), delay = network->next_occurring_event(clock);
+    return delay < 0 ? clock : clock + delay;
+  }
+  // What is due, and what comes after it, until a transfer begins or ends: SimGrid need not step through times at which the shares of its
+  // links stay the same.
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());
     for (const Asked& transfer : asked) begin(transfer);
     asked.clear();
+    double end = -1;
+    int transfers = 0;  // under way when `end` was found
     for (const Event* next = first(); next != nullptr; next = first()) {
-      if (next->time > now && (under_way > 0 || !asked.empty())) break;
+      if (next->time > now) {
+        if (!asked.empty()) break;
+        if (end < 0 || transfers != under_way) end = next_end(), transfers = under_way;
+        if (next->time + kPrecision >= end) break;
+      }
       const Event event = queue.take_first();
       now = std::max(now, event.time);
       ++events;
