@@ -24,11 +24,10 @@ using player::Token;
 using simgrid::kernel::timer::Timer;
 using Links = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 
-// SimGrid counts whole bytes. Counting in parts of a byte on links that are as many times faster keeps small messages
-// exact.
+// SimGrid counts whole bytes. To keep small messages exact, sizes and link capacities are both multiplied by this number.
 constexpr double kPartsPerByte = 65536;
 
-// Hands out the links that were chosen just before, whatever the two ends are.
+// A network zone whose route between any two points is the list of links that was last chosen. The clock chooses before each transfer.
 class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
  public:
   explicit ChosenRoute(const std::string& name) : NetZoneImpl(name) {}
@@ -44,7 +43,7 @@ class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
   const Links* chosen_ = nullptr;
 };
 
-// SimGrid's constructor installs handlers of its own (its SIGINT ends the process); the caller's come back.
+// Restores the caller's signal handlers at the end of its scope: SimGrid's constructor replaces them (its SIGINT handler ends the process).
 class KeptSignals {
  public:
   KeptSignals() {
@@ -61,8 +60,8 @@ class KeptSignals {
   struct sigaction kept_[std::size(kSignals)] = {};
 };
 
-// An activity under way. SimGrid frees an activity with its last pointer, which must not happen inside its own
-// callback.
+// A transfer that SimGrid is running. SimGrid frees an activity with its last pointer, which must not happen inside the activity's own
+// completion callback.
 struct Pending {
   sg4::ActivityPtr activity = {};
   Token token = {};
@@ -86,12 +85,12 @@ std::unique_ptr<sg4::Engine> new_engine() {
   sg4::Engine::set_config("network/crosstraffic:0");
   sg4::Engine::set_config("network/TCP-gamma:1e30");
   sg4::Engine::set_config("surf/precision:1e-12");
-  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
+  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link's capacity: folded flows may have a millionth of it
   return engine;
 }
 
-// A compute of `left` seconds at full speed, as of `since`; its end is planned anew when the speed changes, and `version` tells the
-// newest plan from older ones.
+// A processor that runs one compute at a time. At time `since` the compute had `left` seconds at full speed to go. Its end is planned
+// again whenever the speed changes; `version` numbers these plans, and only the end with the newest number counts.
 struct Worker {
   double speed = 1, left = 0, since = 0;
   bool busy = false;
@@ -99,14 +98,14 @@ struct Worker {
   Token token = {};
 };
 
-// A transfer that was asked for while the time of this clock was ahead of SimGrid's.
+// A transfer that was requested while this clock was ahead of SimGrid's. It begins when SimGrid's clock has caught up.
 struct Asked {
   int route = 0;
   double bytes = 0;
   Token token = {};
 };
 
-// Event::kind. Of a delay, Event::which and Event::version are the token's two words.
+// Values of Event::kind. In a delay, Event::which and Event::version hold the token's two words.
 enum Kind : std::uint32_t { kDelay, kCompute };
 
 }  // namespace
@@ -120,10 +119,10 @@ struct SimGridClock::Platform {
   std::vector<Links> routes = {};
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
-  Timer* timer = nullptr;         // for what SimGrid has to be told of next
-  double now = 0;                 // SimGrid's time, or ahead of it while no transfer is under way: then nothing is shared
-  int under_way = 0;              // transfers in SimGrid
-  std::vector<Asked> asked = {};  // begin when SimGrid's time has come to `now`
+  Timer* timer = nullptr;         // SimGrid's timer for the next event of `queue`, or for the transfers in `asked`
+  double now = 0;                 // SimGrid's time. It may be ahead while no transfer runs, since then no link is shared
+  int under_way = 0;              // transfers that SimGrid is running
+  std::vector<Asked> asked = {};  // transfers to begin when SimGrid's time reaches `now`
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -158,7 +157,7 @@ struct SimGridClock::Platform {
   bool is_current(const Event& event) const {
     return event.kind == kDelay || (workers[event.which].busy && workers[event.which].version == event.version);
   }
-  // The first that still holds; null when nothing is planned.
+  // The first event that is still current (drops outdated ends of computes); null if no event is left.
   const Event* first() {
     while (!queue.empty() && !is_current(queue.first())) queue.take_first();
     return queue.empty() ? nullptr : &queue.first();
@@ -172,7 +171,7 @@ struct SimGridClock::Platform {
     ++under_way;
   }
   bool is_ahead() const { return now > sg4::Engine::get_clock(); }
-  // SimGrid is told of one time only: of many timers its heap is slow.
+  // SimGrid gets a single timer, that of the next event: its heap is slow with many timers.
   void set_timer() {
     const Event* next = asked.empty() ? first() : nullptr;
     const bool needed = next != nullptr || !asked.empty();
@@ -187,8 +186,8 @@ struct SimGridClock::Platform {
     };
     timer = Timer::set(time, Fire{this});
   }
-  // What is due; and what comes after it, until a transfer has to begin: SimGrid need not step through times at which it has nothing
-  // to share.
+  // Runs the events that are due. While no transfer runs or has to begin it also runs the later ones: SimGrid need not stop at times at
+  // which no link is shared.
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());
