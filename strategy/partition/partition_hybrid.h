@@ -41,8 +41,8 @@ struct HybridJob {
   bool operator==(const HybridJob&) const = default;
 };
 
-// Seconds per micro-batch of the pipeline that a stage takes in the steady state, with d replicas of tensor degree t that take micro-batches
-// in turn. The larger of
+// Seconds per micro-batch of the pipeline that a stage takes in the steady state, with d replicas of tensor degree t that take
+// micro-batches in turn. The larger of
 //   work    (sum f_t + sum b_t) / d  +  2 (d-1)/d weights_t / bandwidth(t, d) / microbatches     gradients are summed once per step
 //   links   2 output_t / (link d)    for the output of the layer before the stage and of its last layer, activation and gradient
 double hybrid_cost(const HybridJob& job, const HybridStage& stage);

@@ -10,7 +10,8 @@ namespace foreshard {
 
 // A lower bound of the seconds of a step with M = job.microbatches micro-batches: the largest, over all stages, of the sum of
 //   before   forwards of one micro-batch through all stages before it
-//   stage    with d replicas: the larger of M/d times its work (forwards and backwards of its layers) and M/d (output_in + output_out) / link
+//   stage    with d replicas: M/d times the larger of its work (forwards and backwards of its layers) and its transfers,
+//            (output_in + output_out) / link
 //   after    the larger of the backwards through all stages before it, and the part of its gradient sum that its last backward does not
 //            hide
 double step_cost(const HybridJob& job, const std::vector<HybridStage>& stages);
