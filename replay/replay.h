@@ -44,9 +44,9 @@ struct PlayedLink {
 
 // The output of a run on a clock, in memory that the caller provides: plain numbers, so that another process can run it.
 struct Played {
-  double makespan = 0;                // seconds
-  std::int64_t events = 0;            // Clock::events
-  std::span<Span> spans = {};         // Replay::spans() elements
+  double makespan = 0;               // seconds
+  std::int64_t events = 0;           // Clock::events
+  std::span<Span> spans = {};        // Replay::spans() elements
   std::span<PlayedLink> links = {};  // [link class], Replay::links() elements
 };
 

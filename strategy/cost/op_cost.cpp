@@ -86,17 +86,17 @@ double tensor_feed(const Gpu& gpu, DType type) {
   return peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
 }
 
-// What the library's kernel loses are clocks of its SM: index arithmetic, synchronisation, choices that are not the best. They
-// weigh less where the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor cores), and twice
-// where loads do not run beside it (V100, whose tensor cores are half as fast).
+// Share of the best rate that the library's kernel reaches. It loses clocks of the SM to index arithmetic, synchronisation and choices that
+// are not the best. This loss weighs less if the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor
+// cores), and twice if loads do not overlap the arithmetic (V100, whose tensor cores are half as fast).
 double library_share(const Gpu& gpu, DType type) {
   const double clocks = machine_constants(gpu).copies_beside ? 1 : 2;
   const double slow = std::min(1.0, clocks * tensor_feed(gpu, type));
   return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
 }
 
-// Rows that are no multiple of 16 bytes cannot be loaded as vectors. Multiples of 4 bytes are copied asynchronously in smaller
-// pieces, others through registers by older kernels: clocks of the SM, which weigh the more the faster its tensor cores are.
+// Rows that are no multiple of 16 bytes cannot be loaded as vectors. Multiples of 4 bytes are copied asynchronously in smaller pieces,
+// others by older kernels through registers. That costs clocks of the SM, which weigh more if its tensor cores are faster.
 double alignment(const Gpu& gpu, const Shape& shape) {
   const std::int64_t size = std::max<std::int64_t>(1, size_of(shape.dtype).value);
   const std::int64_t rows = std::gcd(shape.dims[2] * size, shape.dims[3] * size);

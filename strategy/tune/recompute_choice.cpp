@@ -15,15 +15,16 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kTries = 8;         // rounds of choosing and building, per rank and set of forms
-constexpr int kTrials = 150;      // programs built by keep_more
-constexpr int kExact = 32;        // up to so many layers of a rank the exact Pareto front is computed, for more a choice on a grid
+constexpr int kTries = 8;     // rounds of choosing and building, per rank and set of forms
+constexpr int kTrials = 150;  // programs built by keep_more
+// Most layers of a rank for which the exact Pareto front is computed; for more, a choice on a grid.
+constexpr int kExact = 32;
 constexpr int kGridCells = 4096;  // cells of that grid
 constexpr double kNanoseconds = 1e9;
 
 LayerRecompute modules(std::vector<std::string> names) { return {RecomputeKind::Modules, std::move(names)}; }
 
-// What a layer may do; those that gain nothing for any layer are dropped.
+// The forms of recomputation that a layer may use; forms that save no memory for any layer are dropped later.
 std::vector<LayerRecompute> candidates() {
   return {{},
           {RecomputeKind::Selective},
@@ -96,7 +97,8 @@ class LayerFiller {
     }
   }
 
-  // "layer/operator": its isolated seconds in the forward. Transformers have equal layers: one stands for all, without its name.
+  // Isolated seconds of each operator's forward, by "layer/operator". Layers of a transformer are equal, so there one layer is measured,
+  // and the keys do not name it.
   std::map<std::string, double> forward_times() const {
     Model model = lowering_.model;
     auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -246,7 +248,8 @@ class LayerFiller {
       better = false;
       for (std::size_t i = 0; i < positions_.size(); ++i) {
         const int now = choice.strategies[i];
-        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;  // the equal layer before was tried
+        // The equal layer before was tried.
+        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;
         for (const int form : faster(i, now)) {
           if (++trials > kTrials) return choice;
           std::vector<int> next = choice.strategies;
