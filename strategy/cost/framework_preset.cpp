@@ -38,7 +38,7 @@ void read_style(const JsonReader& json, const std::string& key, OpStyle& style) 
   }
 }
 
-// A number that is a fit is given by its name in the table of fitted constants.
+// Reads a number, or the name of a fitted constant instead of a number.
 void read_number(const JsonReader& json, const std::string& key, double least, double most, double& number) {
   const auto value = json.find(key);
   if (!value) return;

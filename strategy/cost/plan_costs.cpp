@@ -268,8 +268,8 @@ class PlanCosts {
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }
-  // A copy inside the device reads and writes its memory; one to the host takes a copy engine. A profile has copies inside the device
-  // only; where the device is a host, its memory is the host's.
+  // A copy inside the device reads and writes its memory; one to the host uses a copy engine. A profile contains only copies inside the
+  // device. If the device is a host processor, its memory is the host's.
   Cost cost(const Copy& what, const Instruction& instruction) const {
     const auto on_device = [&](const Use& use) {
       return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Device;
@@ -298,7 +298,7 @@ class PlanCosts {
     const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / link.bandwidth.value : 1.0;
     return {.busy = to_nanoseconds(link.latency * steps), .wire_factor = factor, .sm_share = share};
   }
-  // The isolated time is the measured one; the wire's part of it shares links with other traffic.
+  // The isolated time is the measured one; its part on the wire shares links with other traffic.
   Cost measured_cost(const CommunicationPath& path, const MeasuredTime& time) const {
     const bool flows = path.flow.value > 0 && time.wire.value > 0;
     return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),

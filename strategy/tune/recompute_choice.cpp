@@ -183,7 +183,7 @@ class LayerFiller {
       for (const int layer : positions_[position]) each[at(layer)] = forms_[at(chosen[position])];
   }
 
-  // Of the rank at hand. Several ways lead to the same choice; its program is built once.
+  // The arena of the current rank's program with a choice. The search may reach the same choice repeatedly; its program is built once.
   double arena(int rank, const std::vector<int>& chosen) {
     const auto [known, is_new] = arenas_.try_emplace(chosen, 0.0);
     if (is_new) known->second = built_arena(rank, chosen);
@@ -198,7 +198,7 @@ class LayerFiller {
     return static_cast<double>(trial_.arena(rank).value);
   }
 
-  // In every position the form of the least bytes below `forms`.
+  // For every position the form that keeps the fewest bytes among the first `forms` forms.
   std::vector<int> smallest(int forms) const {
     std::vector<int> all;
     for (const std::vector<LayerOption>& options : job_.layers) {
@@ -222,8 +222,8 @@ class LayerFiller {
     return best_.strategies;
   }
 
-  // Full recomputation of the fewest first layers, as --recompute auto chooses it. Where layers differ much this may be best, since scratch
-  // decides, which the sums of costs do not contain.
+  // Full recomputation of the fewest first layers, as --recompute auto chooses it. It may be best if layers differ much: then the memory is
+  // dominated by scratch buffers, which the sums of costs do not contain.
   LayerChoice first_whole(int rank, double room) {
     const auto full = std::ranges::find(forms_, LayerRecompute{RecomputeKind::Full});
     if (full == forms_.end()) return {};
@@ -241,7 +241,7 @@ class LayerFiller {
     return layer_choice(job_, first(enough));
   }
 
-  // Layer by layer a faster way, where it still fits.
+  // Gives layer by layer a faster form, if the program then still fits.
   LayerChoice keep_more(int rank, double room, LayerChoice choice) {
     int trials = 0;
     for (bool better = true; better;) {

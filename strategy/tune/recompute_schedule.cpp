@@ -155,7 +155,8 @@ class RevolveLadder final : public Ladder {
   StageRuns runs_ = {};
 };
 
-// Each layer goes down its own greedy way; the next step is that of the layer where it frees most bytes per second.
+// Schedules of recompute_greedy_path for each layer. The next level advances the layer whose next schedule frees the most bytes per
+// additional second.
 class GraphLadder final : public Ladder {
  public:
   explicit GraphLadder(const StageToSchedule& stage) : stage_(stage) {
@@ -300,7 +301,7 @@ class Scheduling {
     return trial_.fits(rank);
   }
 
-  // The fastest that fits: less is kept from position to position.
+  // The fastest schedules that fit. From position to position less is kept.
   std::optional<Infeasible> choose(int rank) {
     int few = -1, enough = kPositions;
     if (ladders_[index(stages_of(rank).front())]->levels() == 1 && lowering_.strategy.recompute.kind == RecomputeKind::Revolve)
