@@ -17,7 +17,7 @@ namespace foreshard {
 
 // Chunks are brought on demand. Before each use, idle chunks are evicted in the order of the model until the remaining idle ones have at
 // most `kept` elements. Gemini's static policy: kept = (1 - offload_param_frac) of all elements. With 0 every chunk is evicted before the
-// next one is used (its "cpu" policy).
+// next one is used: Gemini's "cpu" policy.
 Residency fixed_share_residency(const std::vector<ParameterUnit>& chunks, const std::vector<UnitUse>& uses, std::int64_t kept);
 
 // ---- a budget ----

@@ -66,8 +66,8 @@ struct ScheduleEntry {
   // The most chunk activations (of one micro-batch each) that the rank has in flight at once.
   double (*in_flight)(const FlightShape&) = nullptr;
   // An iteration takes m micro-batches of the busiest rank, plus the sum of `idle` over all other ranks (seconds that a rank with these
-  // times adds while the pipeline fills and drains), plus idle_hops transfers. Null: the longest path of 1F1B instead, or that of GPipe if
-  // forwards_first.
+  // times adds while the pipeline fills and drains), plus idle_hops transfers. Null: the closed form of interleaved 1F1B if v > 1, else the
+  // longest path of GPipe if forwards_first, of 1F1B if not.
   double (*idle)(const FillTimes&) = nullptr;
   int (*idle_hops)(int p) = nullptr;  // null: 0
 };

@@ -3,8 +3,8 @@
 //   r0  0>1>..0<0w2>1<1w2<2w    input gradients <, weight gradients w
 //   r1  ..0>0<1>1<0w2>2<1w2w    idle (p-1)(F+I-W), as long as W takes no longer than F and I
 // H2 has a warm-up twice as long, which fills the idle time of the fill as well, with up to 2p - 1 micro-batches in flight on every rank.
-// Its order is a closed rule (docs/schedules.md, "Zero bubble"); the paper's own lists come from a search. With equal times, ranks are idle
-// only before their first and after their last action, (p-1) F in all.
+// Its order is a closed rule (docs/schedules.md, "Zero bubble"); the paper's own lists come from a search. With equal times, a rank is idle
+// only before its first and after its last action, (p-1) F in all.
 #include <algorithm>
 
 #include "strategy/schedule/schedule_rules.h"

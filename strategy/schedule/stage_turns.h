@@ -24,8 +24,8 @@ struct StageTurns {
 std::vector<StageTurns> stage_turns(Schedule schedule, const std::vector<int>& replicas, int microbatches);
 
 // The most micro-batches in flight on a replica of `stage` under 1F1B: the sum of the replicas of this stage and all later ones, divided
-// by the replicas of this stage, rounded up (Narayanan et al. 2019, section 3.2, NUM_OPT_ACTIVE_MINIBATCHES). In the steady state a replica
-// of stage s begins a micro-batch every d_s periods, and its gradient comes back after d_s + d_(s+1) + ... periods.
+// by the replicas of this stage, rounded up (Narayanan et al. 2019, section 3.2, state it for the first stage). In the steady state a
+// replica of stage s begins a micro-batch every d_s periods, and its gradient comes back after d_s + d_(s+1) + ... periods.
 int kept_in_turn(const std::vector<int>& replicas, int stage);
 
 }  // namespace foreshard
