@@ -22,14 +22,14 @@
 namespace foreshard::sim {
 namespace {
 
-// The pipe carries frames: what, how many bytes, the bytes.
+// The child sends frames through the pipe: a Head with the kind of frame and the number of bytes of its payload, then the payload.
 enum class Frame : std::uint32_t { Progress, Wrong, OutOfMemory, Done };
 struct Head {
   Frame frame = Frame::Done;
   std::uint64_t bytes = 0;
 };
 
-// False when nobody reads any more.
+// False if the reading end of the pipe is closed.
 bool write_all(int pipe, const void* from, std::size_t bytes) {
   const char* at = static_cast<const char*>(from);
   while (bytes > 0) {
@@ -42,7 +42,7 @@ bool write_all(int pipe, const void* from, std::size_t bytes) {
   return true;
 }
 
-// Nobody is left to tell when the reader is gone.
+// Ends this process if the parent has closed the pipe: there is no process left to report an error to.
 void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
   const Head head{frame, bytes};
   if (!write_all(pipe, &head, sizeof head) || !write_all(pipe, from, bytes)) _exit(1);
@@ -103,7 +103,7 @@ SharedMemory::~SharedMemory() { munmap(at_, bytes_); }
 OwnProcess::OwnProcess(const std::function<void(const Progress&)>& body) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw DeviceError("pipe", std::strerror(errno));
-  std::fflush(nullptr);  // what is buffered here must not be written by the other process, too
+  std::fflush(nullptr);  // else the child would write this process's buffered output a second time
   pid_ = fork();
   if (pid_ == 0) {
     close(ends[0]);

@@ -27,14 +27,13 @@ using player::Token;
 using simgrid::kernel::timer::Timer;
 using Links = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 
-// SimGrid counts whole bytes. Counting in parts of a byte on links that are as many times faster keeps small messages
-// exact.
+// SimGrid counts whole bytes. To keep small messages exact, sizes and link capacities are both multiplied by this number.
 constexpr double kPartsPerByte = 65536;
 
 // SimGrid ends what would end within this time, in seconds.
 constexpr double kPrecision = 1e-12;
 
-// Hands out the links that were chosen just before, whatever the two ends are.
+// A network zone whose route between any two points is the list of links that was last chosen. The clock chooses before each transfer.
 class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
  public:
   explicit ChosenRoute(const std::string& name) : NetZoneImpl(name) {}
@@ -50,7 +49,7 @@ class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
   const Links* chosen_ = nullptr;
 };
 
-// SimGrid's constructor installs handlers of its own (its SIGINT ends the process); the caller's come back.
+// Restores the caller's signal handlers at the end of its scope: SimGrid's constructor replaces them (its SIGINT handler ends the process).
 class KeptSignals {
  public:
   KeptSignals() {
@@ -67,8 +66,8 @@ class KeptSignals {
   struct sigaction kept_[std::size(kSignals)] = {};
 };
 
-// An activity under way. SimGrid frees an activity with its last pointer, which must not happen inside its own
-// callback.
+// A transfer that SimGrid is running. SimGrid frees an activity with its last pointer, which must not happen inside the activity's own
+// completion callback.
 struct Pending {
   sg4::ActivityPtr activity = {};
   Token token = {};
@@ -92,12 +91,12 @@ std::unique_ptr<sg4::Engine> new_engine() {
   sg4::Engine::set_config("network/crosstraffic:0");
   sg4::Engine::set_config("network/TCP-gamma:1e30");
   sg4::Engine::set_config("surf/precision", kPrecision);
-  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
+  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link's capacity: folded flows may have a millionth of it
   return engine;
 }
 
-// A compute of `left` seconds at full speed, as of `since`; its end is planned anew when the speed changes, and `version` tells the
-// newest plan from older ones.
+// A processor that runs one compute at a time. At time `since` the compute had `left` seconds at full speed to go. Its end is planned
+// again whenever the speed changes; `version` numbers these plans, and only the end with the newest number counts.
 struct Worker {
   double speed = 1, left = 0, since = 0;
   bool busy = false;
@@ -105,14 +104,14 @@ struct Worker {
   Token token = {};
 };
 
-// A transfer that was asked for while the time of this clock was ahead of SimGrid's.
+// A transfer that was requested while this clock was ahead of SimGrid's. It begins when SimGrid's clock has caught up.
 struct Asked {
   int route = 0;
   double bytes = 0;
   Token token = {};
 };
 
-// Event::kind. Of a delay, Event::which and Event::version are the token's two words.
+// Values of Event::kind. In a delay, Event::which and Event::version hold the token's two words.
 enum Kind : std::uint32_t { kDelay, kCompute };
 
 }  // namespace
@@ -126,11 +125,11 @@ struct SimGridClock::Platform {
   std::vector<Links> routes = {};
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
-  Timer* timer = nullptr;         // for what SimGrid has to be told of next
-  double now = 0;     // SimGrid's time, or ahead of it, but before the next end of a transfer: until then nothing changes
-  int under_way = 0;  // transfers in SimGrid
-  simgrid::kernel::resource::Model* network = nullptr;  // owned by the engine
-  std::vector<Asked> asked = {};                        // begin when SimGrid's time has come to `now`
+  Timer* timer = nullptr;         // SimGrid's timer for the next event of `queue`, or for the transfers in `asked`
+  double now = 0;                 // SimGrid's time, or ahead of it but before the next end of a transfer: no rate changes until then
+  int under_way = 0;              // transfers that SimGrid is running
+  std::vector<Asked> asked = {};  // transfers to begin when SimGrid's time reaches `now`
+  simgrid::kernel::resource::Model* network = nullptr;  // runs the transfers; owned by the engine
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -167,7 +166,7 @@ struct SimGridClock::Platform {
   bool is_current(const Event& event) const {
     return event.kind == kDelay || (workers[event.which].busy && workers[event.which].version == event.version);
   }
-  // The first that still holds; null when nothing is planned.
+  // The first event that is still current (drops outdated ends of computes); null if no event is left.
   const Event* first() {
     while (!queue.empty() && !is_current(queue.first())) queue.take_first();
     return queue.empty() ? nullptr : &queue.first();
@@ -181,7 +180,7 @@ struct SimGridClock::Platform {
     ++under_way;
   }
   bool is_ahead() const { return now > sg4::Engine::get_clock(); }
-  // SimGrid is told of one time only: of many timers its heap is slow.
+  // SimGrid gets a single timer, that of the next event: its heap is slow with many timers.
   void set_timer() {
     const Event* next = asked.empty() ? first() : nullptr;
     const bool needed = next != nullptr || !asked.empty();
@@ -196,14 +195,14 @@ struct SimGridClock::Platform {
     };
     timer = Timer::set(time, Fire{this});
   }
-  // The time at which SimGrid ends a transfer, if none begins before. Asking for it shares the links, as SimGrid's next step would.
+  // The time at which SimGrid ends the next transfer, if none begins before. SimGrid shares its links to find it, as its next step would.
   double next_end() const {
     if (under_way == 0) return std::numeric_limits<double>::infinity();
     const double clock = sg4::Engine::get_clock(), delay = network->next_occurring_event(clock);
     return delay < 0 ? clock : clock + delay;
   }
-  // What is due, and what comes after it, until a transfer begins or ends: SimGrid need not step through times at which the shares of its
-  // links stay the same.
+  // Runs the events that are due, and the later ones up to the time at which a transfer begins or ends: the rates of transfers stay the same
+  // in between, so SimGrid need not stop there.
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());

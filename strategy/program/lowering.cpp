@@ -5,7 +5,7 @@
 
 namespace foreshard {
 
-// Along such an axis ranks see other tokens.
+// Whether ranks along these axes train on different samples.
 static bool is_of_data(const Kinds& kinds) {
   return std::ranges::any_of(kinds, [](const AxisKind& kind) {
     return kind == AxisKind{DenseKind::Data} || kind == AxisKind{ExpertKind::ExpertData};
