@@ -12,8 +12,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::chrono::seconds kGreeting{10};  // a busy machine may pause a process between two words
-constexpr std::size_t kMostGuests = 256;       // more: the one who has waited longest goes
+constexpr std::chrono::seconds kGreeting{10};  // on a busy machine, a process may be suspended between two sends
+constexpr std::size_t kMostGuests = 256;       // if there are more, the one that has waited longest is disconnected
 
 }  // namespace
 
