@@ -16,9 +16,9 @@ const std::vector<std::string>& token_formats();  // their names: "bytes", "u16"
 
 // What the model of a plan reads from a sample.
 struct SampleNeeds {
-  // Input tokens of a sample; it has one more token, the target of the last; 0: no tokens
-  std::int64_t sequence = 0;
-  std::int64_t vocab = 0;                 // tokens are in [0, vocab)
+  // sequence: input tokens of a sample, 0 if it has none; one more token follows them, the target of the last. vocab: tokens are in
+  // [0, vocab).
+  std::int64_t sequence = 0, vocab = 0;
   bool labels = false, features = false;  // it reads a class per sample; it reads features (images)
 };
 // Throws Error for a plan whose samples do not divide by replicas times micro-batches.
