@@ -94,7 +94,7 @@ class ComputeTask : public GpuTask {
   std::vector<Operand> reads_, writes_;
   OpArguments arguments_;
   std::byte *staged_ = nullptr, *table_ = nullptr;
-  Event* copied_ = nullptr;  // recorded behind the kernels of the last run, which copy from `staged_`
+  Event* copied_ = nullptr;  // recorded after the kernels of the last run, which copy from `staged_`
   bool used_ = false;
 };
 

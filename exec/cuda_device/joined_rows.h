@@ -5,7 +5,7 @@
 //   task          1                2                 3                             4                   5
 //   of the plan   d y = d z w2     d w2 = d z^T y    d fc1 = d y * gelu'(fc1)      d x = d fc1 w1      d w1 = d fc1^T x, d b1
 //   runs as       nothing          d w2              d fc1 and d b1 from d z       d x                 d w1
-//                 |---------- reported as one span ---------|
+//                 |----------------- reported as one span -----------------|
 //
 // The fused kernel runs at the place of the activation (task 3). It is fused only if all that it reads is still intact there, and what it
 // writes may be overwritten there. Other streams cannot notice, because they wait only for the last task of a row (TaskRow).

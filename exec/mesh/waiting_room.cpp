@@ -78,7 +78,7 @@ bool WaitingRoom::stays(Guest& guest) {
         guest.text = guest.heard.substr(sizeof frame);
         return true;
       }
-      // Not a byte more than the greeting: what follows is for whoever takes the connection over.
+      // Reads exactly the greeting and no byte after it: what follows is read by the code that gets the connection.
       const std::size_t got = guest.socket.receive_some(piece.data(), std::min(piece.size(), wanted - guest.heard.size()));
       if (got == 0) return true;
       guest.heard.append(piece.data(), got);
