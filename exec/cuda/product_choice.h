@@ -23,9 +23,9 @@ struct ProductFile {
 };
 std::string to_json(const ProductFile& file);
 ProductFile parse_product_file(const std::string& text, const std::string& name);  // throws Error naming the file `name`
-// Adds `found` to the file, and returns its new contents. A row that the file already has is kept, unless it is in `wrong`, which replaces
-// it. Several processes may call it at once: they take turns, and a reader never sees an incomplete file. Throws Error if the file has
-// another format (it is not changed then) or cannot be written.
+// Adds `found` to the file, and returns its new contents. A row that the file already has is kept, unless it is in `wrong`; then
+// that of `found` replaces it. Several processes may call it at once: they take turns, and a reader never sees an incomplete file. Throws
+// Error if the file has another format (it is not changed then) or cannot be written.
 ProductFile add_to_file(const std::string& path, const ProductFile& found, const ProductFile& wrong = {});
 
 class ProductChoice {

@@ -61,7 +61,7 @@ class Launcher {
   // Sums of columns and of terms, in one launch or two. `scratch`: column_sum_scratch or term_sum_scratch bytes.
   void sum_columns(ColumnSumArgs args, std::byte* scratch) const;
   void sum_terms(TermSumArgs args, std::byte* scratch) const;
-  void add_sums(View sums, const View& to, bool accumulate) const;  // to = sums, or to += sums; `sums` is in fp32
+  void add_sums(View sums, const View& to, bool accumulate) const;  // to = sums, or to += sums
   // Sums the rows in `chunks` chunks: out[c, column] = sum over chunk c.
   void sum_chunks(const ColumnSumArgs& args, std::int64_t chunks) const;
 
