@@ -126,7 +126,7 @@ struct SimGridClock::Platform {
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
   Timer* timer = nullptr;         // SimGrid's timer for the next event of `queue`, or for the transfers in `asked`
-  double now = 0;                 // SimGrid's time, or ahead of it but before the next end of a transfer: no rate changes until then
+  double now = 0;                 // SimGrid's time, or ahead of it, but before a transfer ends: until then no rate changes
   int under_way = 0;              // transfers that SimGrid is running
   std::vector<Asked> asked = {};  // transfers to begin when SimGrid's time reaches `now`
   simgrid::kernel::resource::Model* network = nullptr;  // runs the transfers; owned by the engine
@@ -201,8 +201,8 @@ struct SimGridClock::Platform {
     const double clock = sg4::Engine::get_clock(), delay = network->next_occurring_event(clock);
     return delay < 0 ? clock : clock + delay;
   }
-  // Runs the events that are due, and the later ones up to the time at which a transfer begins or ends: the rates of transfers stay the same
-  // in between, so SimGrid need not stop there.
+  // Runs the events that are due, and the later ones up to the time at which a transfer begins or ends: in between no rate changes, so
+  // SimGrid need not stop there.
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());
