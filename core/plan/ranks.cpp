@@ -18,6 +18,8 @@ Ranks::Ranks(const Plan& plan) : plan_(&plan) {
       strides[axis->index()] = stride;
       stride *= size(*axis);
     }
+    const auto like = std::find(strides_.begin(), strides_.end(), strides);
+    shape_of_.push_back(static_cast<int>(like - strides_.begin()));
     strides_.push_back(std::move(strides));
     firsts_.push_back(first);
     sizes_.push_back(stride);
@@ -87,8 +89,8 @@ void Ranks::place() {
 RankId Ranks::twin(RankId rank, RoleId role) const {
   const RoleId own = role_of_[rank.index()];
   const std::int32_t local = rank.value - firsts_[own.index()];
+  if (shape_of_[own.index()] == shape_of_[role.index()]) return {firsts_[role.index()] + local};
   const std::vector<int>&from = strides_[own.index()], &to = strides_[role.index()];
-  if (own == role || from == to) return {firsts_[role.index()] + local};
   std::int32_t there = 0;
   for (std::size_t a = 0; a < from.size(); ++a) {
     if (from[a] == 0) continue;

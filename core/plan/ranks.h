@@ -40,6 +40,7 @@ class Ranks {
   std::vector<DeviceId> device_of_;
   std::vector<int> sizes_, firsts_;
   std::vector<std::vector<int>> strides_;  // [role][axis id]: 0 when absent
+  std::vector<int> shape_of_;              // [role]: the first role with the same strides
 };
 
 }  // namespace foreshard

@@ -14,6 +14,7 @@ static bool is_of_data(const Kinds& kinds) {
 
 std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
   std::vector<AxisId> found;
+  if (kinds == Kinds{}) return found;
   std::ranges::copy_if(axes, std::back_inserter(found), [&](AxisId axis) { return is_of(plan.axes[axis.index()], kinds); });
   return found;
 }
