@@ -195,10 +195,13 @@ struct SimGridClock::Platform {
     };
     timer = Timer::set(time, Fire{this});
   }
-  // The time at which SimGrid ends the next transfer, if none begins before. SimGrid shares its links to find it, as its next step would.
+  // The time at which SimGrid ends the next transfer, if none begins before: now, if one has ended that completed() was not told of yet. To
+  // find it SimGrid shares its links, as its next step would.
   double next_end() const {
     if (under_way == 0) return std::numeric_limits<double>::infinity();
-    const double clock = sg4::Engine::get_clock(), delay = network->next_occurring_event(clock);
+    const double clock = sg4::Engine::get_clock();
+    if (!network->get_finished_action_set()->empty()) return clock;
+    const double delay = network->next_occurring_event(clock);
     return delay < 0 ? clock : clock + delay;
   }
   // Runs the events that are due, and the later ones up to the time at which a transfer begins or ends: in between no rate changes, so
