@@ -153,6 +153,9 @@ struct OptimizerChoice {
   std::optional<double> clip_norm = {};
   // Multiplies the gradient of the loss; clipping and update divide by it; 0: dynamic, adapted to overflows.
   double loss_scale = 1;
+  // Updates over which the learning rate of a stage grows from 1/delay of it to all of it, where a schedule without flushes delays its
+  // gradients by more than one update; 0: all of it from the first one.
+  int delay_annealing = 0;
   bool operator==(const OptimizerChoice&) const = default;
 };
 

@@ -534,6 +534,10 @@
         <translation>固定的损失缩放；0：动态，溢出的步会被跳过</translation>
     </message>
     <message>
+        <source>PipeMare's rule, for schedules without flushes: the learning rate of a stage is divided by its delay, and less and less over this number of updates; 0: not divided</source>
+        <translation>PipeMare 的规则，用于不排空流水线的调度：每个阶段的学习率除以它的延迟，在这么多次更新内逐渐恢复；0：不除</translation>
+    </message>
+    <message>
         <source>pads the vocabulary to a multiple of this times tp; 0: as the framework does</source>
         <translation>词表补齐到此数 × tp 的倍数；0：与框架一致</translation>
     </message>

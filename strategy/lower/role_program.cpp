@@ -155,6 +155,8 @@ class RoleProgram {
     const bool cells = std::ranges::any_of(list(), &ScheduleOp::with_next);
     std::string text = table().routes > 1 || cells ? "rank " + std::to_string(index_) : "";  // groups, segments of its own
     if (lowering_.weight_slots > 1) text += "versions " + std::to_string(lowering_.weight_slots);
+    if (lowering_.tables.update.delay_annealing > 0 && table().asynchronous())
+      text += "delay " + std::to_string(table().delays[static_cast<std::size_t>(index_)]);
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       const int stage = stage_of(chunk);
       text += table().is_first(stage) ? "first" : "";

@@ -25,6 +25,8 @@ struct ScheduleTable {
   int updates = 1;                                 // of each stage in a run
   std::vector<int> weight_slots = {};              // [pipeline rank]; empty: one each
   std::vector<std::vector<Weights>> weights = {};  // [pipeline rank][position in the order]; empty: one version
+  // [pipeline rank]: the most updates between the weights that a forward reads and those that its gradients change.
+  std::vector<int> delays = {};
   bool asynchronous() const { return !weights.empty(); }
 
   // The other way round: [stage]

@@ -340,6 +340,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
                    .momentum = std::max(0.0, strategy.optimizer.momentum),
                    .clip_norm = *strategy.optimizer.clip_norm,
                    .scales_dynamically = strategy.optimizer.loss_scale == 0,
+                   .delay_annealing = strategy.optimizer.delay_annealing,
                    .waits_for_all_sums = strategy.framework != Strategy{}.framework};
   tables.sharding = sharding_of(strategy, choice.types);
   return tables;

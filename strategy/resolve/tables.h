@@ -176,6 +176,7 @@ struct Update {
   double momentum = 0;              // of SGD
   double clip_norm = 0;             // 0: no clipping
   bool scales_dynamically = false;  // the loss scale follows overflows
+  std::int64_t delay_annealing = 0;  // updates; the rate of a stage is divided by its delay, less and less over them; 0: not divided
   bool waits_for_all_sums = false;  // as the optimizers of frameworks do; ours updates each unit as soon as its own are there
 
   bool clips() const { return clip_norm > 0; }

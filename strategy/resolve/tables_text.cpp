@@ -277,6 +277,12 @@ TextOfTable update(const StrategyTables& tables) {
                                                        : "unit by unit, as each is summed"});
   if (u.clips()) out.rows.push_back({"clips", "to a global norm of " + number(u.clip_norm)});
   if (u.scales_dynamically) out.rows.push_back({"loss scale", "follows overflows"});
+  if (u.delay_annealing > 0) {
+    Cells delays;
+    for (const int delay : tables.schedule.delays) delays.push_back(std::to_string(std::max(delay, 1)));
+    out.rows.push_back({"learning rate", "divided by the delay of the stage, " + joined(delays, ", ") + ", less and less over " +
+                                             counted(u.delay_annealing, "update")});
+  }
   return out;
 }
 

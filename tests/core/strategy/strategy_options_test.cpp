@@ -43,11 +43,11 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
                                 activations, activation_home, activation_layers] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
-  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
+  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 58u);
+  EXPECT_EQ(paths.size(), 59u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -106,6 +106,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"momentum", "0.9"},
                                                                    {"clip_norm", "1"},
                                                                    {"loss_scale", "0"},
+                                                                   {"delay_annealing", "100"},
                                                                    {"vocab_multiple", "128"},
                                                                    {"bucket", "25000000"},
                                                                    {"overlap", "grad,param"},
