@@ -169,6 +169,9 @@ struct Compression {
   bool operator==(const Compression&) const = default;
 };
 
+// The same numbers of parts (CommunicationChoice::parts) with fewer of them, where layers at the end have the same ones.
+std::vector<int> shortest_parts(std::vector<int> parts);
+
 struct CommunicationChoice {
   Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   std::optional<Overlap> overlap = {};                   // empty: as the framework does; ours: Overlap{}
@@ -179,7 +182,8 @@ struct CommunicationChoice {
   Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
   Compression gradients = {};    // of the gradient sums over replicas
   Compression activations = {};  // of the sums between tensor-parallel ranks
-  // Number of parts along the samples, for each operator of a layer that ends in a sum; {0}: tuned; empty: 1.
+  // Numbers of parts along the samples: one for all operations of a layer that end in a sum, or one each for attention and MLP, or two for
+  // each layer in turn, the last two for all that follow; {0}: tuned; empty: 1.
   std::vector<int> parts = {};
   bool operator==(const CommunicationChoice&) const = default;
 };

@@ -582,8 +582,8 @@
         <translation>与 --sum-order priority 同用</translation>
     </message>
     <message>
-        <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen</source>
-        <translation>把每层的注意力和 MLP 沿微批次的样本切成的块数，一个数字用于两者或各给一个：一块的 tp 求和与下一块的计算重叠；auto：自动选择</translation>
+        <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each, or layer by layer 2,4x11;1,8: the sum over tp of a part overlaps with the next part; auto: chosen for each layer</source>
+        <translation>把每层的注意力和 MLP 沿微批次的样本切成的块数，一个数字用于两者或各给一个，也可逐层给出，如 2,4x11;1,8：一块的 tp 求和与下一块的计算重叠；auto：为每层自动选择</translation>
     </message>
     <message>
         <source>tp above 1; divide micro_batch; not with cp, stages or fp8</source>

@@ -153,14 +153,19 @@ struct CommunicationRow {  // the first one that matches holds
   bool overlaps = true;               // sends: computes go on before the other side has the data
   std::optional<Coding> coding = {};  // of sums of activations and their gradients
 };
+// Parts along the samples of a micro-batch, each with its own sum between tensor-parallel ranks. An operation: the operators up to such a
+// sum.
+struct PartsRow {
+  LayerRange layers = {};
+  std::vector<int> counts = {};  // of each operation of a layer, in the order of the forward; the last one is of all that follow
+};
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // of every role; the first one computes
   std::vector<CommunicationRow> rows = {};
-  // Of each operation of a layer, in the order of the forward: parts along the samples of a micro-batch, each with its own sum between
-  // tensor-parallel ranks. An operation: the operators up to such a sum. Empty: whole.
-  std::vector<int> parts = {};
+  std::vector<PartsRow> parts = {};  // layers of no row run their operations whole
 
-  int sample_groups() const;  // the least common multiple of `parts`
+  int parts_of(int layer, int operation) const;
+  int sample_groups() const;  // the least common multiple of all counts
   const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
   void add_host_ways();   // streams to and from host memory, and of its processor: where a row moves something
   void add_drive_ways();  // streams to and from its drives: where a row keeps something there
