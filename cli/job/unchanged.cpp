@@ -40,6 +40,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"attention", "a transformer, and a GPU with the kernel"},
       {"dropout", "a transformer"},
       {"momentum", "--optimizer sgd"},
+      {"delay_annealing", "foreshard run, and a stage that is late by two updates or more; time and memory do not depend on it"},
       {"loss_scale", "foreshard run; time and memory do not depend on it"},
       {"vocab_multiple", "a vocabulary that it pads otherwise than by default"},
       {"bucket", "gradients of data-parallel replicas that overlap, larger than a bucket"},

@@ -28,6 +28,8 @@
 //   work-missing, work-repeated, work-order   a (stage, micro-batch) that does not have exactly one F and then one B, or I and W
 //   update-count             a (role, stage) whose number of updates is not Plan::updates
 //   weight-version           a backward names another weight version than its forward; version -1 (the newest) is accepted
+//   rate-delay               an update whose learning rate is divided by another delay than that of its gradients, or not divided, or
+//                            over another number of steps, where some update of the plan divides it (ops::DelayedRate)
 //   shard-axes               a tensor cut (Shard::split_by) over axes whose ranks hold the same part of it, cut flat (flat_by) over axes
 //                            whose ranks hold different parts, or an expert's tensor not cut over an expert axis. Kinds are those of the
 //                            tensor's grid

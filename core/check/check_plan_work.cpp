@@ -1,5 +1,6 @@
 // Checks the work that actions declare (Does), and that devices and hosts have enough memory.
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "core/base/count_text.h"
@@ -87,10 +88,69 @@ void check_updates(const Plan& plan, Defects& defects) {
     defects.add("update-count", "plan", "says " + std::to_string(plan.updates) + " updates in a run, no stage has any");
 }
 
+// [stage]: the most updates between the weights that a forward of the role read and those that its gradients changed.
+std::map<std::int32_t, int> delays_of(const Role& role) {
+  std::map<std::pair<std::int32_t, std::int32_t>, int> read;  // [stage, micro-batch]: the version
+  std::map<std::int32_t, int> oldest, delays;                 // [stage]; oldest: among the gradients of the next update
+  for (const Action& action : role.actions)
+    for (const Does& does : action.does) {
+      if (does.work == Work::F) read[{does.stage, does.microbatch}] = does.version;
+      if (does.work == Work::B || does.work == Work::W) {
+        const int version = read[{does.stage, does.microbatch}];
+        const auto [known, first] = oldest.try_emplace(does.stage, version);
+        known->second = std::min(known->second, version);
+      }
+      if (does.work != Work::Update) continue;
+      const auto found = oldest.find(does.stage);
+      int& delay = delays[does.stage];
+      if (found != oldest.end()) delay = std::max(delay, does.version - 1 - found->second);
+      oldest.erase(does.stage);
+    }
+  return delays;
+}
+
+const ops::DelayedRate* rate_of(const Instruction& instruction) {
+  const auto* compute = std::get_if<Compute>(&instruction.what);
+  const auto* host = std::get_if<HostCompute>(&instruction.what);
+  const Operation* op = compute ? &compute->op : host ? &host->op : nullptr;
+  if (!op) return nullptr;
+  if (const auto* adam = std::get_if<ops::Adam>(op)) return &adam->rate;
+  const auto* sgd = std::get_if<ops::Sgd>(op);
+  return sgd ? &sgd->rate : nullptr;
+}
+
+// If any update divides its rate by a delay, every update does, by its own delay and over the same number of steps.
+void check_rates(const Plan& plan, Defects& defects) {
+  std::int64_t annealed_over = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions)
+      if (const ops::DelayedRate* rate = rate_of(instruction)) annealed_over = std::max(annealed_over, rate->annealed_over);
+  if (annealed_over == 0) return;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    const Role& role = plan.roles[r];
+    const std::map<std::int32_t, int> delays = delays_of(role);
+    for (std::size_t a = 0; a < role.actions.size(); ++a)
+      for (const Does& does : role.actions[a].does) {
+        if (does.work != Work::Update) continue;
+        const int delay = delays.at(does.stage);
+        const ops::DelayedRate expected = delay < 2 ? ops::DelayedRate{} : ops::DelayedRate{delay, annealed_over};
+        const auto& instructions = plan.segments[role.actions[a].segment.index()].instructions;
+        for (std::size_t i = 0; i < instructions.size(); ++i)
+          if (const ops::DelayedRate* rate = rate_of(instructions[i]); rate && *rate != expected)
+            defects.add("rate-delay", {static_cast<std::int32_t>(r)}, static_cast<std::int32_t>(a),
+                        static_cast<std::int32_t>(i),
+                        "divides its learning rate by a delay of " + std::to_string(rate->delay) + " over " +
+                            counted(rate->annealed_over, "step") + "; its gradients are late by " + counted(delay, "update") +
+                            ", other updates take " + counted(annealed_over, "step"));
+      }
+  }
+}
+
 }  // namespace
 
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects) {
   check_updates(plan, defects);
+  check_rates(plan, defects);
   const auto columns = static_cast<std::size_t>(plan.microbatches);
   const std::size_t cells = static_cast<std::size_t>(plan.stages) * columns;
   if (cells > std::size_t{1} << 20U) return defects.add("too-large", "plan", "too many (stage, micro-batch) cells to check");

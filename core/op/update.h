@@ -1,21 +1,45 @@
 // Operators of the optimizer update: they work on gradients and optimizer states, not inside a layer. Shapes {elements}.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/op/op.h"
 
 namespace foreshard::ops {
+
+// The learning rate of a stage whose gradients are of old weights: it is divided by delay^p, where p falls linearly from 1 to 0 over the
+// first `annealed_over` steps (Yang et al. 2021, arXiv:1910.05124, technique T1).
+struct DelayedRate {
+  // Updates between the weights that a forward reads and those that its gradients change; 0 and 1: no effect.
+  std::int64_t delay = 0;
+  std::int64_t annealed_over = 0;  // steps; 0: no effect
+
+  // What the rate of step `step`, counted from 1, is multiplied by.
+  double factor(std::int64_t step) const {
+    if (delay < 2 || annealed_over == 0) return 1;
+    const double p = 1 - std::min(static_cast<double>(step - 1) / static_cast<double>(annealed_over), 1.0);
+    return std::pow(static_cast<double>(delay), -p);
+  }
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("delay", self.delay), visit("rate_annealed_over", self.annealed_over);
+  }
+  bool operator==(const DelayedRate&) const = default;
+};
 
 struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
   // 0: plain Adam. More: it reads the next first moment in place of the gradient, and the second moment no longer changes after this
   // number of steps (Tang et al. 2021, algorithm 1). Before that it is updated with the gradient computed back from the first moments.
   std::int64_t frozen_after = 0;
+  DelayedRate rate = {};
 
   static constexpr const char* kWord = "adam";
   static constexpr bool steps = true, of_update = true;
   static constexpr double flops_per_element = 12;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("frozen_after", self.frozen_after);
+    visit("frozen_after", self.frozen_after), DelayedRate::fields(self.rate, visit);
   }
   static bool takes_loss_scale(Phase) { return true; }
   bool operator==(const Adam&) const = default;
@@ -23,13 +47,14 @@ struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchil
 
 struct Sgd : Laws {
   double momentum = 0;
+  DelayedRate rate = {};
 
   static constexpr const char* kWord = "sgd";
   static constexpr bool steps = true, of_update = true;
   static constexpr double flops_per_element = 4;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("momentum", self.momentum);
+    visit("momentum", self.momentum), DelayedRate::fields(self.rate, visit);
   }
   static bool takes_loss_scale(Phase) { return true; }
   bool operator==(const Sgd&) const = default;

@@ -156,6 +156,17 @@ StateTypes state_types(const Strategy& strategy) {
   return types;
 }
 
+std::vector<int> shortest_parts(std::vector<int> parts) {
+  const auto repeats = [&] {
+    const std::size_t n = parts.size();
+    return n > 3 && parts[n - 1] == parts[n - 3] && parts[n - 2] == parts[n - 4];
+  };
+  while (repeats()) parts.resize(parts.size() - 2);
+  if (parts.size() == 2 && parts[0] == parts[1]) parts.pop_back();
+  if (parts == std::vector<int>{1}) parts.clear();
+  return parts;
+}
+
 int widest_tp(const Strategy& strategy) {
   int widest = strategy.tp;
   for (const StageDegrees& stage : strategy.stages) widest = std::max(widest, stage.tp);

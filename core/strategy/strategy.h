@@ -153,6 +153,9 @@ struct OptimizerChoice {
   std::optional<double> clip_norm = {};
   // Multiplies the gradient of the loss; clipping and update divide by it; 0: dynamic, adapted to overflows.
   double loss_scale = 1;
+  // Updates over which the learning rate of a stage grows from 1/delay of it to all of it, where a schedule without flushes delays its
+  // gradients by more than one update; 0: all of it from the first one.
+  int delay_annealing = 0;
   bool operator==(const OptimizerChoice&) const = default;
 };
 
@@ -166,6 +169,9 @@ struct Compression {
   bool operator==(const Compression&) const = default;
 };
 
+// The same numbers of parts (CommunicationChoice::parts) with fewer of them, where layers at the end have the same ones.
+std::vector<int> shortest_parts(std::vector<int> parts);
+
 struct CommunicationChoice {
   Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   std::optional<Overlap> overlap = {};                   // empty: as the framework does; ours: Overlap{}
@@ -176,7 +182,8 @@ struct CommunicationChoice {
   Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
   Compression gradients = {};    // of the gradient sums over replicas
   Compression activations = {};  // of the sums between tensor-parallel ranks
-  // Number of parts along the samples, for each operator of a layer that ends in a sum; {0}: tuned; empty: 1.
+  // Numbers of parts along the samples: one for all operations of a layer that end in a sum, or one each for attention and MLP, or two for
+  // each layer in turn, the last two for all that follow; {0}: tuned; empty: 1.
   std::vector<int> parts = {};
   bool operator==(const CommunicationChoice&) const = default;
 };

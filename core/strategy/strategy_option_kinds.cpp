@@ -215,30 +215,57 @@ StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption 
   return option;
 }
 
-// "2,4"; "auto" is {0}, "1" is empty.
+// "4", "2,4", or layer by layer "2,4x11;1,8", of which the last holds for all layers that follow.
+static std::string text_of_parts(const std::vector<int>& parts) {
+  if (parts.size() == 1) return std::to_string(parts[0]);
+  std::string text;
+  for (std::size_t at = 0, same = 0; at + 1 < parts.size(); at += 2 * same) {
+    const auto pair = [&](std::size_t i) { return std::pair(parts[i], parts[i + 1]); };
+    for (same = 1; at + 2 * same + 1 < parts.size() && pair(at + 2 * same) == pair(at);) ++same;
+    text += (at > 0 ? ";" : "") + std::to_string(parts[at]) + "," + std::to_string(parts[at + 1]);
+    if (same > 1) text += "x" + std::to_string(same);
+  }
+  return text;
+}
+
+// Empty: not such a text.
+static std::vector<int> parts_of_text(const std::string& text) {
+  constexpr int kMostLayers = 1 << 14, kMostParts = 1024;
+  const auto number = [](const std::string& word, int most) {
+    const auto n = parse<int>(word);
+    return n && *n >= 1 && *n <= most ? *n : 0;
+  };
+  if (const int all = number(text, kMostParts); all > 0) return {all};
+  std::vector<int> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(';', from), text.size());
+    const std::string layer = text.substr(from, to - from);
+    const std::size_t times = std::min(layer.find('x'), layer.size()), comma = std::min(layer.find(','), times);
+    const int first = number(layer.substr(0, comma), kMostParts);
+    const int second = comma == times ? first : number(layer.substr(comma + 1, times - comma - 1), kMostParts);
+    const int count = times == layer.size() ? 1 : number(layer.substr(times + 1), kMostLayers);
+    if (first == 0 || second == 0 || count == 0 || parts.size() / 2 + static_cast<std::size_t>(count) > kMostLayers) return {};
+    for (int i = 0; i < count; ++i) parts.push_back(first), parts.push_back(second);
+    from = to + 1;
+  }
+  return parts;
+}
+
+// "auto" is {0}, "1" is empty.
 StrategyOption operator_parts(StrategyOption option) {
   option.type = OptionType::Text;
   option.values = {"auto"};
   option.get = [](const Strategy& s) {
     const std::vector<int>& parts = s.communication.parts;
     if (parts.empty()) return std::string("1");
-    if (parts.front() == 0) return std::string("auto");
-    std::string text;
-    for (const int n : parts) text += (text.empty() ? "" : ",") + std::to_string(n);
-    return text;
+    return parts.front() == 0 ? std::string("auto") : text_of_parts(parts);
   };
   option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    std::vector<int> parts;
-    for (std::size_t from = 0; from <= value.size() && value != "auto";) {
-      const std::size_t to = std::min(value.find(',', from), value.size());
-      const auto n = parse<int>(value.substr(from, to - from));
-      if (!n || *n < 1 || *n > 1024)
-        throw Error(where, path, shown(value), "auto, or numbers of parts from 1 to 1024, such as 4 or 2,4");
-      parts.push_back(*n), from = to + 1;
-    }
-    if (value == "auto") parts = {0};
-    if (std::ranges::all_of(parts, [](int n) { return n == 1; })) parts.clear();
-    s.communication.parts = std::move(parts);
+    std::vector<int> parts = value == "auto" ? std::vector<int>{0} : parts_of_text(value);
+    if (parts.empty())
+      throw Error(where, path, shown(value),
+                  "auto, or numbers of parts from 1 to 1024, such as 4 or 2,4, or layer by layer 2,4x11;1,8");
+    s.communication.parts = shortest_parts(std::move(parts));
   };
   return option;
 }

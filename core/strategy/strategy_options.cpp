@@ -346,6 +346,13 @@ std::vector<StrategyOption> numbers_options() {
               .flag = "--loss-scale",
               .help = "fixed loss scale; 0: dynamic, steps that overflow are skipped",
               .group = group}),
+      integer(part(&Strategy::optimizer, &OptimizerChoice::delay_annealing), 0, 1'000'000'000,
+              {.path = "delay_annealing",
+               .flag = "--delay-annealing",
+               .unit = "updates",
+               .help = "PipeMare's rule, for schedules without flushes: the learning rate of a stage is divided by its delay, and "
+                       "less and less over this number of updates; 0: not divided",
+               .group = group}),
       integer(&Strategy::vocab_multiple, 0, 1'000'000,
               {.path = "vocab_multiple",
                .flag = "--vocab-multiple",

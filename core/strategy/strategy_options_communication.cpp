@@ -31,13 +31,14 @@ std::vector<StrategyOption> communication_options() {
                        .flag = "--algorithm",
                        .help = "algorithm of collectives; where it does not apply, a ring; auto: the cheapest for each",
                        .group = group}),
-      operator_parts({.path = "parts",
-                      .flag = "--parts",
-                      .help =
-                          "parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number "
-                          "for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen",
-                      .constraint = "tp above 1; divide micro_batch; not with cp, stages or fp8",
-                      .group = group}),
+      operator_parts(
+          {.path = "parts",
+           .flag = "--parts",
+           .help = "parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number "
+                   "for both or one each, or layer by layer 2,4x11;1,8: the sum over tp of a part overlaps with the next "
+                   "part; auto: chosen for each layer",
+           .constraint = "tp above 1; divide micro_batch; not with cp, stages or fp8",
+           .group = group}),
       integer(part(&Strategy::communication, &CommunicationChoice::servers), 0, 1 << 20,
               {.path = "servers",
                .flag = "--servers",

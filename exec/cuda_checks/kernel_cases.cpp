@@ -181,6 +181,17 @@ void add_updates(Cases& all) {
     states(moments, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}});
     moments.arguments.step = step;
   }
+  for (const std::int64_t step : {2, 9}) {  // while the rate of a delayed stage grows, and after
+    const ops::DelayedRate rate{.delay = 3, .annealed_over = 4};
+    const Compute slow{.op = ops::Adam{.rate = rate}, .phase = Phase::Update, .shapes = {{{203}}}};
+    const Compute plain{.op = ops::Sgd{.rate = rate}, .phase = Phase::Update, .shapes = {{{203}}}};
+    KernelCase& first = all.add("adam_delayed_" + std::to_string(step), slow, {203, 203, 203, 203}, {});
+    states(first, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}});
+    first.arguments.step = step;
+    KernelCase& second = all.add("sgd_delayed_" + std::to_string(step), plain, {203, 203}, {});
+    states(second, {{203, DType::F32}});
+    second.arguments.step = step;
+  }
   const Compute sgd{.op = ops::Sgd{}, .phase = Phase::Update, .shapes = {{{203}}}};
   states(all.add("sgd", sgd, {203, 203, 203}, {}), {{203, DType::F32}, {203, DType::F32}});
   states(all.add("sgd_plain", sgd, {203, 203}, {}), {{203, DType::F32}});

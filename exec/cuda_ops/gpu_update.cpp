@@ -37,28 +37,28 @@ Operand own_part(Operand operand, std::int64_t elements, bool sliced, std::int64
 
 UpdateArgs adam_numbers(const ops::Adam& op, const OpArguments& a) {
   const OptimizerSettings& o = a.optimizer;
-  const double steps = static_cast<double>(a.step);
+  const double steps = static_cast<double>(a.step), rate = o.learning_rate * op.rate.factor(a.step);
   UpdateArgs args = {};
   args.gradient_scale = static_cast<float>(1 / a.loss_scale);
-  args.keep = static_cast<float>(o.decoupled_decay ? 1 - o.learning_rate * o.weight_decay : 1.0);
+  args.keep = static_cast<float>(o.decoupled_decay ? 1 - rate * o.weight_decay : 1.0);
   args.decay = static_cast<float>(o.decoupled_decay ? 0.0 : o.weight_decay);
   args.beta1 = static_cast<float>(o.beta1), args.rest1 = static_cast<float>(1 - o.beta1);
   args.beta2 = static_cast<float>(o.beta2), args.rest2 = static_cast<float>(1 - o.beta2);
-  args.step = static_cast<float>(o.learning_rate / (1 - std::pow(o.beta1, steps)));
+  args.step = static_cast<float>(rate / (1 - std::pow(o.beta1, steps)));
   args.moments = op.frozen_after > 0, args.frozen = args.moments && a.step > op.frozen_after;
   const double seen = args.frozen ? static_cast<double>(op.frozen_after) : steps;
   args.root = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, seen)));
   args.eps = static_cast<float>(o.eps);
-  args.betas[0] = o.beta1, args.betas[1] = o.beta2, args.rate = o.learning_rate, args.steps = a.step;
+  args.betas[0] = o.beta1, args.betas[1] = o.beta2, args.rate = rate, args.steps = a.step;
   return args;
 }
 
-UpdateArgs sgd_numbers(const OpArguments& a) {
+UpdateArgs sgd_numbers(const ops::Sgd& op, const OpArguments& a) {
   UpdateArgs args = {};
   args.gradient_scale = static_cast<float>(1 / a.loss_scale);
   args.decay = static_cast<float>(a.optimizer.weight_decay);
   args.beta1 = static_cast<float>(a.optimizer.momentum);
-  args.step = static_cast<float>(a.optimizer.learning_rate);
+  args.step = static_cast<float>(a.optimizer.learning_rate * op.rate.factor(a.step));
   return args;
 }
 
@@ -77,8 +77,9 @@ Kernel make_update(const host::Form& form, bool adam) {
   }
   const bool sliced = form.what.slice.valid();
   const ops::Adam moments = adam ? form.as<ops::Adam>() : ops::Adam{};
+  const ops::Sgd plain = adam ? ops::Sgd{} : form.as<ops::Sgd>();
   const auto run = [=](const Launcher& on, const Call& call) {
-    UpdateArgs args = adam ? adam_numbers(moments, call.arguments) : sgd_numbers(call.arguments);
+    UpdateArgs args = adam ? adam_numbers(moments, call.arguments) : sgd_numbers(plain, call.arguments);
     const auto part = [&](const Operand& operand) { return own_part(operand, elements, sliced, call.arguments.slice); };
     const auto state = [&](int place) {
       return place < 0 ? View{} : writes(part(call.writes[static_cast<std::size_t>(place)]));
@@ -89,7 +90,8 @@ Kernel make_update(const host::Form& form, bool adam) {
     args.count = elements, args.state = call.state;
     on.elements(adam ? KernelId::update_adam : KernelId::update_sgd, elements, args);
   };
-  return {.run = run, .varies = adam};  // the bias correction differs from step to step
+  // the bias correction differs from step to step, and so does the rate while it is annealed
+  return {.run = run, .varies = adam || plain.rate.annealed_over > 0};
 }
 
 // writes[0] (+)= sum of squares of all elements read, divided by `divide=`; `slice=`, `used=`: docs/host-kernels.md.

@@ -78,13 +78,14 @@ class AdamStep {
  public:
   AdamStep(const ops::Adam& op, const OpArguments& a) {
     const OptimizerSettings& o = a.optimizer;
+    const double rate = o.learning_rate * op.rate.factor(a.step);
     gradient_ = static_cast<T>(1 / a.loss_scale);
-    keep_ = static_cast<T>(o.decoupled_decay ? 1 - o.learning_rate * o.weight_decay : 1.0);
+    keep_ = static_cast<T>(o.decoupled_decay ? 1 - rate * o.weight_decay : 1.0);
     decay_ = static_cast<T>(o.decoupled_decay ? 0.0 : o.weight_decay);
     beta1_ = static_cast<T>(o.beta1), beta2_ = static_cast<T>(o.beta2), eps_ = static_cast<T>(o.eps);
     rest1_ = static_cast<T>(1 - o.beta1), rest2_ = static_cast<T>(1 - o.beta2);
     const double steps = static_cast<double>(a.step);
-    step_ = static_cast<T>(o.learning_rate / (1 - std::pow(o.beta1, steps)));
+    step_ = static_cast<T>(rate / (1 - std::pow(o.beta1, steps)));
     moments_ = op.frozen_after > 0;
     frozen_ = moments_ && a.step > op.frozen_after;
     const double seen = frozen_ ? static_cast<double>(op.frozen_after) : steps;
@@ -121,11 +122,11 @@ class AdamStep {
 template <class T>
 class SgdStep {
  public:
-  SgdStep(const ops::Sgd&, const OpArguments& a)
+  SgdStep(const ops::Sgd& op, const OpArguments& a)
       : gradient_(static_cast<T>(1 / a.loss_scale)),
         decay_(static_cast<T>(a.optimizer.weight_decay)),
         momentum_(static_cast<T>(a.optimizer.momentum)),
-        rate_(static_cast<T>(a.optimizer.learning_rate)) {}
+        rate_(static_cast<T>(a.optimizer.learning_rate * op.rate.factor(a.step))) {}
   void run(std::int64_t count, const T* gradient, T* velocity, T*, T* p) const {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {

@@ -3025,8 +3025,8 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 块不能整除微批次的 %2 个样本</translation>
     </message>
     <message>
-        <source>auto, or numbers of parts from 1 to 1024, such as 4 or 2,4</source>
-        <translation>auto，或 1 到 1024 的块数，例如 4 或 2,4</translation>
+        <source>auto, or numbers of parts from 1 to 1024, such as 4 or 2,4, or layer by layer 2,4x11;1,8</source>
+        <translation>auto，或 1 到 1024 的块数，例如 4 或 2,4，或逐层 2,4x11;1,8</translation>
     </message>
     <message>
         <source>sending tensors to host memory reaches %1, the budget is %2</source>

@@ -534,6 +534,10 @@
         <translation>固定的损失缩放；0：动态，溢出的步会被跳过</translation>
     </message>
     <message>
+        <source>PipeMare's rule, for schedules without flushes: the learning rate of a stage is divided by its delay, and less and less over this number of updates; 0: not divided</source>
+        <translation>PipeMare 的规则，用于不排空流水线的调度：每个阶段的学习率除以它的延迟，在这么多次更新内逐渐恢复；0：不除</translation>
+    </message>
+    <message>
         <source>pads the vocabulary to a multiple of this times tp; 0: as the framework does</source>
         <translation>词表补齐到此数 × tp 的倍数；0：与框架一致</translation>
     </message>
@@ -578,8 +582,8 @@
         <translation>与 --sum-order priority 同用</translation>
     </message>
     <message>
-        <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen</source>
-        <translation>把每层的注意力和 MLP 沿微批次的样本切成的块数，一个数字用于两者或各给一个：一块的 tp 求和与下一块的计算重叠；auto：自动选择</translation>
+        <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each, or layer by layer 2,4x11;1,8: the sum over tp of a part overlaps with the next part; auto: chosen for each layer</source>
+        <translation>把每层的注意力和 MLP 沿微批次的样本切成的块数，一个数字用于两者或各给一个，也可逐层给出，如 2,4x11;1,8：一块的 tp 求和与下一块的计算重叠；auto：为每层自动选择</translation>
     </message>
     <message>
         <source>tp above 1; divide micro_batch; not with cp, stages or fp8</source>

@@ -105,8 +105,8 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
 // Of what a part of the operators, and of the samples of a micro-batch, looks like.
 static std::optional<Infeasible> add_graphs_of_parts(Lowering& lowering) {
   const CommunicationPolicy& communication = lowering.tables.communication;
-  std::vector<int> all = communication.parts;
-  all.push_back(communication.sample_groups());
+  std::vector<int> all = {communication.sample_groups()};
+  for (const PartsRow& row : communication.parts) all.insert(all.end(), row.counts.begin(), row.counts.end());
   for (const int parts : all) {
     if (parts == 1 || lowering.graph_of_parts.contains(parts)) continue;
     Strategy smaller = lowering.strategy;

@@ -58,9 +58,8 @@ std::optional<int> OperatorParts::ends_operation(const Instruction& whole) const
   if (!std::holds_alternative<Collective>(whole.what)) return {};
   const auto found = find(whole);
   if (!found) return {};
-  const std::vector<int>& parts = frame_.lowering.tables.communication.parts;
-  if (found->layer->counted < 0 || parts.empty()) return 1;
-  return parts[std::min(static_cast<std::size_t>(operation_of(*found->layer->graph, found->op)), parts.size() - 1)];
+  const int layer = frame_.first_layer() + static_cast<int>(found->layer - layers_.data());
+  return frame_.lowering.tables.communication.parts_of(layer, operation_of(*found->layer->graph, found->op));
 }
 
 void OperatorParts::cut_use(Use& use, int pieces, int index) const {

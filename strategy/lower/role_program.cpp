@@ -150,11 +150,19 @@ class RoleProgram {
     return splits() && chunks() == 1 && (pool.early + pool.deferred - pool.slots) * layers > pool.slots;
   }
 
+  std::string parts_text(int layer) const {
+    const CommunicationPolicy& communication = lowering_.tables.communication;
+    if (communication.parts.empty()) return "";
+    return "p" + std::to_string(communication.parts_of(layer, 0)) + "." + std::to_string(communication.parts_of(layer, 1));
+  }
+
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
   std::string signature() const {
     const bool cells = std::ranges::any_of(list(), &ScheduleOp::with_next);
     std::string text = table().routes > 1 || cells ? "rank " + std::to_string(index_) : "";  // groups, segments of its own
     if (lowering_.weight_slots > 1) text += "versions " + std::to_string(lowering_.weight_slots);
+    if (lowering_.tables.update.delay_annealing > 0 && table().asynchronous())
+      text += "delay " + std::to_string(table().delays[static_cast<std::size_t>(index_)]);
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       const int stage = stage_of(chunk);
       text += table().is_first(stage) ? "first" : "";
@@ -164,7 +172,7 @@ class RoleProgram {
       text += wraps_backward ? "<" : "";
       for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
-                std::to_string(lowering_.tables.activations.row_of(l)) + ",";
+                std::to_string(lowering_.tables.activations.row_of(l)) + parts_text(l) + ",";
       text += ";";
       const std::vector<StageRuns>& runs_of_stage = lowering_.tables.activations.runs_of_stage;
       if (runs_of_stage.empty()) continue;

@@ -23,6 +23,13 @@ struct ChunkFrame {
   bool first_stage() const { return lowering.tables.schedule.is_first(stage); }
   bool last_stage() const { return lowering.tables.schedule.is_last(stage); }
   bool splits() const { return lowering.tables.schedule.splits; }  // backwards are split into input and weight gradients
+  // Of the updates of this stage; without effect where its gradients are late by less than two updates.
+  ops::DelayedRate delayed_rate() const {
+    const std::int64_t steps = lowering.tables.update.delay_annealing;
+    const std::vector<int>& delays = lowering.tables.schedule.delays;
+    const int delay = delays.empty() ? 0 : delays[static_cast<std::size_t>(rank)];
+    return steps > 0 && delay > 1 ? ops::DelayedRate{.delay = delay, .annealed_over = steps} : ops::DelayedRate{};
+  }
   const CommunicationRow& way(Purpose purpose) const { return lowering.communication(purpose, chunk); }
   // The row for copies of a tensor whose home is `home`. `out`: from the device to the host, or from host memory to a drive.
   const CommunicationRow& copy_way(Space home, bool out) const {

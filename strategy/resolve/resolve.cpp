@@ -217,7 +217,7 @@ Refusal resolve_parts(Strategy& s) {
     return refuse("operators in parts run on whole sequences, which cp " + std::to_string(s.cp) + " cuts", {"--cp 1"});
   if (s.precision == DType::F8)
     return refuse("operators in parts would each scale their fp8 factors by themselves", {"--precision bf16"});
-  if (parts.size() > 2)
+  if (parts.size() > 2 && parts.size() % 2 != 0)
     return refuse("a layer has 2 operations that are cut into parts, attention and MLP: found " +
                   std::to_string(static_cast<std::int64_t>(parts.size())) + " numbers");
   if (parts.front() == 0) return {};

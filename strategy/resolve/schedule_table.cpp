@@ -86,9 +86,10 @@ static void add_updates(ScheduleTable& table, const ScheduleEntry& entry, const 
     const std::vector<VersionsRead> read = versions_read(entry, shape, rank);
     std::vector<ScheduleOp> order;
     auto& weights = table.weights.emplace_back();
-    int backwards = 0;
+    int backwards = 0, &delay = table.delays.emplace_back(0);
     for (const ScheduleOp& op : table.order[at(rank)]) {
       const VersionsRead& of = read[at(op.microbatch)];
+      if (op.work == Work::B) delay = std::max(delay, backwards / per_update - of.forward);
       order.push_back(op);
       weights.push_back({.version = op.work == Work::F ? of.forward : of.backward,
                          .newest = entry.backward_reads_newest && op.work != Work::F});

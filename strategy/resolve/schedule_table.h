@@ -26,6 +26,8 @@ struct ScheduleTable {
   int updates = 1;                                 // of each stage in a run
   std::vector<int> weight_slots = {};              // [pipeline rank]: slots for versions; empty: one slot on each rank
   std::vector<std::vector<Weights>> weights = {};  // [pipeline rank][position in the order]; empty: synchronous, one version
+  // [pipeline rank]: the largest number of updates between the version that a forward reads and the update that uses its gradients.
+  std::vector<int> delays = {};
   bool asynchronous() const { return !weights.empty(); }
 
   // The inverse of stages_of_rank. [stage of any route]

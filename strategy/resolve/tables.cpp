@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/compression.h"
+#include "strategy/resolve/layer_parts.h"
 #include "strategy/resolve/redone_layers.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
@@ -228,7 +229,6 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                            .partition = s.communication.partition,
                            .credit = s.communication.credit});
   if (updates_beside_forward(choice)) add_way(policy, UpdateBesideForward, {"updates", StreamKind::Compute});
-  if (std::ranges::any_of(s.communication.parts, [](int n) { return n > 1; })) policy.parts = s.communication.parts;
   std::ranges::find(policy.rows, Operator, &CommunicationRow::purpose)->coding = activation_coding(s);
   return policy;
 }
@@ -282,9 +282,17 @@ const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) con
   return *found;
 }
 
+int CommunicationPolicy::parts_of(int layer, int operation) const {
+  for (const PartsRow& row : parts)
+    if (row.layers.first <= layer && layer <= row.layers.last)
+      return row.counts[std::min(static_cast<std::size_t>(operation), row.counts.size() - 1)];
+  return 1;
+}
+
 int CommunicationPolicy::sample_groups() const {
   int groups = 1;
-  for (const int n : parts) groups = std::lcm(groups, n);
+  for (const PartsRow& row : parts)
+    for (const int n : row.counts) groups = std::lcm(groups, n);
   return groups;
 }
 
@@ -315,6 +323,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
   if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
+  if (auto refused = refuse_parts(strategy, graph)) return *refused;
   StrategyTables tables;
   tables.schedule = schedule_table(strategy);
   const Choice choice = choice_of(model, strategy, tables.schedule);
@@ -331,6 +340,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   else
     tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
   tables.communication = communication_policy(choice, tables.schedule);
+  tables.communication.parts = layer_parts(strategy.communication.parts, graph);
   const auto lies_in = [&](Space space) {
     return std::ranges::any_of(tables.activations.rows, [&](const ActivationRow& row) { return row.home == space; });
   };
@@ -342,6 +352,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
                    .momentum = std::max(0.0, strategy.optimizer.momentum),
                    .clip_norm = *strategy.optimizer.clip_norm,
                    .scales_dynamically = strategy.optimizer.loss_scale == 0,
+                   .delay_annealing = strategy.optimizer.delay_annealing,
                    .waits_for_all_sums = strategy.framework != Strategy{}.framework};
   tables.sharding = sharding_of(strategy, choice.types);
   return tables;

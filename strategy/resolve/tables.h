@@ -173,14 +173,20 @@ struct CommunicationRow {  // a communication follows the first row with its pur
   bool overlaps = true;               // of sends: the compute stream does not wait until the data has arrived
   std::optional<Coding> coding = {};  // of sums of activations and of their gradients; empty: not compressed
 };
+// Parts along the samples of a micro-batch, each with its own sum between tensor-parallel ranks. An operation: the operators up to such a
+// sum.
+struct PartsRow {
+  LayerRange layers = {};
+  std::vector<int> counts =
+      {};  // of each operation of a layer, in the order of the forward; the last one is of all that follow
+};
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // the same for every role; the first is the compute stream
   std::vector<CommunicationRow> rows = {};
-  // [operation of a layer, in the order of the forward]: parts along the samples of a micro-batch that it is cut into, each with its own
-  // sum over tensor-parallel ranks. An operation is the operators up to and including such a sum. Empty: nothing is cut.
-  std::vector<int> parts = {};
+  std::vector<PartsRow> parts = {};  // operations of layers without a row run whole
 
-  int sample_groups() const;  // the least common multiple of `parts`: into how many equal groups samples must be divisible
+  int parts_of(int layer, int operation) const;  // into how many parts the operation of this layer of the op graph is cut
+  int sample_groups() const;  // the least common multiple of all counts: into how many equal groups samples must be divisible
   const CommunicationRow& row(Purpose purpose, int chunk = 0) const;  // asserts that there is one
   void add_host_ways();   // adds streams and rows for copies to and from host memory, and for computes on the host
   void add_drive_ways();  // adds streams and rows for writes to and reads from NVMe drives
@@ -196,6 +202,8 @@ struct Update {
   double momentum = 0;              // of SGD
   double clip_norm = 0;             // largest norm of all gradients together; 0: no clipping
   bool scales_dynamically = false;  // the loss scale changes when gradients overflow
+  // Updates over which the learning rate of a stage grows from 1/delay of the rate to the rate (PipeMare); 0: the rate from the first one.
+  std::int64_t delay_annealing = 0;
   bool waits_for_all_sums = false;  // updates begin when all gradients are summed (as in frameworks), not unit by unit
 
   bool clips() const { return clip_norm > 0; }

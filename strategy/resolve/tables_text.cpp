@@ -260,9 +260,15 @@ TextOfTable communication(const StrategyTables& tables) {
                         tables.communication.streams[row.stream.index()].name, transfer ? "-" : algorithm_text(row),
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
     if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;
-    Cells parts;
-    for (const int n : tables.communication.parts) parts.push_back(std::to_string(n));
-    out.rows.back()[0] += ", in " + joined(parts, " and ") + " parts";
+    Cells layers;
+    for (const PartsRow& of : tables.communication.parts) {
+      Cells parts;
+      for (const int n : of.counts) parts.push_back(std::to_string(n));
+      const bool all = tables.communication.parts.size() == 1;
+      layers.push_back(joined(parts, " and ") + " parts" +
+                       (all ? "" : " (layers " + range(of.layers.first, of.layers.last) + ")"));
+    }
+    out.rows.back()[0] += ", in " + joined(layers, ", ");
   }
   return out;
 }
@@ -277,6 +283,12 @@ TextOfTable update(const StrategyTables& tables) {
                                                        : "unit by unit, as each is summed"});
   if (u.clips()) out.rows.push_back({"clips", "to a global norm of " + number(u.clip_norm)});
   if (u.scales_dynamically) out.rows.push_back({"loss scale", "follows overflows"});
+  if (u.delay_annealing > 0) {
+    Cells delays;
+    for (const int delay : tables.schedule.delays) delays.push_back(std::to_string(std::max(delay, 1)));
+    out.rows.push_back({"learning rate", "divided by the delay of the stage, " + joined(delays, ", ") +
+                                             ", less and less over " + counted(u.delay_annealing, "update")});
+  }
   return out;
 }
 

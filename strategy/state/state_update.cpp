@@ -21,10 +21,11 @@ Instruction StateProgram::update(int index) const {
   const double flops = adam ? ops::Adam::flops_per_element : ops::Sgd::flops_per_element;
   Compute what{
       .phase = Phase::Update, .shapes = {{{elements}, row.optimizer.dtype}}, .flops = {static_cast<double>(elements) * flops}};
+  const ops::DelayedRate rate = frame_.delayed_rate();
   if (adam)
-    what.op = ops::Adam{.frozen_after = row.optimizer.frozen_after};
+    what.op = ops::Adam{.frozen_after = row.optimizer.frozen_after, .rate = rate};
   else
-    what.op = ops::Sgd{.momentum = row.optimizer.momentum ? update.momentum : 0};
+    what.op = ops::Sgd{.momentum = row.optimizer.momentum ? update.momentum : 0, .rate = rate};
   if (row.parameters.cut_by.empty()) what.slice = slice(unit);
   Instruction run{.name = adam ? "adam" : "sgd", .stream = kComputeStream};
   run.reads = {gradient_of(unit)};

@@ -129,6 +129,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"momentum", {"0.9"}},
       {"clip_norm", {"1"}},
       {"loss_scale", {"128"}},
+      {"delay_annealing", {"100"}},
       {"offload_optimizer", {"host", "nvme"}},
       {"offload_kept", {"0.5"}},
       {"updated_on", {"host", "device"}},

@@ -46,6 +46,8 @@ TEST(OperatorParts, Gpt) {
   compare(tiny_gpt(), {.tp = 2, .batch = {.micro = 4}, .communication = {.parts = {2, 4}}});
   compare(tiny_gpt(), {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2}, .communication = {.parts = {2, 1}}});
   compare(tiny_gpt(), {.tp = 4, .batch = {.micro = 8}, .communication = {.parts = {1, 8}}});
+  compare(tiny_gpt(), {.tp = 2, .batch = {.micro = 4}, .communication = {.parts = {1, 2, 4, 1, 2, 2}}});
+  compare(tiny_gpt(), {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 4}, .communication = {.parts = {2, 1, 1, 1, 4, 2}}});
 }
 
 TEST(OperatorParts, OtherFamilies) {
@@ -88,8 +90,9 @@ TEST(OperatorParts, Drawn) {
     s.optimizer.clip_norm = any({0.0, 0.01});
     s.communication.overlap.emplace();
     for (const OverlapPart& part : kOverlapParts) *s.communication.overlap.*part.field = any({true, false});
-    s.communication.parts = s.batch.micro == 2 ? any(std::initializer_list<std::vector<int>>{{2}, {1, 2}, {2, 1}})
-                                               : any(std::initializer_list<std::vector<int>>{{4}, {2}, {4, 2}, {2, 4}, {1, 4}});
+    s.communication.parts =
+        s.batch.micro == 2 ? any(std::initializer_list<std::vector<int>>{{2}, {1, 2}, {2, 1}})
+                           : any(std::initializer_list<std::vector<int>>{{4}, {2}, {4, 2}, {2, 4}, {1, 4}, {2, 4, 1, 2, 4, 1}});
     return s;
   };
   for (int i = 0; i < 24;) {

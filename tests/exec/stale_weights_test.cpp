@@ -2,9 +2,12 @@
 // of each micro-batch at the same mixture of old weights.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <map>
 
 #include "core/check/check_plan.h"
+#include "core/result/memory_timeline.h"
 #include "exec/data/safetensors.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
@@ -47,41 +50,90 @@ struct StaleWeights : CheckpointFolder {
 
   // The gradients of update `step` of `one`, a single device, at other weights than it has come to.
   Weights gradients_at(const Plan& one, int step, const Weights& weights) {
+    ExecuteOptions before = options();
+    before.save = file("before.safetensors");
+    run(one, before);
+    SafetensorsFile old(before.save);
+    std::vector<StoredTensor> tensors = old.tensors();
+    auto metadata = old.metadata();
+    metadata.at("step") = std::to_string(step);
+    metadata.at("samples") = std::to_string(step * one.samples);
+    SafetensorsWriter writer(file("mixed.safetensors"), tensors, metadata);
+    for (std::size_t t = 0; t < tensors.size(); ++t) writer.places().write(t, 0, weights.at(tensors[t].name));
+    writer.finish();
     ExecuteOptions run_of = options();
-    if (step > 0) {
-      ExecuteOptions before = options(step);
-      before.save = file("before.safetensors");
-      run(one, before);
-      SafetensorsFile old(before.save);
-      std::vector<StoredTensor> tensors = old.tensors();
-      SafetensorsWriter writer(file("mixed.safetensors"), tensors, old.metadata());
-      for (std::size_t t = 0; t < tensors.size(); ++t) writer.places().write(t, 0, weights.at(tensors[t].name));
-      writer.finish();
-      run_of.resume = file("mixed.safetensors");
-    }
+    run_of.resume = file("mixed.safetensors");
     return named(one, run(one, run_of).gradients);
+  }
+
+  struct Stale {
+    int backwards = 1;                          // per update
+    std::function<int(int, int)> version = {};  // (u, r): that rank r's weights have when they take part in update u
+    std::function<double(int, int)> rate = {};  // (u, r): what rank r's learning rate is multiplied by; empty: 1
+    bool backward_reads_newest = false;
+  };
+  // For a single device: a plan whose backwards read other tensors than its forwards, of names that end in ".newest".
+  static Plan with_two_versions(Plan plan) {
+    const std::size_t tensors = plan.tensors.size();
+    for (std::size_t t = 0; t < tensors; ++t) {
+      plan.tensors.push_back(plan.tensors[t]);
+      plan.tensors.back().name += ".newest";
+    }
+    Role& role = plan.roles.at(0);
+    std::map<BufferId, BufferId> newest;
+    std::int64_t end = arena_bytes(role, Space::Device).value;
+    for (std::size_t b = 0, all = role.buffers.size(); b < all; ++b) {
+      if (role.buffers[b].category != Category::Parameters) continue;
+      Buffer copy = role.buffers[b];
+      copy.name += ".newest";
+      copy.offsets = {{end}};
+      end += (copy.bytes.value + 511) / 512 * 512;
+      for (Shard& shard : copy.holds) shard.tensor = {shard.tensor.value + static_cast<std::int32_t>(tensors)};
+      newest[{static_cast<std::int32_t>(b)}] = {static_cast<std::int32_t>(role.buffers.size())};
+      role.buffers.push_back(std::move(copy));
+    }
+    for (Segment& segment : plan.segments)
+      for (Instruction& instruction : segment.instructions) {
+        const auto* what = std::get_if<Compute>(&instruction.what);
+        if (!what || what->phase == Phase::Forward || what->phase == Phase::Update) continue;
+        for (Use& use : instruction.reads)
+          if (const auto other = newest.find(use.buffer); other != newest.end()) use.buffer = other->second;
+      }
+    return plan;
   }
 
   // `backwards` per update; version that rank r's weights have when they take part in update u.
   template <class Version>
   void compare(const Model& model, const Strategy& asynchronous, int backwards, Version version) {
+    compare(model, asynchronous, Stale{.backwards = backwards, .version = version});
+  }
+  void compare(const Model& model, const Strategy& asynchronous, const Stale& stale) {
+    const int backwards = stale.backwards;
     const Plan plan = lowered(model, strategy(asynchronous));
     const auto defects = check_plan(plan);
     ASSERT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
     const Execution done = run(plan, options());
 
     Strategy single{.batch = {.micro = asynchronous.batch.micro, .global = asynchronous.batch.micro * backwards}};
-    const Plan one = lowered(model, strategy(single));
+    Plan one = lowered(model, strategy(single));
     ExecuteOptions start = options();
     start.optimizer.learning_rate = 0;
     std::vector<Weights> versions = {named(one, run(one, start).values)};
+    if (stale.backward_reads_newest) one = with_two_versions(std::move(one));
     const auto ranks = rank_of_tensor(plan);
     ASSERT_EQ(plan.updates, plan.microbatches / backwards);
     for (int u = 0; u < plan.updates; ++u) {
       Weights mixed, next = versions.back();
-      for (const auto& [name, rank] : ranks) mixed[name] = versions[static_cast<std::size_t>(version(u, rank))].at(name);
-      for (const auto& [name, gradient] : gradients_at(one, u, mixed))
-        for (std::size_t i = 0; i < gradient.size(); ++i) next[name][i] -= kRate * gradient[i];
+      for (const auto& [name, rank] : ranks) {
+        mixed[name] = versions[static_cast<std::size_t>(stale.version(u, rank))].at(name);
+        mixed[name + ".newest"] = versions.back().at(name);
+      }
+      const Weights gradients = gradients_at(one, u, mixed);
+      for (const auto& [name, rank] : ranks) {
+        const std::vector<double>& gradient = gradients.at(name);
+        const double rate = kRate * (stale.rate ? stale.rate(u, rank) : 1);
+        for (std::size_t i = 0; i < gradient.size(); ++i) next[name][i] -= rate * gradient[i];
+      }
       versions.push_back(std::move(next));
     }
     double largest = 0, moved = 0;
@@ -132,6 +184,24 @@ TEST_F(StaleWeights, RunsFollowEachOther) {
   second.resume = first.save;
   const Execution resumed = run(plan, second);
   EXPECT_LE(difference(two, resumed).values, 1e-15);
+}
+
+// A backward of pipemare reads newer weights than its forward did, and the rate of each rank is divided by its delay of pp-1-r updates,
+// less and less: by delay^(1 - u/5) at update u.
+TEST_F(StaleWeights, PipeMareDividesTheRateByTheDelay) {
+  const auto rate = [](int pp, int u, int rank) { return std::pow(std::max(1, pp - 1 - rank), -std::max(0.0, 1 - u / 5.0)); };
+  for (const int pp : {2, 4})
+    for (const int annealing : {0, 5})
+      for (const bool mare : {true, false}) {
+        Strategy s{.pp = pp,
+                   .pipeline = {.schedule = mare ? Schedule::PipeMare : Schedule::PipeDream},
+                   .batch = {.micro = 1, .global = 8}};
+        s.optimizer.delay_annealing = annealing;
+        Stale stale{.version = [&](int u, int rank) { return std::max(0, u - (pp - 1 - rank)); }};
+        if (annealing > 0) stale.rate = [&](int u, int rank) { return rate(pp, u, rank); };
+        stale.backward_reads_newest = mare;
+        compare(tiny_gpt(false), s, stale);
+      }
 }
 
 TEST_F(StaleWeights, PipeMareTakesTheNewest) {  // what it says, and that it trains

@@ -43,11 +43,11 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
                                 activations, activation_home, activation_layers] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
-  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
+  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 58u);
+  EXPECT_EQ(paths.size(), 59u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -106,6 +106,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"momentum", "0.9"},
                                                                    {"clip_norm", "1"},
                                                                    {"loss_scale", "0"},
+                                                                   {"delay_annealing", "100"},
                                                                    {"vocab_multiple", "128"},
                                                                    {"bucket", "25000000"},
                                                                    {"overlap", "grad,param"},
@@ -185,9 +186,21 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "here: bucket: found \"2000 TiB\", expected a size from 0 to 1024 TiB, such as \"40 MB\"");
   EXPECT_TRUE(message_of("recompute", "all").starts_with("here: recompute: found \"all\", expected none"));
   EXPECT_TRUE(message_of("overlap", "").starts_with("here: overlap: found \"\", expected none"));
-  for (const std::string wrong : {"", "0", "2,", "2,x", "1025", "auto,2"})
-    EXPECT_EQ(message_of("parts", wrong), "here: parts: found " + (wrong.empty() ? "nothing" : "\"" + wrong + "\"") +
-                                              ", expected auto, or numbers of parts from 1 to 1024, such as 4 or 2,4");
+  for (const std::string wrong : {"", "0", "2,", "2,x", "1025", "auto,2", "2,4,8", "2;", "2x0", "2,4x", "2x99999"})
+    EXPECT_EQ(message_of("parts", wrong),
+              "here: parts: found " + (wrong.empty() ? "nothing" : "\"" + wrong + "\"") +
+                  ", expected auto, or numbers of parts from 1 to 1024, such as 4 or 2,4, or layer by layer 2,4x11;1,8");
+  for (const auto& [given, read] : std::map<std::string, std::string>{{"2", "2"},
+                                                                      {"2,4", "2,4"},
+                                                                      {"2x3", "2"},
+                                                                      {"2,4;2,4", "2,4"},
+                                                                      {"1x3;4", "1,1x3;4,4"},
+                                                                      {"2,4;2,4;1,8x5", "2,4x2;1,8"},
+                                                                      {"1;1x4", "1"}}) {
+    Strategy strategy;
+    set_option(strategy, "parts", given, "here");
+    EXPECT_EQ(find_option("parts")->get(strategy), read) << given;
+  }
   EXPECT_TRUE(message_of("layer_split", "3y").starts_with("here: layer_split: found \"3y\" in \"3y\", expected"));
 }
 

@@ -353,7 +353,7 @@ static Strategy random_strategy(std::mt19937_64& random) {
       value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
     if (option.path == "bucket" && pick(2)) value = "auto";
     if (option.path == "parts")
-      value = std::array<std::string, 4>{"1", "auto", "4", "2," + std::to_string(1 + pick(9))}[pick(4)];
+      value = std::array<std::string, 5>{"1", "auto", "4", "2," + std::to_string(1 + pick(9)), "2,4x3;1,8"}[pick(5)];
     if (option.path == "compress_gradients")
       value = std::array<std::string, 5>{"none", "dgc:0.25", "one-bit:100", "eight-bit", "segmented:4x8"}[pick(5)];
     if (option.path == "compress_activations")

@@ -129,6 +129,31 @@ TEST(HostAdam, OnlyTheOwnSliceChanges) {
   }
 }
 
+// Delay 4, annealed over 10 steps: step 1 divides the rate by 4^1, step 6 by 4^(1/2) = 2, step 11 and later not at all. The decay of AdamW
+// goes with the rate.
+TEST(HostOptimizer, ADelayedStageTakesSmallerSteps) {
+  const ops::DelayedRate rate{.delay = 4, .annealed_over = 10};
+  for (const auto& [step, divisor] : {std::pair{1, 4.0}, {6, 2.0}, {11, 1.0}, {500, 1.0}}) {
+    EXPECT_DOUBLE_EQ(rate.factor(step), 1 / divisor);
+    EXPECT_EQ((ops::DelayedRate{.delay = 1, .annealed_over = 10}.factor(step)), 1);
+    EXPECT_EQ((ops::DelayedRate{.delay = 4}.factor(step)), 1);
+    OpArguments delayed{.step = step, .optimizer = {.learning_rate = 0.1, .weight_decay = 0.3}}, plain = delayed;
+    plain.optimizer.learning_rate = 0.1 / divisor;
+    const Array g = random_array(kSize, 1), before = random_array(kSize, 2);
+    Array p = before, m = random_array(kSize, 3), v = squares(4), same = p, same_m = m, same_v = v;
+    run_in_place(update(ops::Adam{.rate = rate}, kSize), g, {&m, &v, &p}, false, delayed);
+    run_in_place(update(ops::Adam{}, kSize), g, {&same_m, &same_v, &same}, false, plain);
+    Array q = before, same_q = before;
+    run_in_place(update(ops::Sgd{.rate = rate}, kSize), g, {&q}, false, delayed);
+    run_in_place(update(ops::Sgd{}, kSize), g, {&same_q}, false, plain);
+    for (std::int64_t i = 0; i < kSize; ++i) {
+      ASSERT_NEAR(p.at(i), same.at(i), 1e-14);
+      ASSERT_NEAR(q.at(i), same_q.at(i), 1e-14);
+    }
+    EXPECT_NE(p.values(), before.values());
+  }
+}
+
 TEST(HostSgd, EveryFormOfOperands) {
   const double rate = 0.1, momentum = 0.9, decay = 0.01;
   const Array g = random_array(kSize, 1), before = random_array(kSize, 2), speed = random_array(kSize, 3);

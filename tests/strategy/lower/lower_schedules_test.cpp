@@ -247,6 +247,40 @@ TEST(LowerSchedules, PipelinesWithoutAFlushKeepVersions) {
       }
 }
 
+// Rank r of p: its gradients are late by p-1-r updates, and by one under 2BW, whose rate is therefore never divided.
+TEST(LowerSchedules, UpdatesDivideTheirRateByTheDelay) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  for (const Schedule schedule : {Schedule::OneFOneB, Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare})
+    for (const OptimizerKind kind : {OptimizerKind::Adam, OptimizerKind::Sgd}) {
+      Strategy s{.dp = 2, .pp = 4, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 16}};
+      s.optimizer.kind = kind, s.optimizer.delay_annealing = 50;
+      Plan plan = lowered(small_model(8, false), cluster, s).plan;
+      EXPECT_TRUE(check_plan(plan).empty());
+      const bool late = schedule == Schedule::PipeDream || schedule == Schedule::PipeMare;
+      for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+        const int delay = 3 - static_cast<int>(r);
+        const ops::DelayedRate expected = late && delay > 1 ? ops::DelayedRate{delay, 50} : ops::DelayedRate{};
+        int updates = 0;
+        for (const Action& action : plan.roles[r].actions)
+          for (Instruction& instruction : plan.segments[action.segment.index()].instructions) {
+            auto* what = std::get_if<Compute>(&instruction.what);
+            if (!what || !is<ops::Adam, ops::Sgd>(what->op)) continue;
+            ops::DelayedRate& rate =
+                kind == OptimizerKind::Adam ? std::get<ops::Adam>(what->op).rate : std::get<ops::Sgd>(what->op).rate;
+            EXPECT_EQ(rate, expected) << name_of(schedule) << " rank " << r;
+            if (++updates > 1 || !late) continue;
+            for (const ops::DelayedRate& wrong : {ops::DelayedRate{delay + 1, 50}, ops::DelayedRate{2, 51}}) {
+              const ops::DelayedRate right = std::exchange(rate, wrong);
+              const auto defects = check_plan(plan);
+              EXPECT_TRUE(!defects.empty() && defects[0].rule == "rate-delay");
+              rate = right;
+            }
+          }
+        EXPECT_GT(updates, 0);
+      }
+    }
+}
+
 TEST(LowerSchedules, WhatUpdatesOfStagesCannotDoIsRefused) {
   const Cluster cluster = load_cluster("dgx-a100");
   const auto why = [&](Strategy s, bool tied = false) {

@@ -1,6 +1,8 @@
 // Operators in parts: which plans there are, which there are not, and what `--parts auto` chooses.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
 #include "core/cluster_file/cluster_file.h"
@@ -45,6 +47,7 @@ TEST(OperatorParts, RefusedByOneSentence) {
   EXPECT_EQ(refusal(cut({4}, 2)), "4 parts do not divide the 2 samples of a micro-batch");
   EXPECT_EQ(refusal(cut({2, 3}, 4)), "6 parts do not divide the 4 samples of a micro-batch");
   EXPECT_EQ(refusal(cut({2, 2, 2})), "a layer has 2 operations that are cut into parts, attention and MLP: found 3 numbers");
+  EXPECT_EQ(refusal(cut({1, 2, 2, 2, 1, 4, 2, 2, 4, 4})), "parts 1,2;2,2;1,4;2,2;4,4 names 5 layers, the model has 4");
   Strategy other = cut({2});
   other.cp = 2;
   EXPECT_EQ(refusal(other), "operators in parts run on whole sequences, which cp 2 cuts");
@@ -72,7 +75,7 @@ TEST(OperatorParts, DrawnPlansAreSound) {
     const Model model = random_model(random);
     Strategy s = random_strategy(random);
     s.cp = 1, s.tp = random.one_of({2, 4}), s.batch.global *= 2, s.batch.micro *= 2;
-    s.communication.parts = random.one_of<std::vector<int>>({{2}, {1, 2}, {2, 1}, {2, 4}, {0}});
+    s.communication.parts = random.one_of<std::vector<int>>({{2}, {1, 2}, {2, 1}, {2, 4}, {1, 2, 4, 1}, {0}});
     if (random(0, 3) == 0) s.offload.activations = random.one_of({OffloadedActivations::Inputs, OffloadedActivations::All});
     if (random(0, 5) == 0) s.offload.parameters = Space::PinnedHost, s.optimizer.loss_scale = 1;
     if (random(0, 5) == 0) s.pipeline.schedule = Schedule::ZeroBubbleH1, s.virtual_stages = 1;
@@ -120,10 +123,33 @@ TEST(OperatorParts, PartsAddUpToTheWhole) {
     return std::pair(flops, bytes);
   };
   const auto whole = totals(plan_of(cut({})));
-  for (const std::vector<int>& parts : std::vector<std::vector<int>>{{2}, {8}, {2, 4}, {8, 1}}) {
+  for (const std::vector<int>& parts : std::vector<std::vector<int>>{{2}, {8}, {2, 4}, {8, 1}, {8, 1, 2, 4, 1, 1}}) {
     const auto [flops, bytes] = totals(plan_of(cut(parts)));
     EXPECT_NEAR(flops, whole.first, 1e-9 * whole.first);
     EXPECT_EQ(bytes, whole.second);
+  }
+}
+
+// Layer by layer: how often the sums of a forward run. The last numbers hold for the layers that follow, on every stage.
+TEST(OperatorParts, EachLayerHasItsNumbers) {
+  for (const int pp : {1, 2, 4}) {
+    Strategy s = cut({1, 2, 8, 4, 2, 1});
+    s.tp = 2, s.pp = pp, s.batch.global = 16;
+    const Plan plan = plan_of(s);
+    const std::vector<std::pair<int, int>> expected = {{1, 2}, {8, 4}, {2, 1}, {2, 1}};
+    std::map<std::string, int> sums;
+    for (const Role& role : plan.roles)
+      for (const Action& action : role.actions) {
+        if (action.does.empty() || action.does[0].work != Work::F || action.does[0].microbatch != 0) continue;
+        for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+          if (std::holds_alternative<Collective>(run.what) && run.layer.valid())
+            ++sums[role.layers[run.layer.index()] + "." + run.name.substr(0, run.name.find(' '))];
+      }
+    for (std::size_t layer = 0; layer < expected.size(); ++layer) {
+      const auto times = [&](const char* sum) { return sums["layers." + std::to_string(layer) + "." + sum]; };
+      EXPECT_EQ(times("projection_reduce"), expected[layer].first) << "pp " << pp << ", layer " << layer;
+      EXPECT_EQ(times("fc2_reduce"), expected[layer].second) << "pp " << pp << ", layer " << layer;
+    }
   }
 }
 
@@ -131,6 +157,28 @@ TEST(OperatorParts, SumsHideBehindTheNextPart) {
   const double whole = makespan_of(plan_of(cut({})), pcie()), parts = makespan_of(plan_of(cut({2})), pcie());
   EXPECT_LT(parts, whole);
   EXPECT_GT(parts, whole / 2);  // each of compute and communication takes as long as before
+}
+
+// On links of several speeds, also with two pipeline stages.
+TEST(OperatorParts, AutoIsNeverSlowerThanEqualNumbers) {
+  for (const double bandwidth : {10e9, 25e9, 60e9, 150e9, 600e9})
+    for (const int pp : {1, 2}) {
+      Cluster cluster = load_cluster("dgx-a100");
+      for (auto& link : cluster.nodes.front().shape.links)
+        if (link.kind == LinkKind::NvLink) link.bandwidth = {bandwidth};
+      const auto seconds = [&](std::vector<int> parts) {
+        Strategy s = cut(std::move(parts));
+        s.pp = pp, s.batch.global = 16;
+        return makespan_of(lowered(small(), cluster, s).plan, cluster, {.granularity = Granularity::Layer});
+      };
+      Strategy s = cut({0});
+      s.pp = pp, s.batch.global = 16;
+      const std::vector<int> parts = std::get<Tuned>(tune(small(), cluster, s)).strategy.communication.parts;
+      const double chosen = seconds(parts);
+      double equal = seconds({});
+      for (const int n : {2, 4, 8}) equal = std::min(equal, seconds({n}));
+      EXPECT_LE(chosen, equal) << bandwidth << " pp " << pp;
+    }
 }
 
 // `auto` is no slower than any equal number of parts, nor than none; where a micro-batch is one sample it is whole.
