@@ -84,6 +84,8 @@ const char* name_of(OffloadedActivations what) {
     case OffloadedActivations::None: return "none";
     case OffloadedActivations::Inputs: return "inputs";
     case OffloadedActivations::All: return "all";
+    case OffloadedActivations::Vdnn: return "vdnn";
+    case OffloadedActivations::FreeTime: return "free-time";
   }
   return "?";
 }

@@ -12,7 +12,7 @@ static constexpr double kLayersHere = 3;  // layers whose activations are on the
 static constexpr double kPlaces = 7;      // of a chunk: two outputs, two gradients to send, three that it receives
 
 RankBytes rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
-                       double rank, double layers) {
+                      double rank, double layers) {
   const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
   const double grad = static_cast<double>(size_of(model.types.grad).value),
                param = static_cast<double>(size_of(model.types.param).value);
@@ -36,7 +36,8 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
   // Offloaded activations are on the device only in the places that layers take in turn, and for the last layer.
-  if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
+  const bool all = offload.activations == OffloadedActivations::All || offload.activations == OffloadedActivations::FreeTime;
+  if (all && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   const auto elements = [&](const PerStage& of) {
     double sum = of.of(kind, layers);

@@ -26,8 +26,9 @@ struct HeldTensor {
   Bytes bytes = {};
   int made_by = 0;           // operation; the tensor is live from its start
   int last_forward_use = 0;  // operation, the one that makes it at the earliest
-  int used_again_by = 0;     // a later operation; live until its end
+  int used_again_by = 0;     // a later operation
   bool convolution_input = false;
+  int read_until = 0;  // the last operation that reads it, live until its end; used_again_by at the earliest
 };
 
 struct TensorJob {
@@ -65,11 +66,15 @@ TensorTiming tensor_timing(const TensorJob& job, const std::vector<TensorChoice>
 enum class VdnnScope : std::uint8_t { All, ConvolutionInputs };
 TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope);
 
+struct TensorSearch {
+  std::int64_t timings =
+      1'000'000'000;  // most choices that each of the two searches times, rounded up to whole rounds of changes
+};
 // While the peak is above the budget, the kept tensor with the longest free time is sent. Its free time is that from the end of its copy out
 // to the latest start of a fetch that is done before the second use. Then one tensor at a time is changed (kept, on demand, fetched an
 // operation earlier or later) as long as this takes less above the budget or makes the step faster. The same changes start from sending
 // everything by vDNN's rule, too, and the faster plan is the answer: where sending everything fits, the answer is never slower than that.
 // Infeasible: says the smallest peak that was met.
-std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget);
+std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget, const TensorSearch& search = {});
 
 }  // namespace foreshard

@@ -23,6 +23,7 @@ bool leaves_open(const Strategy& strategy);
 bool chooses_parts(const Strategy& strategy);
 // `--schedule best`: the order of work on the pipeline ranks.
 bool chooses_order(const Strategy& strategy);
+bool chooses_moves(const Strategy& strategy);
 // `--bucket auto`, which is -1.
 bool chooses_buckets(const Strategy& strategy);
 

@@ -18,6 +18,7 @@
 #include "strategy/residency/parameter_stays.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/schedule_table.h"
+#include "strategy/resolve/value_move.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -27,7 +28,7 @@ enum class Tensors : std::uint8_t {
   All,
   Tied,     // the token embedding and its copy at the head, where they are summed apart from the rest
   Experts,  // of the routed experts: their replicas are those of the expert grid
-  Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
+  Whole,    // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
   Vectors
 };
 inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "experts", "not cut over tensor",
@@ -120,8 +121,12 @@ struct ActivationRow {
 };
 struct ActivationPolicy {
   std::vector<ActivationRow> rows = {};       // layers of no row keep what their backward reads
+  std::vector<ValueMove> moves = {};          // of what rows keep, in the order in which backwards read them
   std::vector<StageRuns> runs_of_stage = {};  // of a recomputation schedule, instead of rows
   bool shared_by_chunks = true;               // equal chunks of a rank keep their values in common places
+
+  // One place that a micro-batch keeps until its backward may share its bytes with what lives at other times.
+  bool shares_kept() const { return !runs_of_stage.empty() || !moves.empty(); }
 
   int row_of(int layer) const;  // -1: none
 };
@@ -192,10 +197,10 @@ struct StrategyTables {
   Sharding sharding = {};  // what the model's local shapes follow from
 };
 
-// Of a resolved strategy; of what it leaves open the tables say nothing. `runs` are those of a recomputation schedule. Stages with degrees
-// of their own have tables each, of the strategy that says their tensor degree, and no order (lower_stages.cpp).
+// Of a resolved strategy; of what it leaves open the tables say nothing. Stages with degrees of their own have tables each, of the
+// strategy that says their tensor degree, and no order (lower_stages.cpp).
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
-                                                   const std::vector<StageRuns>& runs = {});
+                                                   const TunedActivations& tuned = {});
 
 // The rows that say which layers run again; `layers` are those of the stages.
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);

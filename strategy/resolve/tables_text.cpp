@@ -314,6 +314,24 @@ std::string to_text(const Kinds& kinds) {
   return words.empty() ? "-" : joined(words, ", ");
 }
 
+TextOfTable moves_text(const StrategyTables& tables, const OpGraph& graph) {
+  TextOfTable out{.key = "moves",
+                  .title = "activations that move by themselves",
+                  .head = {"layer", "value", "goes to", "gone after the forward of", "comes back from the backward of"}};
+  const auto kind = [&](int layer) -> const LayerGraph& {
+    return graph.kinds[static_cast<std::size_t>(graph.layers[static_cast<std::size_t>(layer)].kind)];
+  };
+  const auto op = [&](ValueMove::At at) {
+    return graph.layers[static_cast<std::size_t>(at.layer)].name + "." +
+           kind(at.layer).operators[static_cast<std::size_t>(at.op)].name;
+  };
+  for (const ValueMove& move : tables.activations.moves)
+    out.rows.push_back({graph.layers[static_cast<std::size_t>(move.layer)].name,
+                        kind(move.layer).values[static_cast<std::size_t>(move.value)].name, word(move.home), op(move.leaves),
+                        op(move.returns) + (move.computes_wait_back ? ", which waits for it" : "")});
+  return out;
+}
+
 std::vector<TextOfTable> texts_of(const StrategyTables& tables) {
   std::vector<TextOfTable> all = {axes(tables),        groups(tables),        schedule(tables), state(tables),
                                   activations(tables), communication(tables), update(tables),   shapes(tables)};
