@@ -29,7 +29,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"offload_kept", "--offload-optimizer host or nvme, and more than one bucket"},
       {"updated_on", "--offload-optimizer host or nvme"},
       {"offload_activations", "more than one layer"},
-      {"offload_budget", "--offload-activations free-time, and a plan that takes more without it"},
+      {"offload_budget", "--offload-activations free-time or --policy greedy, and a plan that takes more without it"},
       {"offload_to", "--offload-activations other than none"},
       {"offload_layers", "--offload-activations inputs or all, and another number of layers"},
       {"zero_group", "--zero 1 to 3 and fewer GPUs than all that are data parallel"},

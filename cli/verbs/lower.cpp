@@ -86,9 +86,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const LowerOptions options = {.ignore_memory = true, .profile = job.measured(), .settings = job.settings};
   auto tuned = tune(job.model, job.cluster, job.strategy, options);
   const auto* closed = std::get_if<Tuned>(&tuned);
-  std::variant<Lowered, Infeasible> answer = closed
-                                                 ? lower(job.model, job.cluster, closed->strategy, options, closed->activations)
-                                                 : std::get<Infeasible>(std::move(tuned));
+  std::variant<Lowered, Infeasible> answer =
+      closed ? lower(job.model, job.cluster, closed->strategy, options, closed->rows) : std::get<Infeasible>(std::move(tuned));
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
     if (auto too_large = does_not_fit(made->plan, job.cluster)) {
       too_large->would_help = would_help(job);

@@ -23,7 +23,7 @@ static std::variant<std::vector<TextOfTable>, Infeasible> tables_of_job(const Jo
                       .would_help = {"leave out strategy.stages"}};
   auto graph = graph_of(job.model, closed.strategy);
   if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
-  const auto tables = tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.activations);
+  const auto tables = tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.rows);
   if (const auto* refused = std::get_if<Infeasible>(&tables)) return *refused;
   std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(tables));
   if (TextOfTable moves = moves_text(std::get<StrategyTables>(tables), std::get<OpGraph>(graph)); !moves.rows.empty())

@@ -207,7 +207,7 @@ struct OffloadChoice {
   OffloadedActivations activations = OffloadedActivations::None;
   Space activation_home = Space::PinnedHost;
   int activation_layers = 0;  // of this number of first layers of each stage; 0: of all layers
-  Bytes budget = {};          // FreeTime: what the plan's arena may take of a device; 0: all that the device has
+  Bytes budget = {};          // FreeTime and policies of regions: what the arena may take of a device; 0: all that it has
   bool operator==(const OffloadChoice&) const = default;
 };
 

@@ -300,8 +300,8 @@ std::vector<StrategyOption> offload_options() {
            {.path = "offload_budget",
             .flag = "--offload-budget",
             .unit = "bytes",
-            .help =
-                "memory of a GPU that the plan may take, its arena, with --offload-activations free-time; 0: all that it has",
+            .help = "memory of a GPU that the plan may take, its arena, with --offload-activations free-time and --policy "
+                    "greedy; 0: all that it has",
             .group = group}),
   };
 }

@@ -119,7 +119,7 @@ static std::optional<Infeasible> add_graphs_of_parts(Lowering& lowering) {
 }
 
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
-                                                  const TunedActivations& tuned) {
+                                                  const TunedRows& tuned) {
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::move(strategy)};
   const Strategy& s = lowering.strategy;
   auto graph = graph_of(model, s);
@@ -144,7 +144,7 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
 }
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const LowerOptions& options, const TunedActivations& tuned) {
+                                        const LowerOptions& options, const TunedRows& tuned) {
   Strategy measured = strategy;
   if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
   auto resolved = resolve(model, cluster, measured);

@@ -30,7 +30,7 @@ struct Lowered {
 
 // A pure function of a tuned strategy (nothing is left as `auto` or `best`), with what `tune` decided of its activations.
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const LowerOptions& options = {}, const TunedActivations& tuned = {});
+                                        const LowerOptions& options = {}, const TunedRows& tuned = {});
 
 // Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
 // that exceeds it.

@@ -31,6 +31,7 @@ struct OffloadJob {
   bool uploads_master = true;  // in 32 bits, cast on the device: twice the bytes, and a staging buffer of the largest region
   bool gradient_in_place =
       false;  // written over the parameters, as the source runs it; else a second buffer, as the source counts it
+  bool gradient_apart = false;  // a second buffer that is not in the peak: gradients have places that are always there
 
   Bytes upload(int region) const;
   Bytes staging() const;  // on the device all the time
@@ -63,8 +64,12 @@ struct RegionSearch {
 };
 std::vector<OffloadRegion> build_regions(const std::vector<OffloadRegion>& operations, const RegionSearch& search = {});
 
-// When the regions' parameters are on the device under such choices; the units are the regions, the uses step_order(regions).
+// [operation]: its region, where consecutive operations share one until it has `least` bytes of parameters; the last one takes what is left.
+std::vector<int> regions_of_least(const std::vector<Bytes>& operations, Bytes least);
+
+// When the regions' parameters are on the device under such choices; the units are the regions. A region may be read several times in each
+// pass, and need not be read in the backward.
 std::vector<ParameterUnit> region_units(const OffloadJob& job);
-Residency region_residency(const std::vector<RegionChoice>& choices);
+Residency region_residency(const std::vector<RegionChoice>& choices, const std::vector<UnitUse>& uses);
 
 }  // namespace foreshard

@@ -11,6 +11,7 @@
 
 #include "strategy/residency/block_residency.h"
 #include "strategy/residency/module_residency.h"
+#include "strategy/residency/offload_timing.h"
 
 namespace foreshard {
 
@@ -25,8 +26,17 @@ struct ChunkRule {
   std::int64_t budget_of(Bytes device, Bytes others, Bytes element) const;
 };
 
+// Regions of whole layers that stay from the forward to the backward, or are freed and fetched again beside the backward of a later region
+// (plan_offload.h). Without choices, every layer is a region, and comes for its backward when that begins.
+struct RegionRule {
+  int window = 0;                          // of OffloadSearch
+  std::vector<int> region_of_layer = {};   // [layer of the chunk]
+  std::vector<RegionChoice> choices = {};  // [region]
+  bool operator==(const RegionRule&) const = default;
+};
+
 struct ParameterStays {
-  std::variant<BlockRule, ModuleRule, ChunkRule> rule = BlockRule{};
+  std::variant<BlockRule, ModuleRule, ChunkRule, RegionRule> rule = BlockRule{};
   // Every place has the size of the largest unit, and a transfer begins as soon as its place is free. False: a place has the size of its
   // unit, and a transfer begins with its moment, so that what is there at once is the residency's.
   bool one_size = true;
@@ -35,8 +45,8 @@ struct ParameterStays {
   bool keeps() const;
 };
 
-// The units of the rule: each layer by itself, or chunks of as many whole layers in order as fit (lay_chunks; what is left of a chunk takes no
-// memory and is not moved).
+// The units of the rule: each layer by itself, regions of layers, or chunks of as many whole layers in order as fit (lay_chunks; what is left
+// of a chunk takes no memory and is not moved).
 struct LayerUnits {
   std::vector<ParameterUnit> units = {};
   std::vector<int> of_layer = {};

@@ -6,6 +6,7 @@
 #include "core/base/count_text.h"
 #include "core/strategy/strategy_options.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/resolve.h"
@@ -163,6 +164,10 @@ Refusal refuse_offload_of_values(const Model& model, const Strategy& s) {
   if (s.offload.activation_layers > 0)
     return Infeasible{.reason = option + " chooses values, whatever their layer: --offload-layers has no say",
                       .would_help = {"--offload-layers 0", "--offload-activations all"}};
+  if (chooses_regions(s))
+    return Infeasible{
+        .reason = "policy " + s.policy + " and " + option + " would each choose for the memory that the other leaves",
+        .would_help = {"--policy gemini_auto", "--offload-activations all"}};
   if (chooses_order(s))
     return Infeasible{.reason = "--schedule best and " + option + " would each choose for the memory that the other leaves",
                       .would_help = {"--schedule 1f1b", "--offload-activations all"}};
@@ -360,6 +365,10 @@ bool leaves_open(const Strategy& strategy) {
          chooses_buckets(strategy) || chooses_order(strategy) || chooses_moves(strategy);
 }
 
+bool chooses_regions(const Strategy& strategy) {
+  const RuntimePolicy* policy = find_policy(strategy.policy);
+  return policy && policy->layers && std::holds_alternative<RegionRule>(policy->layers->rule);
+}
 bool chooses_moves(const Strategy& strategy) { return strategy.offload.activations == OffloadedActivations::FreeTime; }
 
 bool chooses_parts(const Strategy& strategy) { return strategy.communication.parts == std::vector<int>{0}; }

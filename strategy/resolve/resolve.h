@@ -23,7 +23,10 @@ bool leaves_open(const Strategy& strategy);
 bool chooses_parts(const Strategy& strategy);
 // `--schedule best`: the order of work on the pipeline ranks.
 bool chooses_order(const Strategy& strategy);
+// `--offload-activations free-time`: which values move.
 bool chooses_moves(const Strategy& strategy);
+// A policy of regions (RegionRule). A strategy is not open by it: a rule without choices is obeyed, too.
+bool chooses_regions(const Strategy& strategy);
 // `--bucket auto`, which is -1.
 bool chooses_buckets(const Strategy& strategy);
 

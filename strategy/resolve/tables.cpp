@@ -309,7 +309,7 @@ void CommunicationPolicy::add_drive_ways() {
 }
 
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
-                                                   const TunedActivations& tuned) {
+                                                   const TunedRows& tuned) {
   auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
   if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
@@ -329,6 +329,9 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   else
     tables.activations = {.runs_of_stage = tuned.runs, .shared_by_chunks = false};
   if (tuned.moves) tables.activations.moves = *tuned.moves;
+  for (StateRow& row : tables.state)
+    if (tuned.regions && std::holds_alternative<RegionRule>(row.parameters.stays.rule))
+      row.parameters.stays.rule = *tuned.regions;
   tables.communication = communication_policy(choice, tables.schedule);
   const auto lies_in = [&](Space space) {
     return std::ranges::any_of(tables.activations.rows, [&](const ActivationRow& row) { return row.home == space; }) ||

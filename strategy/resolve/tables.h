@@ -200,7 +200,7 @@ struct StrategyTables {
 // Of a resolved strategy; of what it leaves open the tables say nothing. Stages with degrees of their own have tables each, of the
 // strategy that says their tensor degree, and no order (lower_stages.cpp).
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
-                                                   const TunedActivations& tuned = {});
+                                                   const TunedRows& tuned = {});
 
 // The rows that say which layers run again; `layers` are those of the stages.
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);

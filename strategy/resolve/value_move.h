@@ -1,4 +1,4 @@
-// Activations that leave the device value by value (vDNN, free time), and what `tune` decides of activations that no option says.
+// Activations that leave the device value by value (vDNN, free time), and rows that `tune` decides because no option says them.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 
 #include "core/plan/plan.h"
 #include "strategy/recompute/recompute_runs.h"
+#include "strategy/residency/parameter_stays.h"
 
 namespace foreshard {
 
@@ -26,9 +27,11 @@ struct ValueMove {
   bool operator==(const ValueMove&) const = default;
 };
 
-struct TunedActivations {
-  std::vector<StageRuns> runs = {};  // [stage]: the order of operators under a recomputation schedule; empty: it has none
+// Rows of the tables that no option says, decided by `tune`.
+struct TunedRows {
+  std::vector<StageRuns> runs = {};                  // [stage]: under a recomputation schedule; empty: it has none
   std::optional<std::vector<ValueMove>> moves = {};  // with --offload-activations free-time
+  std::optional<RegionRule> regions = {};            // with a policy of regions
 };
 
 }  // namespace foreshard

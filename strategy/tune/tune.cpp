@@ -11,6 +11,7 @@
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"
 #include "strategy/tune/recompute_schedule.h"
+#include "strategy/tune/region_choice.h"
 #include "strategy/tune/value_choice.h"
 
 namespace foreshard {
@@ -50,7 +51,7 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
   if (recompute.kind < RecomputeKind::Rotor) return {};
   auto runs = schedule_stages(lowering);
   if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
-  tuned.activations.runs = std::get<std::vector<StageRuns>>(std::move(runs));
+  tuned.rows.runs = std::get<std::vector<StageRuns>>(std::move(runs));
   return {};
 }
 
@@ -76,7 +77,12 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   if (chooses_moves(tuned.strategy)) {
     auto moves = moves_by_free_time(model, cluster, tuned.strategy, options);
     if (auto* refused = std::get_if<Infeasible>(&moves)) return *refused;
-    tuned.activations.moves = std::get<std::vector<ValueMove>>(std::move(moves));
+    tuned.rows.moves = std::get<std::vector<ValueMove>>(std::move(moves));
+  }
+  if (chooses_regions(tuned.strategy)) {
+    auto regions = best_regions(model, cluster, tuned.strategy, tuned.rows, options);
+    if (auto* refused = std::get_if<Infeasible>(&regions)) return *refused;
+    tuned.rows.regions = std::get<RegionRule>(std::move(regions));
   }
   if (open_order) tuned.strategy.pipeline = best_order(model, cluster, tuned.strategy, options);
   return tuned;
@@ -84,11 +90,11 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
 
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
-  if (!leaves_open(strategy)) return lower(model, cluster, strategy, options);
+  if (!leaves_open(strategy) && !chooses_regions(strategy)) return lower(model, cluster, strategy, options);
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
   const Tuned& closed = std::get<Tuned>(tuned);
-  return lower(model, cluster, closed.strategy, options, closed.activations);
+  return lower(model, cluster, closed.strategy, options, closed.rows);
 }
 
 }  // namespace foreshard

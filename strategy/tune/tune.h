@@ -28,8 +28,8 @@ struct RankTrades {
 };
 
 struct Tuned {
-  Strategy strategy = {};               // resolved, with nothing left open but what `activations` says
-  TunedActivations activations = {};    // runs of a recomputation schedule, values that go to host memory
+  Strategy strategy = {};               // resolved, with nothing left open but what `rows` says
+  TunedRows rows = {};                  // runs of a recomputation schedule, values that go to host memory
   std::vector<RankTrades> trades = {};  // [pipeline rank]; empty without `--recompute best`
 };
 // Infeasible when the strategy cannot be resolved, or its pipeline, split or recomputation is not possible. Memory is not checked: `lower`
