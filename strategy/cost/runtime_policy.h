@@ -16,7 +16,8 @@
 //     }
 //   }
 //
-// The units of all policies are layers, or chunks or regions of whole layers. docs/offload-planning.md says where a framework's own units differ.
+// The units of all policies are layers, or chunks or regions of whole layers. docs/offload-planning.md says where a framework's own units
+// differ.
 #pragma once
 
 #include <cstdint>

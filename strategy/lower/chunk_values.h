@@ -60,7 +60,8 @@ struct ChunkLayer {
   const Operator& op(int index) const { return graph->operators[static_cast<std::size_t>(index)]; }
 };
 
-// A ValueMove with the blocks that it needs. Layers are those of the chunk; `layer` reads the value first in the backward and knows it as `value`.
+// A ValueMove with the blocks that it needs. Layers are those of the chunk; `layer` reads the value first in the backward and knows it as
+// `value`.
 struct MovedValue {
   int layer = 0, value = 0;
   const ValueMove* move = nullptr;

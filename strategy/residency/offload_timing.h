@@ -64,7 +64,8 @@ struct RegionSearch {
 };
 std::vector<OffloadRegion> build_regions(const std::vector<OffloadRegion>& operations, const RegionSearch& search = {});
 
-// [operation]: its region, where consecutive operations share one until it has `least` bytes of parameters; the last one takes what is left.
+// [operation]: its region, where consecutive operations share one until it has `least` bytes of parameters; the last one takes what is
+// left.
 std::vector<int> regions_of_least(const std::vector<Bytes>& operations, Bytes least);
 
 // When the regions' parameters are on the device under such choices; the units are the regions. A region may be read several times in each

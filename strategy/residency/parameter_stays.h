@@ -45,8 +45,8 @@ struct ParameterStays {
   bool keeps() const;
 };
 
-// The units of the rule: each layer by itself, regions of layers, or chunks of as many whole layers in order as fit (lay_chunks; what is left
-// of a chunk takes no memory and is not moved).
+// The units of the rule: each layer by itself, regions of layers, or chunks of as many whole layers in order as fit (lay_chunks; what is
+// left of a chunk takes no memory and is not moved).
 struct LayerUnits {
   std::vector<ParameterUnit> units = {};
   std::vector<int> of_layer = {};

@@ -1,5 +1,5 @@
-// The values of a stage that wait for the backward as a job of the planners of strategy/residency/tensor_offload.h, and their answer as rows of
-// the ActivationPolicy. The operators of the job are those of the stage, forward and then backward:
+// The values of a stage that wait for the backward as a job of the planners of strategy/residency/tensor_offload.h, and their answer as
+// rows of the ActivationPolicy. The operators of the job are those of the stage, forward and then backward:
 //
 //   number    0 1 ... n-1 | n ... 2n-1        the backward of operator i has the number 2n-1-i
 #pragma once

@@ -1,4 +1,5 @@
-// A stage as a job of the planners of strategy/residency/tensor_offload.h: times and memory of its operators, from a plan. Internal to strategy/.
+// A stage as a job of the planners of strategy/residency/tensor_offload.h: times and memory of its operators, from a plan. Internal to
+// strategy/.
 #pragma once
 
 #include "core/cluster/cluster.h"

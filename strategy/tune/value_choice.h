@@ -1,5 +1,5 @@
-// `--offload-activations free-time`: which activations go to host memory or to drives between their forward and their backward, and when each
-// leaves and returns. Internal to strategy/.
+// `--offload-activations free-time`: which activations go to host memory or to drives between their forward and their backward, and when
+// each leaves and returns. Internal to strategy/.
 #pragma once
 
 #include <variant>

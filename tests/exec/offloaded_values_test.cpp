@@ -1,4 +1,5 @@
-// Single activations that go to host memory or drives, by vDNN's rule or by free time: the plan is sound, and trains bit by bit the model that
+// Single activations that go to host memory or drives, by vDNN's rule or by free time: the plan is sound, and trains bit by bit the model
+// that
 // keeps them.
 #include <gtest/gtest.h>
 

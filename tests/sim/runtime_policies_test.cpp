@@ -105,7 +105,8 @@ TEST(RuntimePolicies, ChunksOfLlama) {
   EXPECT_EQ(*peaks.begin(), Bytes{2 * kBlock});  // gemini_cpu
 }
 
-// The greedy planner within 10 GiB, prefetching and synchronous: what is there and what is brought is the residency of its choices, to the byte.
+// The greedy planner within 10 GiB, prefetching and synchronous: what is there and what is brought is the residency of its choices, to the
+// byte.
 TEST(RuntimePolicies, RegionsOfLlama) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Model model = load_model("llama-2-7b");

@@ -80,7 +80,8 @@ TEST(HeldValues, WhatRunsAgainReadsEarlier) {
   EXPECT_EQ(input->used_again_by, 9);
 }
 
-// The sample goes with conv1 and returns an operator before it, with the backward of relu1; the input of conv2 with that of relu2. That of the
+// The sample goes with conv1 and returns an operator before it, with the backward of relu1; the input of conv2 with that of relu2. That of
+// the
 // linear layer stays. The value that the backward reads first comes first.
 TEST(HeldValues, VdnnMovesInputsOfConvolutions) {
   const Small small(OffloadedActivations::Vdnn);
