@@ -82,8 +82,7 @@ void ChunkValues::add_layers() {
     if (frame_.splits()) layers.back().late = late_values(layers.back());
   }
   if (!policy.runs_of_stage.empty()) keep_by_runs();
-  scratch_.resize(graph.kinds.size());
-  scratch_gradient_.resize(graph.kinds.size());
+  for (auto& of_kinds : scratch_) of_kinds.resize(graph.kinds.size());
 }
 
 // Border i lies between chunk-local layers i-1 and i.
@@ -229,7 +228,7 @@ Block ChunkValues::stored_home(int l, int value) {
 // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
 BufferId ChunkValues::scratch(const LayerGraph& graph, int value, bool gradient) {
   const auto kind = static_cast<std::size_t>(&graph - frame_.lowering.graph.kinds.data());
-  std::vector<BufferId>& known = gradient ? scratch_gradient_[kind] : scratch_[kind];
+  std::vector<BufferId>& known = scratch_[gradient ? 1 : 0][kind];
   known.resize(graph.values.size());
   BufferId& id = known[static_cast<std::size_t>(value)];
   if (!id.valid()) {

@@ -3,6 +3,7 @@
 // Internal to strategy/.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -122,8 +123,8 @@ class ChunkValues {
   ChunkFrame frame_;
   ChunkSlots slots_;
   ActivationPool& pool_;
-  std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
-  std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
+  std::vector<KeepRule> keeps_ = {};                                // [op graph kind, row of ActivationPolicy or none]
+  std::array<std::vector<std::vector<BufferId>>, 2> scratch_ = {};  // of values, of their gradients: [op graph kind][value]
   std::map<const Operator*, BufferId> factors_ = {};
   std::map<std::pair<int, int>, BufferId> passing_ =
       {};  // places of offloaded values: (op graph kind, value); (-1, 0): layer inputs

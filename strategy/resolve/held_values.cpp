@@ -9,9 +9,9 @@ namespace foreshard {
 
 namespace {
 
-class Holding {
+class HeldListing {
  public:
-  Holding(const OpGraph& graph, const StageLayout& layers, const ActivationPolicy& policy, int stage)
+  HeldListing(const OpGraph& graph, const StageLayout& layers, const ActivationPolicy& policy, int stage)
       : graph_(graph), first_(layers.first[at(stage)]), last_(layers.first[at(stage) + 1]) {
     for (int l = first_; l < last_; ++l) {
       const int row = policy.row_of(l);
@@ -79,7 +79,7 @@ class Holding {
 }  // namespace
 
 HeldValues held_values(const OpGraph& graph, const StageLayout& layers, const ActivationPolicy& policy, int stage) {
-  return Holding(graph, layers, policy, stage).all();
+  return HeldListing(graph, layers, policy, stage).all();
 }
 
 std::vector<ValueMove> moves_of(const HeldValues& held, const TensorPlan& plan, Space home) {

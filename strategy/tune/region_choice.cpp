@@ -21,7 +21,7 @@ constexpr double kGoodCopy = 0.95;  // of the link's bandwidth
 constexpr int kRegionLevels = 16;   // budgets between the peaks of keeping and of fetching everything
 constexpr int kRegionsBelow = 8;    // ... and below, each a tenth smaller
 
-struct LayerTimes {
+struct TimedLayers {
   std::vector<OffloadRegion> layers = {};  // of the only role, as operations of the planner
   PcieLink link = {};                      // of what brings parameters: copies, and gathers where they are cut
 };
@@ -34,7 +34,7 @@ class LayerTiming {
     times_.layers.resize(role().layers.size());
   }
 
-  LayerTimes all() {
+  TimedLayers all() {
     for (const Work work : {Work::F, Work::B}) {
       const auto does = [&](const Action& action) { return !action.does.empty() && action.does.front().work == work; };
       if (const auto action = std::ranges::find_if(role().actions, does); action != role().actions.end())
@@ -78,7 +78,7 @@ class LayerTiming {
   Network network_;
   Ranks ranks_;
   IsolatedTimes isolated_;
-  LayerTimes times_ = {};
+  TimedLayers times_ = {};
   Bytes brought_ = {};
   Seconds on_link_ = {};
 };
@@ -86,7 +86,7 @@ class LayerTiming {
 class RegionChoices {
  public:
   RegionChoices(const Model& model, const Cluster& cluster, const Strategy& strategy, const TunedRows& rows,
-                const LowerOptions& options, const Lowering& base, int window, const LayerTimes& times)
+                const LowerOptions& options, const Lowering& base, int window, const TimedLayers& times)
       : model_(model), cluster_(cluster), strategy_(strategy), rows_(rows), options_(options), trial_(base) {
     options_.ignore_memory = true;
     std::vector<Bytes> sizes;
@@ -187,7 +187,7 @@ std::variant<RegionRule, Infeasible> best_regions(const Model& model, const Clus
   anyway.ignore_memory = true;
   const auto trial = lower(model, cluster, strategy, anyway, rows);
   if (const auto* refused = std::get_if<Infeasible>(&trial)) return *refused;
-  const LayerTimes times = LayerTiming(std::get<Lowered>(trial).plan, cluster).all();
+  const TimedLayers times = LayerTiming(std::get<Lowered>(trial).plan, cluster).all();
   const int window = std::get<RegionRule>(base.tables.state.back().parameters.stays.rule).window;
   return RegionChoices(model, cluster, strategy, rows, options, base, window, times).best();
 }
