@@ -29,7 +29,8 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"offload_kept", "--offload-optimizer host or nvme, and more than one bucket"},
       {"updated_on", "--offload-optimizer host or nvme"},
       {"offload_activations", "more than one layer"},
-      {"offload_to", "--offload-activations inputs or all"},
+      {"offload_budget", "--offload-activations free-time or --policy greedy, and a plan that takes more without it"},
+      {"offload_to", "--offload-activations other than none"},
       {"offload_layers", "--offload-activations inputs or all, and another number of layers"},
       {"zero_group", "--zero 1 to 3 and fewer GPUs than all that are data parallel"},
       {"recompute", "layers that keep what it would make again"},
@@ -117,7 +118,8 @@ auto shape(const Job& job, const Plan& plan) {
 
 double seconds(const Job& job, const Plan& plan) { return makespan_of(plan, job.cluster, {.granularity = Granularity::Stage}); }
 
-bool same_seen(const Job& a, const Plan& plan_a, const Job& b, const Plan& plan_b) {  // replays only when memory and price are equal
+bool same_seen(const Job& a, const Plan& plan_a, const Job& b,
+               const Plan& plan_b) {  // replays only when memory and price are equal
   return shape(a, plan_a) == shape(b, plan_b) && seconds(a, plan_a) == seconds(b, plan_b);
 }
 
@@ -148,7 +150,8 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
     }
     if (without == job.strategy) continue;  // the default was given
     const std::optional<Lowered> other = lowered_of(job, without);
-    if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // the tuned value is the same without the option
+    if (!other || option.get(other->strategy) == option.get(job.strategy))
+      continue;  // the tuned value is the same without the option
     if (same_answer(plan, other->plan) || (options.played && same_seen(job, plan, job, other->plan)))
       notes.push_back(said_as(arguments, option) + " changes nothing " + options.where + ": it matters with " + where);
   }

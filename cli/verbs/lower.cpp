@@ -87,7 +87,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   auto tuned = tune(job.model, job.cluster, job.strategy, options);
   const auto* closed = std::get_if<Tuned>(&tuned);
   std::variant<Lowered, Infeasible> answer =
-      closed ? lower(job.model, job.cluster, closed->strategy, options, closed->runs) : std::get<Infeasible>(std::move(tuned));
+      closed ? lower(job.model, job.cluster, closed->strategy, options, closed->rows) : std::get<Infeasible>(std::move(tuned));
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
     if (auto too_large = does_not_fit(made->plan, job.cluster)) {
       too_large->would_help = would_help(job);

@@ -14,7 +14,7 @@
 
 namespace foreshard {
 
-static std::variant<StrategyTables, Infeasible> tables_of_job(const Job& job) {
+static std::variant<std::vector<TextOfTable>, Infeasible> tables_of_job(const Job& job) {
   auto tuned = tune(job.model, job.cluster, job.strategy, {.profile = job.measured()});
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
   const Tuned& closed = std::get<Tuned>(tuned);
@@ -23,7 +23,12 @@ static std::variant<StrategyTables, Infeasible> tables_of_job(const Job& job) {
                       .would_help = {"leave out strategy.stages"}};
   auto graph = graph_of(job.model, closed.strategy);
   if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
-  return tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.runs);
+  const auto tables = tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.rows);
+  if (const auto* refused = std::get_if<Infeasible>(&tables)) return *refused;
+  std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(tables));
+  if (TextOfTable moves = moves_text(std::get<StrategyTables>(tables), std::get<OpGraph>(graph)); !moves.rows.empty())
+    texts.push_back(std::move(moves));
+  return texts;
 }
 
 // The algorithm of each collective of the plan; nothing when all are rings.
@@ -48,9 +53,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
-  const auto answer = tables_of_job(job);
+  auto answer = tables_of_job(job);
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
-  std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(answer));
+  std::vector<TextOfTable> texts = std::get<std::vector<TextOfTable>>(std::move(answer));
   for (TextOfTable& more : algorithms_of(job)) texts.push_back(std::move(more));
   if (!arguments.flag("--json")) {
     for (std::size_t i = 0; i < texts.size(); ++i)

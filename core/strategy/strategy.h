@@ -45,7 +45,13 @@ enum class SumOrder : std::uint8_t {
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
-enum class OffloadedActivations : std::uint8_t { None, Inputs, All };
+enum class OffloadedActivations : std::uint8_t {
+  None,
+  Inputs,
+  All,
+  Vdnn,     // inputs of convolutions; each operator is as long as its copies (Rhu et al. 2016)
+  FreeTime  // value by value: those with the longest time between their uses first, until the plan fits
+};
 enum class UpdatedOn : std::uint8_t { Auto, Device, Host };
 
 // The words of files, options and output; the lists are in the order of the enums.
@@ -57,7 +63,7 @@ const char* name_of(ContextKind kind);           // all-gather, ring, all-to-all
 const char* name_of(Algorithm algorithm);        // ring, tree, double-tree, ...
 const char* name_of(Space home);                 // device, host, pageable, nvme
 const char* name_of(UpdatedOn processor);        // auto, device, host
-const char* name_of(OffloadedActivations what);  // none, inputs, all
+const char* name_of(OffloadedActivations what);  // none, inputs, all, vdnn, free-time
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // names of frameworks/*.json
@@ -208,6 +214,7 @@ struct OffloadChoice {
   OffloadedActivations activations = OffloadedActivations::None;
   Space activation_home = Space::PinnedHost;
   int activation_layers = 0;  // of this number of first layers of each stage; 0: of all layers
+  Bytes budget = {};          // FreeTime and policies of regions: what the arena may take of a device; 0: all that it has
   bool operator==(const OffloadChoice&) const = default;
 };
 

@@ -80,8 +80,9 @@ std::vector<StrategyOption> parallelism_options() {
       number(part(&Strategy::experts, &ExpertChoice::capacity), 0, 1e6, false,
              {.path = "expert_capacity",
               .flag = "--expert-capacity",
-              .help = "an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are "
-                      "padded to as many; 0: it takes all that choose it",
+              .help =
+                  "an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are "
+                  "padded to as many; 0: it takes all that choose it",
               .group = group}),
   };
 }
@@ -273,14 +274,16 @@ std::vector<StrategyOption> offload_options() {
               .help = "where gradients lie between the backward of their layer and the update: device, host or nvme",
               .constraint = "host, nvme: no gradient clipping",
               .group = group}),
-      choice(part(&Strategy::offload, &OffloadChoice::activations),
-             {OffloadedActivations::None, OffloadedActivations::Inputs, OffloadedActivations::All},
-             {.path = "offload_activations",
-              .flag = "--offload-activations",
-              .help = "what of a layer is copied out after its forward and back before its backward: none, its inputs, or all "
-                      "that it keeps",
-              .constraint = "not with zb-* schedules, rotor, revolve or graph",
-              .group = group}),
+      choice(
+          part(&Strategy::offload, &OffloadChoice::activations),
+          {OffloadedActivations::None, OffloadedActivations::Inputs, OffloadedActivations::All, OffloadedActivations::Vdnn,
+           OffloadedActivations::FreeTime},
+          {.path = "offload_activations",
+           .flag = "--offload-activations",
+           .help = "what of a layer is copied out after its forward and back before its backward: none, its inputs, all "
+                   "that it keeps, vdnn (inputs of convolutions) or free-time (value by value, no more than memory asks for)",
+           .constraint = "not with zb-* schedules, rotor, revolve or graph",
+           .group = group}),
       choice(part(&Strategy::offload, &OffloadChoice::activation_home), {Space::PinnedHost, Space::Nvme},
              {.path = "offload_to",
               .flag = "--offload-to",
@@ -293,6 +296,13 @@ std::vector<StrategyOption> offload_options() {
            .unit = "layers",
            .help = "layers of each stage, the first ones, whose activations are offloaded; 0: all but the last of the model",
            .group = group}),
+      size([](Strategy& s) -> Bytes& { return s.offload.budget; },
+           {.path = "offload_budget",
+            .flag = "--offload-budget",
+            .unit = "bytes",
+            .help = "memory of a GPU that the plan may take, its arena, with --offload-activations free-time and --policy "
+                    "greedy; 0: all that it has",
+            .group = group}),
   };
 }
 

@@ -482,8 +482,8 @@
         <translation>梯度从该层反向结束到更新之间存放的位置：device、host 或 nvme</translation>
     </message>
     <message>
-        <source>what of a layer is copied out after its forward and back before its backward: none, its inputs, or all that it keeps</source>
-        <translation>一层的哪些激活在前向之后复制出去、反向之前复制回来：不复制、其输入、或它保留的全部</translation>
+        <source>what of a layer is copied out after its forward and back before its backward: none, its inputs, all that it keeps, vdnn (inputs of convolutions) or free-time (value by value, no more than memory asks for)</source>
+        <translation>一层的哪些激活在前向之后复制出去、反向之前复制回来：不复制、其输入、它保留的全部、vdnn（卷积的输入）或 free-time（逐个张量，只卸载显存所需的数量）</translation>
     </message>
     <message>
         <source>where offloaded activations go: host (its memory) or nvme (its drives)</source>
@@ -492,6 +492,10 @@
     <message>
         <source>layers of each stage, the first ones, whose activations are offloaded; 0: all but the last of the model</source>
         <translation>每个阶段中激活被卸载的层数（最前面的几层）；0：除模型最后一层以外的全部</translation>
+    </message>
+    <message>
+        <source>memory of a GPU that the plan may take, its arena, with --offload-activations free-time and --policy greedy; 0: all that it has</source>
+        <translation>使用 --offload-activations free-time 和 --policy greedy 时，计划在每个 GPU 上可占用的显存（其分配区）；0：全部显存</translation>
     </message>
     <message>
         <source>number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all else is in bf16</source>

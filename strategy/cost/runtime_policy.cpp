@@ -46,9 +46,14 @@ ParameterStays read_layers(const JsonReader& json) {
   return stays;
 }
 
+ParameterStays read_regions(const JsonReader& json) {
+  json.only({"window"});
+  return {.rule = RegionRule{.window = static_cast<int>(json.at("window").as_int(0, 1000))}, .one_size = false};
+}
+
 RuntimePolicy read_policy(const JsonReader& json, const std::string& name, const std::string& framework,
                           const std::string& file) {
-  json.only({"of", "summary", "source", "zero", "layers", "chunks", "offload", "bucket", "grad_dtype", "overlap"});
+  json.only({"of", "summary", "source", "zero", "layers", "chunks", "regions", "offload", "bucket", "grad_dtype", "overlap"});
   RuntimePolicy policy{.name = name, .of = framework};
   if (const auto of = json.find("of")) policy.of = of->as_string();
   policy.summary = json.at("summary").as_string(), policy.source = json.at("source").as_string();
@@ -58,6 +63,10 @@ RuntimePolicy read_policy(const JsonReader& json, const std::string& name, const
     if (policy.layers) chunks->fail("no \"chunks\" beside \"layers\"");
     policy.layers = read_chunks(*chunks);
   }
+  if (const auto regions = json.find("regions")) {
+    if (policy.layers) regions->fail("no \"regions\" beside \"layers\" or \"chunks\"");
+    policy.layers = read_regions(*regions);
+  }
   if (const auto offload = json.find("offload"))
     for (const JsonReader& what : offload->elements()) {
       const std::string word = what.as_choice({"optimizer", "gradients", "parameters"});
@@ -66,7 +75,9 @@ RuntimePolicy read_policy(const JsonReader& json, const std::string& name, const
                              : policy.parameters_on_host) = true;
     }
   if (policy.layers && policy.zero < 3 && !policy.parameters_on_host)
-    json.at(json.has("chunks") ? "chunks" : "layers")
+    json.at(json.has("chunks")    ? "chunks"
+            : json.has("regions") ? "regions"
+                                  : "layers")
         .fail("parameters that are cut or in host memory: \"zero\": 3, or \"parameters\" in \"offload\"");
   if (const auto bucket = json.find("bucket")) policy.bucket = bucket->as_int(1, kMostElements);
   if (const auto grad = json.find("grad_dtype")) {

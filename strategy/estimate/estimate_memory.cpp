@@ -38,7 +38,8 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
   // Offloaded activations are on the device only in buffers that layers use in turn, and for the last layer.
-  if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
+  const bool all = offload.activations == OffloadedActivations::All || offload.activations == OffloadedActivations::FreeTime;
+  if (all && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   const auto elements = [&](const PerStage& of) {
     double sum = of.of(kind, layers);

@@ -142,6 +142,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     s.zero.group = 0;
     // Recomputation of named layers, and schedules of whole chains, cannot be probed: all layers count as recomputed.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
+    if (chooses_moves(s)) s.offload.activations = OffloadedActivations::None;  // none but where memory asks for it
     s.batch.global = point.micro_batch * 4 * at.dp;
     auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};

@@ -12,7 +12,7 @@ static Use first_bytes(const Block& block, Bytes bytes) {
 void ActivationMoves::add_events() {
   for (const ChunkLayer& layer : values_.layers) {
     for (std::size_t v = 0; v < layer.away.size(); ++v) {
-      if (!layer.away[v].buffer.valid()) continue;
+      if (!layer.away[v].buffer.valid() || layer.back[v].buffer.valid()) continue;
       const Block& place = layer.home[v];
       const Buffer& here = frame_.role.buffers[place.buffer.index()];
       if (const auto [known, fresh] = free_.try_emplace(place.buffer.value); fresh)
@@ -21,7 +21,7 @@ void ActivationMoves::add_events() {
   }
 }
 
-void ActivationMoves::begin() { met_.clear(); }
+void ActivationMoves::begin() { met_.clear(), awaited_ = -1; }
 
 bool ActivationMoves::first_here(const Block& block) {
   const std::pair<std::int32_t, std::int32_t> place{block.buffer.value, std::get<std::int32_t>(block.slot.which)};
@@ -38,22 +38,58 @@ void ActivationMoves::before_write(Instruction& run, int layer, int value) {
 void ActivationMoves::send(SegmentBuilder& out, int layer, int value) {
   const ChunkLayer& of = values_.layer(layer);
   const Block &place = of.home[of.real(value)], &home = of.away[of.real(value)];
-  out.emit({.name = "to host",
-            .what = Copy{.bytes = values_.bytes(home)},
-            .stream = frame_.copy_way(frame_.role.buffers[home.buffer.index()].space, true).stream,
-            .layer = of.id,
-            .records = {free(place)},
-            .reads = {first_bytes(place, values_.bytes(home))},
-            .writes = {whole(home)},
-            .acquires = {home}});
-  out.release(place);
+  const bool passes = free_.contains(place.buffer.value);
+  Instruction copy{.name = "to host",
+                   .what = Copy{.bytes = values_.bytes(home)},
+                   .stream = frame_.copy_way(frame_.role.buffers[home.buffer.index()].space, true).stream,
+                   .layer = of.id,
+                   .reads = {first_bytes(place, values_.bytes(home))},
+                   .writes = {whole(home)},
+                   .acquires = {home}};
+  if (passes) copy.records = {free(place)};
+  out.emit(std::move(copy));
+  if (passes) out.release(place);  // else its move says when
+}
+
+void ActivationMoves::after_forward(SegmentBuilder& out, int layer, int op) {
+  const ValueMove::At here{layer, op};
+  if (std::ranges::find(values_.moved, here, &MovedValue::leaves) == values_.moved.end()) return;
+  const int mark =
+      out.emit({.name = "are in the host", .what = Mark{}, .stream = kComputeStream, .layer = values_.layer(layer).id});
+  for (const MovedValue& value : values_.moved)
+    if (value.leaves == here) out.use_until(value.here, mark), out.release(value.here);
+}
+
+void ActivationMoves::before_backward(SegmentBuilder& out, int layer, int op) {
+  const ValueMove::At here{layer, op};
+  if (std::ranges::find(values_.moved, here, &MovedValue::returns) == values_.moved.end()) return;
+  const int mark = out.emit({.name = "return", .what = Mark{}, .stream = kComputeStream, .layer = values_.layer(layer).id});
+  for (const MovedValue& value : values_.moved) {
+    if (value.returns != here) continue;
+    out.at(mark).acquires.push_back(value.back);
+    const int copy = out.emit({.name = "from host",
+                               .what = Copy{.bytes = values_.bytes(value.away)},
+                               .stream = frame_.copy_way(value.move->home, false).stream,
+                               .layer = values_.layer(value.layer).id,
+                               .after = {mark},
+                               .reads = {whole(value.away)},
+                               .writes = {whole(value.back)},
+                               .releases = {value.away}});
+    if (value.move->computes_wait_back) awaited_ = copy;
+  }
+}
+
+void ActivationMoves::after_backward(SegmentBuilder& out) {
+  if (awaited_ < 0) return;
+  out.emit({.name = "are back", .what = Mark{}, .stream = kComputeStream, .after = {awaited_}});
+  awaited_ = -1;
 }
 
 void ActivationMoves::fetch(SegmentBuilder& out, int layer) {
   if (layer < 0) return;
   const ChunkLayer& of = values_.layer(layer);
   for (std::size_t v = 0; v < of.away.size(); ++v) {
-    if (!of.away[v].buffer.valid()) continue;
+    if (!of.away[v].buffer.valid() || of.back[v].buffer.valid()) continue;
     const Block &place = of.home[v], &home = of.away[v];
     Instruction copy{.name = "from host",
                      .what = Copy{.bytes = values_.bytes(home)},

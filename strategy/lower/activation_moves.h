@@ -7,6 +7,7 @@
 //
 // On the device, each value that is offloaded passes through a few places: two for each value of a kind of layer, shared by all layers of
 // that kind, and three for the inputs of layers, shared by all layers (an input is the output of the layer before, so two layers use it).
+// A value that a ValueMove moves has a block in the forward and one in the backward, and the move says when they are taken and freed.
 #pragma once
 
 #include <map>
@@ -41,6 +42,12 @@ class ActivationMoves {
   // Releases a block after its last read of the backward; if it is a place, records that the place is free.
   void release(SegmentBuilder& out, const Block& block) const;
 
+  // Values that a ValueMove moves. Their blocks are acquired and released by computes only, so the memory planner knows their lifetimes.
+  void after_forward(SegmentBuilder& out, int layer,
+                     int op);  // waits for copies out that end with this operator, frees their blocks
+  void before_backward(SegmentBuilder& out, int layer, int op);  // takes blocks of values that return here, and copies them in
+  void after_backward(SegmentBuilder& out);                      // waits for these copies where the move says so
+
  private:
   EventUse free(const Block& block) const { return {free_.at(block.buffer.value), block.slot}; }
   bool first_here(const Block& block);
@@ -49,6 +56,7 @@ class ActivationMoves {
   ChunkValues& values_;
   std::map<std::int32_t, EventId> free_ = {};                    // [buffer of places]: event with one slot per place
   std::vector<std::pair<std::int32_t, std::int32_t>> met_ = {};  // places (buffer, slot) that this segment has used
+  int awaited_ = -1;                                             // the copy of this segment that after_backward waits for
 };
 
 }  // namespace foreshard

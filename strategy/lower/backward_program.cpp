@@ -268,6 +268,8 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
   state.gradient.assign(graph.values.size(), -1);
   if (graph.output >= 0) state.gradient[static_cast<std::size_t>(graph.output)] = state.border;
   state.where = layer.home;
+  for (std::size_t v = 0; v < layer.back.size(); ++v)
+    if (layer.back[v].buffer.valid()) state.where[v] = layer.back[v];
   state.present = layer.keep->stored;  // by real name
   state.uses = layer.keep->backward_uses;
   state.redone.assign(graph.operators.size(), 0);
@@ -276,13 +278,18 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
   if (variant.accumulates) state_.bring_gradients(out, l, state.written);
   if (values_.is_last(l)) moves_.fetch(out, l);
   moves_.fetch(out, l - 1);
+  const int operators = static_cast<int>(graph.operators.size());
+  moves_.before_backward(out, l, operators - 1);
   const bool gathers = reads_parameters(layer);
   if (gathers) state_.visits().start(out, l, false);
-  const int operators = static_cast<int>(graph.operators.size());
   if (layer.keep->whole_layer)
     for (int i = 0; i < operators; ++i)
       if (layer.keep->redone[static_cast<std::size_t>(i)]) redo(out, l, i, state);
-  for (int i = operators - 1; i >= 0; --i) run(out, l, i, variant, state);
+  for (int i = operators - 1; i >= 0; --i) {
+    if (i + 1 < operators) moves_.before_backward(out, l, i);
+    run(out, l, i, variant, state);
+    moves_.after_backward(out);
+  }
   if (gathers) state_.visits().end(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   if (state.half == Work::I) return leave_layer(l, state);

@@ -10,9 +10,8 @@
 namespace foreshard {
 
 // First half, for a resolved strategy whose stages are not stated one by one: op graph, tables, axes and groups, but no roles.
-// `runs` [stage]: the order of operators of a recomputation schedule; empty without one.
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
-                                                  const std::vector<StageRuns>& runs = {});
+                                                  const TunedRows& tuned = {});
 
 // Second half, once the roles are added: devices, memory offsets, costs and the loss scale.
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);

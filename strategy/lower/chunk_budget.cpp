@@ -21,7 +21,7 @@ FirstStep without_idle_chunks(const Lowering& lowering) {
   Lowering trial = lowering;
   SharedPrograms shared;
   add_role(trial, 0, shared);
-  plan_memory(trial.plan, {.share_kept = !trial.tables.activations.runs_of_stage.empty()});
+  plan_memory(trial.plan, {.share_kept = trial.tables.activations.shares_kept()});
   const Role& role = trial.plan.roles.front();
   FirstStep found{.others = arena_bytes(role, Space::Device) + framework_memory(lowering.strategy)};
   for (const Buffer& buffer : role.buffers) {

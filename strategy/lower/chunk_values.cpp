@@ -82,8 +82,7 @@ void ChunkValues::add_layers() {
     if (frame_.splits()) layers.back().late = late_values(layers.back());
   }
   if (!policy.runs_of_stage.empty()) keep_by_runs();
-  scratch_.resize(graph.kinds.size());
-  scratch_gradient_.resize(graph.kinds.size());
+  for (auto& of_kinds : scratch_) of_kinds.resize(graph.kinds.size());
 }
 
 // Border i lies between chunk-local layers i-1 and i.
@@ -129,7 +128,7 @@ void ChunkValues::add_homes() {
   const int count = static_cast<int>(layers.size());
   Bytes largest_border = {};
   DType border_type = frame_.lowering.compute_type();
-  for (ChunkLayer& layer : layers) layer.away.resize(layer.graph->values.size());
+  for (ChunkLayer& layer : layers) layer.away.resize(layer.graph->values.size()), layer.back.resize(layer.graph->values.size());
   for (int l = 0; l < count; ++l) {
     ChunkLayer& layer = layers[static_cast<std::size_t>(l)];
     layer.home.resize(layer.graph->values.size());
@@ -168,6 +167,7 @@ void ChunkValues::add_homes() {
       if (!layer.home[v].buffer.valid() && layer.real(static_cast<int>(v)) == v)
         layer.home[v] = {scratch(*layer.graph, static_cast<int>(v), false), {0}};
   }
+  std::ranges::sort(moved, {}, &MovedValue::move);
   add_factors();
 }
 
@@ -199,41 +199,11 @@ const ActivationRow* ChunkValues::row(int layer) const {
   return index < 0 ? nullptr : &policy.rows[static_cast<std::size_t>(index)];
 }
 
-// The input of a layer goes where the row of that layer says; the chunk's own input and output wait in their rings.
-Space ChunkValues::space_of(int l, int value) const {
-  const bool border = value == layer(l).graph->output;
-  if (border && is_last(l)) return Space::Device;
-  const ActivationRow* of = row(border ? l + 1 : l);
-  return !of || (of->inputs_only && !border) ? Space::Device : of->home;
-}
-
-// One place of a few that all layers share, and a home of its own for each micro-batch in flight.
-Block ChunkValues::passing_home(int l, int value, Space space) {
-  ChunkLayer& of = layers[static_cast<std::size_t>(l)];
-  const Value& shape = of.graph->values[static_cast<std::size_t>(value)];
-  const bool border = value == of.graph->output;
-  const int kind = static_cast<int>(of.graph - frame_.lowering.graph.kinds.data());
-  const int places = border ? 3 : 2;
-  BufferId& place = passing_[border ? std::pair{-1, 0} : std::pair{kind, value}];
-  if (!place.valid())
-    place = frame_.add_buffer((border ? "border" : of.graph->kind + "." + shape.name) + ".passing", Category::Activations,
-                              shape.dtype, shape.bytes, places);
-  Bytes& room = frame_.role.buffers[place.index()].bytes;
-  room = std::max(room, shape.bytes);
-  const BufferId home = frame_.add_buffer(frame_.role.layers[of.id.index()] + "." + shape.name + ".away", Category::Activations,
-                                          shape.dtype, shape.bytes, slots_.activation);
-  frame_.role.buffers[home.index()].space = space;
-  // Whoever reads it first in the backward fetches it: of an input the layer behind.
-  ChunkLayer& reader = border ? layers[static_cast<std::size_t>(l) + 1] : of;
-  reader.away[border ? static_cast<std::size_t>(reader.graph->input) : static_cast<std::size_t>(value)] = {
-      home, {ChunkArgs::activation}};
-  return {place, {l % places}};
-}
-
 // A value that waits for the backward. In the pool: the same place for the layer at this position of every chunk, except for what
 // crosses the chunk's end, which some chunks send away instead.
 Block ChunkValues::stored_home(int l, int value) {
   const ChunkLayer& layer = layers[static_cast<std::size_t>(l)];
+  if (const ValueMove* move = move_of(l, value)) return moved_home(l, value, *move);
   if (const Space space = space_of(l, value); space != Space::Device) return passing_home(l, value, space);
   const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
   const bool next_counted = l + 1 < static_cast<int>(layers.size()) && layers[static_cast<std::size_t>(l) + 1].counted >= 0;
@@ -258,7 +228,7 @@ Block ChunkValues::stored_home(int l, int value) {
 // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
 BufferId ChunkValues::scratch(const LayerGraph& graph, int value, bool gradient) {
   const auto kind = static_cast<std::size_t>(&graph - frame_.lowering.graph.kinds.data());
-  std::vector<BufferId>& known = gradient ? scratch_gradient_[kind] : scratch_[kind];
+  std::vector<BufferId>& known = scratch_[gradient ? 1 : 0][kind];
   known.resize(graph.values.size());
   BufferId& id = known[static_cast<std::size_t>(value)];
   if (!id.valid()) {

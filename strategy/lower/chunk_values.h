@@ -3,6 +3,7 @@
 // Internal to strategy/.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,12 +29,13 @@ std::vector<Param> chunk_params(bool splits, bool versions = false);
 // Activation buffers that the chunks of one role share if their layers are equal. They need fewer slots than the chunks' own buffers would,
 // because the chunks do not reach their maxima of micro-batches in flight at one time (interleaved 1F1B).
 struct ActivationPool {
-  bool shared = false;  // all chunks hold equal transformer layers
-  int slots = 1;        // most micro-batches in flight over all chunks
-  int early = 1;        // most between their forward and their input gradients
-  int deferred = 1;     // most between their input gradients and their weight gradients
-  std::map<std::pair<int, int>, BufferId> buffers = {};         // (counted layer of the chunk, value); below 0: deferred values
-  std::vector<std::pair<BufferId, int>> deferred_buffers = {};  // made while segments are built: buffer and its chunk, -1: pooled
+  bool shared = false;                                   // all chunks hold equal transformer layers
+  int slots = 1;                                         // most micro-batches in flight over all chunks
+  int early = 1;                                         // most between their forward and their input gradients
+  int deferred = 1;                                      // most between their input gradients and their weight gradients
+  std::map<std::pair<int, int>, BufferId> buffers = {};  // (counted layer of the chunk, value); below 0: deferred values
+  std::vector<std::pair<BufferId, int>> deferred_buffers =
+      {};  // made while segments are built: buffer and its chunk, -1: pooled
 };
 
 // Numbers of slots of a chunk's buffers. Roles that share their segments (equal signature) may differ in them.
@@ -50,11 +52,22 @@ struct ChunkLayer {
   int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
   std::vector<Block> home = {};  // [value]: where it lies on the device, from the forward on
   std::vector<char> late = {};   // [value]: whether weight gradients read it; empty unless backwards are split
-  std::vector<Block> away = {};  // [value]: where it lies between forward and backward if it is offloaded; invalid: it stays at home
+  std::vector<Block> away =
+      {};  // [value]: where it lies between forward and backward if it is offloaded; invalid: it stays at home
+  std::vector<Block> back = {};  // [value]: where it lies in the backward if a ValueMove moves it; invalid: at home
 
   // The value that `value` is another name of, or `value` itself: the index into the vectors above.
   std::size_t real(int value) const { return static_cast<std::size_t>(keep->same_as[static_cast<std::size_t>(value)]); }
   const Operator& op(int index) const { return graph->operators[static_cast<std::size_t>(index)]; }
+};
+
+// A ValueMove with the blocks that it needs. Layers are those of the chunk; `layer` reads the value first in the backward and knows it as
+// `value`.
+struct MovedValue {
+  int layer = 0, value = 0;
+  const ValueMove* move = nullptr;
+  ValueMove::At leaves = {}, returns = {};
+  Block here = {}, away = {}, back = {};
 };
 
 class ChunkValues {
@@ -64,6 +77,7 @@ class ChunkValues {
   void add_homes();  // then those of all forward values: fills ChunkLayer::home and away
 
   std::vector<ChunkLayer> layers = {};
+  std::vector<MovedValue> moved = {};  // in the order of the policy
   // Rings of what the chunk receives and sends; invalid where it receives or sends none. `output` is invalid, too, if the backward needs
   // the output: then it is sent from its home.
   Block input = {}, output = {}, gradient_in = {}, gradient_out = {};
@@ -102,14 +116,18 @@ class ChunkValues {
   // The memory in which a stored value of the layer waits for the backward. Device: it is not offloaded.
   Space space_of(int layer, int value) const;
   Block passing_home(int layer, int value, Space space);
+  const ValueMove* move_of(int layer, int value) const;
+  Block moved_home(int layer, int value, const ValueMove& move);
+  BufferId away_from(int layer, int value, Space space);
 
   ChunkFrame frame_;
   ChunkSlots slots_;
   ActivationPool& pool_;
-  std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
-  std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
+  std::vector<KeepRule> keeps_ = {};                                // [op graph kind, row of ActivationPolicy or none]
+  std::array<std::vector<std::vector<BufferId>>, 2> scratch_ = {};  // of values, of their gradients: [op graph kind][value]
   std::map<const Operator*, BufferId> factors_ = {};
-  std::map<std::pair<int, int>, BufferId> passing_ = {};      // places of offloaded values: (op graph kind, value); (-1, 0): layer inputs
+  std::map<std::pair<int, int>, BufferId> passing_ =
+      {};  // places of offloaded values: (op graph kind, value); (-1, 0): layer inputs
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
   std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): recomputed, and alive while other layers run
 };

@@ -96,6 +96,7 @@ void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant&
     run(out, l, i, variant, live);
     for (std::size_t v = 0; v < last_use.size(); ++v)
       if (last_use[v] == i && live[v]) forget(out, l, static_cast<int>(v));
+    moves_.after_forward(out, l, i);
   }
   state_.visits().end(out, l);
 }

@@ -88,7 +88,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
   settle_algorithms(plan, cluster, s.communication);
-  plan_memory(plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty(),
+  plan_memory(plan, {.share_kept = lowering.tables.activations.shares_kept(),
                      .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
@@ -119,13 +119,13 @@ static std::optional<Infeasible> add_graphs_of_parts(Lowering& lowering) {
 }
 
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
-                                                  const std::vector<StageRuns>& runs) {
+                                                  const TunedRows& tuned) {
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::move(strategy)};
   const Strategy& s = lowering.strategy;
   auto graph = graph_of(model, s);
   if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
   lowering.graph = std::get<OpGraph>(std::move(graph));
-  auto tables = tables_of(model, s, lowering.graph, runs);
+  auto tables = tables_of(model, s, lowering.graph, tuned);
   if (auto* refused = std::get_if<Infeasible>(&tables)) return *refused;
   lowering.tables = std::get<StrategyTables>(std::move(tables));
   if (auto refused = add_graphs_of_parts(lowering)) return *refused;
@@ -144,15 +144,15 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
 }
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const LowerOptions& options, const std::vector<StageRuns>& runs) {
+                                        const LowerOptions& options, const TunedRows& tuned) {
   Strategy measured = strategy;
   if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Strategy& s = std::get<Strategy>(resolved);
   if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
-  FS_ASSERT(!leaves_open(s) || !runs.empty());
-  auto begun = begin_lowering(model, cluster, std::move(s), runs);
+  FS_ASSERT(!leaves_open(s) || !tuned.runs.empty() || tuned.moves);
+  auto begun = begin_lowering(model, cluster, std::move(s), tuned);
   if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;
   Lowering& lowering = std::get<Lowering>(begun);
   if (auto refused = set_chunk_budget(lowering, options.ignore_memory)) return *refused;

@@ -9,8 +9,8 @@
 #include "core/model/model.h"
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
-#include "strategy/recompute/recompute_runs.h"
 #include "strategy/resolve/resolve.h"
+#include "strategy/resolve/value_move.h"
 
 namespace foreshard {
 
@@ -19,7 +19,8 @@ struct MachineProfile;  // core/profile/machine_profile.h
 struct LowerOptions {
   bool ignore_memory = false;               // give the plan even when it does not fit
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
-  std::vector<std::string> settings = {};   // changed fields of model and cluster ("cluster.fabric.levels=2"); kept in Plan::origin
+  std::vector<std::string> settings =
+      {};  // changed fields of model and cluster ("cluster.fabric.levels=2"); kept in Plan::origin
 };
 
 struct Lowered {
@@ -27,10 +28,9 @@ struct Lowered {
   Strategy strategy = {};  // with every default resolved
 };
 
-// A pure function of a tuned strategy (nothing is left as `auto` or `best`). `runs` [stage]: the order of forwards and backwards under a
-// recomputation schedule; empty without one.
+// A pure function of a tuned strategy (nothing is left as `auto` or `best`), with what `tune` decided of its activations.
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const LowerOptions& options = {}, const std::vector<StageRuns>& runs = {});
+                                        const LowerOptions& options = {}, const TunedRows& tuned = {});
 
 // Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
 // that exceeds it.

@@ -156,6 +156,18 @@ class RoleProgram {
     return "p" + std::to_string(communication.parts_of(layer, 0)) + "." + std::to_string(communication.parts_of(layer, 1));
   }
 
+  std::string moves_text(int stage) const {
+    std::string text;
+    const int first = lowering_.first_layer(stage), count = lowering_.layers_of(stage);
+    const auto add = [&](ValueMove::At at) { text += std::to_string(at.layer - first) + "." + std::to_string(at.op) + ","; };
+    for (const ValueMove& move : lowering_.tables.activations.moves) {
+      if (move.layer < first || move.layer >= first + count) continue;
+      add({move.layer, move.value}), add(move.leaves), add(move.returns);
+      text += std::to_string(static_cast<int>(move.home)) + (move.computes_wait_back ? "w;" : ";");
+    }
+    return text;
+  }
+
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
   std::string signature() const {
     const bool cells = std::ranges::any_of(list(), &ScheduleOp::with_next);
@@ -173,7 +185,7 @@ class RoleProgram {
       for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
                 std::to_string(lowering_.tables.activations.row_of(l)) + parts_text(l) + ",";
-      text += ";";
+      text += ";" + moves_text(stage);
       const std::vector<StageRuns>& runs_of_stage = lowering_.tables.activations.runs_of_stage;
       if (runs_of_stage.empty()) continue;
       const StageRuns& runs = runs_of_stage[static_cast<std::size_t>(stage)];

@@ -78,7 +78,7 @@ class RegionPlayer {
       leave(r, down_);
     } else {
       leave(r, compute_);
-      live_.add(start, down_, region.parameters);
+      if (!job_.gradient_apart) live_.add(start, down_, region.parameters);
     }
   }
 
@@ -124,15 +124,48 @@ std::vector<ParameterUnit> region_units(const OffloadJob& job) {
   return units;
 }
 
-Residency region_residency(const std::vector<RegionChoice>& choices) {
+std::vector<int> regions_of_least(const std::vector<Bytes>& operations, Bytes least) {
+  std::vector<int> regions;
+  int now = 0;
+  Bytes here = {};
+  for (const Bytes bytes : operations) {
+    if (here > Bytes{} && here >= least) ++now, here = {};
+    regions.push_back(now);
+    here += bytes;
+  }
+  if (here >= least || now == 0) return regions;
+  std::ranges::replace(regions, now, now - 1);
+  return regions;
+}
+
+namespace {
+
+struct Visits {  // moments of one pass
+  int first = -1, last = -1;
+  void add(int moment) { first = first < 0 ? moment : first, last = moment; }
+};
+
+}  // namespace
+
+Residency region_residency(const std::vector<RegionChoice>& choices, const std::vector<UnitUse>& uses) {
   Residency residency;
-  const int count = static_cast<int>(choices.size());
-  const auto backward_of = [&](int region) { return 2 * count - 1 - region; };
-  for (int r = 0; r < count; ++r) {
-    const int by = choices[static_cast<std::size_t>(r)].fetched_by;
-    const bool kept = by == RegionChoice::kKept;
-    residency.stays.push_back({r, std::max(r - 1, 0), r, kept ? backward_of(r) : r});
-    if (!kept) residency.stays.push_back({r, backward_of(by), backward_of(r), backward_of(r)});
+  std::vector<Visits> forward(choices.size()), backward(choices.size());
+  for (int moment = 0; moment < static_cast<int>(uses.size()); ++moment) {
+    const UnitUse& use = uses[at(moment)];
+    (use.phase == Phase::Forward ? forward : backward)[at(use.unit)].add(moment);
+  }
+  int before = -1;  // the first moment of the region before
+  for (int r = 0; r < static_cast<int>(choices.size()); ++r) {
+    const int by = choices[at(r)].fetched_by;
+    const Visits &there = forward[at(r)], &again = backward[at(r)];
+    if (there.first < 0) continue;  // layers without parameters
+    const int brought = before < 0 ? there.first : before;
+    before = there.first;
+    const bool kept = by == RegionChoice::kKept && again.first >= 0;
+    residency.stays.push_back({r, brought, there.first, kept ? again.last : there.last});
+    if (kept || again.first < 0) continue;
+    const int from = backward[at(by)].first;
+    residency.stays.push_back({r, from < 0 ? again.first : std::min(from, again.first), again.first, again.last});
   }
   std::stable_sort(residency.stays.begin(), residency.stays.end(),
                    [](const Stay& a, const Stay& b) { return a.brought < b.brought; });

@@ -33,6 +33,7 @@ struct OffloadJob {
   bool uploads_master = true;
   // Gradients are written over the parameters, as ColossalAI runs it; else into a second buffer, as its simulator counts it.
   bool gradient_in_place = false;
+  bool gradient_apart = false;  // gradients have buffers that are always allocated; the peak does not count them
 
   Bytes upload(int region) const;  // bytes of an upload of the region
   Bytes staging() const;           // bytes of the staging buffer, which is always allocated; 0 without uploads_master
@@ -66,8 +67,13 @@ struct RegionSearch {
 };
 std::vector<OffloadRegion> build_regions(const std::vector<OffloadRegion>& operations, const RegionSearch& search = {});
 
-// The choices as a Residency: its units are the regions, its uses step_order(number of regions).
+// [operation]: its region. Consecutive operations share a region until it has at least `least` bytes of parameters; the last region takes
+// the remaining operations.
+std::vector<int> regions_of_least(const std::vector<Bytes>& operations, Bytes least);
+
+// The choices as a Residency, whose units are the regions. A region may be read several times in each pass, and need not be read in the
+// backward.
 std::vector<ParameterUnit> region_units(const OffloadJob& job);
-Residency region_residency(const std::vector<RegionChoice>& choices);
+Residency region_residency(const std::vector<RegionChoice>& choices, const std::vector<UnitUse>& uses);
 
 }  // namespace foreshard

@@ -12,6 +12,7 @@
 
 #include "strategy/residency/block_residency.h"
 #include "strategy/residency/module_residency.h"
+#include "strategy/residency/offload_timing.h"
 
 namespace foreshard {
 
@@ -29,8 +30,17 @@ struct ChunkRule {
   std::int64_t budget_of(Bytes device, Bytes others, Bytes element) const;
 };
 
+// Regions of whole layers that stay from the forward to the backward, or are freed and fetched again beside the backward of a later region
+// (plan_offload.h). Without choices, every layer is a region, and comes for its backward when that begins.
+struct RegionRule {
+  int window = 0;                          // of OffloadSearch
+  std::vector<int> region_of_layer = {};   // [layer of the chunk]
+  std::vector<RegionChoice> choices = {};  // [region]
+  bool operator==(const RegionRule&) const = default;
+};
+
 struct ParameterStays {
-  std::variant<BlockRule, ModuleRule, ChunkRule> rule = BlockRule{};
+  std::variant<BlockRule, ModuleRule, ChunkRule, RegionRule> rule = BlockRule{};
   // True: every place has the size of the largest unit, and a transfer begins as soon as its place is free. False: a place has the size of
   // its unit, and a transfer begins with its moment, so the units on the device at any moment are those of the residency.
   bool one_size = true;
@@ -39,8 +49,8 @@ struct ParameterStays {
   bool keeps() const;
 };
 
-// The units of the rule: single layers; for a ChunkRule, chunks of consecutive whole layers (lay_chunks, but padding takes no memory and is
-// not transferred).
+// The units of the rule: single layers; regions of consecutive layers; for a ChunkRule, chunks of consecutive whole layers (lay_chunks, but
+// padding takes no memory and is not transferred).
 struct LayerUnits {
   std::vector<ParameterUnit> units = {};
   std::vector<int> of_layer = {};  // [layer]: its unit

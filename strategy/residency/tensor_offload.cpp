@@ -18,12 +18,20 @@ class TensorPlayer {
         waits_(waits_for_copies),
         made_(job.tensors.size()),
         fetch_begin_(job.tensors.size()),
-        fetched_(job.tensors.size()) {
+        fetched_(job.tensors.size()),
+        at_(job.operations.size()) {
     FS_ASSERT(choices.size() == job.tensors.size());
     timing_.sent.resize(job.tensors.size());
-    for (std::size_t t = 0; t < choices.size(); ++t)
-      FS_ASSERT(!sent(t) || (choices[t].fetched_at > job.tensors[t].last_forward_use &&
-                             choices[t].fetched_at <= job.tensors[t].used_again_by));
+    for (std::size_t t = 0; t < choices.size(); ++t) {
+      const HeldTensor& tensor = job.tensors[t];
+      at_[at(tensor.made_by)].made.push_back(t);
+      at_[at(last_read(tensor))].freed.push_back(t);
+      if (!sent(t)) continue;
+      FS_ASSERT(choices[t].fetched_at > tensor.last_forward_use && choices[t].fetched_at <= tensor.used_again_by);
+      at_[at(tensor.last_forward_use)].sent.push_back(t);
+      at_[at(tensor.used_again_by)].awaited.push_back(t);
+      at_[at(choices[t].fetched_at)].fetched.push_back(t);
+    }
   }
 
   TensorTiming play() {
@@ -37,22 +45,23 @@ class TensorPlayer {
  private:
   bool sent(std::size_t t) const { return choices_[t].fetched_at != TensorChoice::kKept; }
 
+  static int last_read(const HeldTensor& tensor) { return std::max(tensor.used_again_by, tensor.read_until); }
+
   void run(int op) {
     const TimedOperation& operation = job_.operations[at(op)];
-    Seconds copies;                                        // end of the copies that are issued at this operation
-    for (std::size_t t = 0; t < job_.tensors.size(); ++t)  // tensors that this operation reads and that are fetched on demand
-      if (choices_[t].fetched_at == op && job_.tensors[t].used_again_by == op) fetch(t, compute_);
+    const AtOperation& here = at_[at(op)];
+    const auto on_demand = [&](std::size_t t) { return job_.tensors[t].used_again_by == op; };
+    Seconds copies;                           // end of the copies that are issued at this operation
+    for (const std::size_t t : here.fetched)  // tensors that this operation reads and that are fetched on demand
+      if (on_demand(t)) fetch(t, compute_);
     Seconds start = compute_;
-    for (std::size_t t = 0; t < job_.tensors.size(); ++t)
-      if (sent(t) && job_.tensors[t].used_again_by == op) start = max(start, fetched_[t]);
+    for (const std::size_t t : here.awaited) start = max(start, fetched_[t]);
     const Seconds end = start + operation.compute;
-    for (std::size_t t = 0; t < job_.tensors.size(); ++t) {
-      const HeldTensor& tensor = job_.tensors[t];
-      if (tensor.made_by == op) made_[t] = start;
-      if (sent(t) && tensor.last_forward_use == op) copies = max(copies, send(t, tensor.made_by == op ? end : start, end));
-      if (choices_[t].fetched_at == op && tensor.used_again_by != op) copies = max(copies, fetch(t, start));
-      if (tensor.used_again_by == op) live_.add(sent(t) ? fetch_begin_[t] : made_[t], end, tensor.bytes);
-    }
+    for (const std::size_t t : here.made) made_[t] = start;
+    for (const std::size_t t : here.sent) copies = max(copies, send(t, job_.tensors[t].made_by == op ? end : start, end));
+    for (const std::size_t t : here.fetched)
+      if (!on_demand(t)) copies = max(copies, fetch(t, start));
+    for (const std::size_t t : here.freed) live_.add(sent(t) ? fetch_begin_[t] : made_[t], end, job_.tensors[t].bytes);
     live_.add(start, end, operation.others);
     timing_.starts.push_back(start);
     compute_ = waits_ ? max(end, copies) : end;
@@ -70,10 +79,15 @@ class TensorPlayer {
     return up_;
   }
 
+  struct AtOperation {
+    std::vector<std::size_t> made = {}, sent = {}, fetched = {}, awaited = {}, freed = {};  // tensors
+  };
+
   const TensorJob& job_;
   const std::vector<TensorChoice>& choices_;
   bool waits_ = false;
   std::vector<Seconds> made_ = {}, fetch_begin_ = {}, fetched_ = {};  // [tensor]
+  std::vector<AtOperation> at_ = {};                                  // [operation]
   // When the compute stream and the two copy engines are free.
   Seconds compute_ = {}, up_ = {}, down_ = {};
   LiveIntervals live_ = {};
@@ -136,14 +150,14 @@ std::vector<TensorChoice> changes_of(const HeldTensor& tensor, TensorChoice now)
   return changes;
 }
 
-TensorPlan improved(const TensorJob& job, Bytes budget, TensorPlan plan) {
-  for (bool found = true; found;) {
+TensorPlan improved(const TensorJob& job, Bytes budget, TensorPlan plan, std::int64_t timings) {
+  for (bool found = true; found && timings > 0;) {
     found = false;
     TensorPlan best = plan, tried = plan;
     for (std::size_t t = 0; t < job.tensors.size(); ++t) {
       for (const TensorChoice choice : changes_of(job.tensors[t], plan.choices[t])) {
         tried.choices[t] = choice;
-        retime(job, tried);
+        retime(job, tried), --timings;
         if (is_better(tried, best, budget)) best = tried, found = true;
       }
       tried.choices[t] = plan.choices[t];
@@ -169,10 +183,10 @@ TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope) {
   return plan;
 }
 
-std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget) {
+std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget, const TensorSearch& search) {
   const TensorPlan everything = vdnn_offload(job, VdnnScope::All);
-  const TensorPlan from_everything = improved(job, budget, everything),
-                   chosen = improved(job, budget, by_free_time(job, budget));
+  const TensorPlan from_everything = improved(job, budget, everything, search.timings),
+                   chosen = improved(job, budget, by_free_time(job, budget), search.timings);
   const TensorPlan& best = is_better(from_everything, chosen, budget) ? from_everything : chosen;
   if (best.timing.peak <= budget) return best;
   return Infeasible{

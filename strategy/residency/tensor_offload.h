@@ -29,8 +29,9 @@ struct HeldTensor {
   Bytes bytes = {};
   int made_by = 0;           // operation that computes it; the tensor is live from its start
   int last_forward_use = 0;  // last operation of the forward that reads it; made_by if there is none
-  int used_again_by = 0;     // operation of the backward that reads it; the tensor is live until its end
+  int used_again_by = 0;     // first operation of the backward that reads it
   bool convolution_input = false;
+  int read_until = 0;  // the last operation that reads it, live until its end; used_again_by at the earliest
 };
 
 struct TensorJob {
@@ -72,11 +73,15 @@ TensorTiming tensor_timing(const TensorJob& job, const std::vector<TensorChoice>
 enum class VdnnScope : std::uint8_t { All, ConvolutionInputs };
 TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope);
 
+struct TensorSearch {
+  // Most choices that each of the two searches times, rounded up to whole rounds of changes.
+  std::int64_t timings = 1'000'000'000;
+};
 // While the peak is above the budget, offloads the kept tensor with the longest free time: the time from the end of its copy out to the
 // latest start of a fetch that ends before its use in the backward. Then changes one tensor at a time (kept, fetched on demand, fetched one
 // operation earlier or later) as long as that reduces the excess over the budget or, within the budget, the time of the step. Makes the
 // same changes to the plan that offloads everything by vDNN's rule, too, and returns the faster plan. So if offloading everything fits, the
 // answer is never slower than that. Infeasible, with the smallest peak that was found: no plan fits in the budget.
-std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget);
+std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget, const TensorSearch& search = {});
 
 }  // namespace foreshard

@@ -1,8 +1,9 @@
-// Makes the rows of the ActivationPolicy from a strategy's recomputation and offload: which layers are recomputed in the backward, and
-// where the activations that are kept lie.
+// Makes the rows and moves of the ActivationPolicy from a strategy's recomputation and offload: which layers are recomputed in the backward,
+// and where the activations that are kept lie.
 #include <algorithm>
 
 #include "strategy/cost/framework_preset.h"
+#include "strategy/resolve/held_values.h"
 #include "strategy/resolve/tables.h"
 
 namespace foreshard {
@@ -43,7 +44,7 @@ std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, co
 // backward follows its forward at once.
 std::vector<char> away_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
   std::vector<char> away(graph.layers.size(), 0);
-  if (s.offload.activations == OffloadedActivations::None) return away;
+  if (s.offload.activations != OffloadedActivations::Inputs && s.offload.activations != OffloadedActivations::All) return away;
   int last = -1;
   for (int stage = 0; stage < layers.stages(); ++stage) {
     int of_stage = 0;
@@ -96,6 +97,12 @@ ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& grap
     else
       row->layers.push_back({l, l});
   }
+  if (strategy.offload.activations == OffloadedActivations::Vdnn)
+    for (int stage = 0; stage < layers.stages(); ++stage) {
+      const HeldValues held = held_values(graph, layers, policy, stage);
+      const TensorPlan inputs = vdnn_offload(held.job, VdnnScope::ConvolutionInputs);
+      for (const ValueMove& move : moves_of(held, inputs, strategy.offload.activation_home)) policy.moves.push_back(move);
+    }
   return policy;
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/count_text.h"
 #include "core/strategy/strategy_options.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/resolve.h"
@@ -146,7 +147,34 @@ Refusal resolve_drives(const Cluster& cluster, const OffloadChoice& offload) {
   return {};
 }
 
-Refusal refuse_offload_of_activations(const Strategy& s) {
+bool has_convolutions(const Model& model) {
+  const auto* list = std::get_if<LayerList>(&model.shape);
+  return list && std::ranges::any_of(list->layers, [](const LayerSpec& layer) { return layer.op == LayerOp::Conv2d; });
+}
+
+// vDNN and free time: single values.
+Refusal refuse_offload_of_values(const Model& model, const Strategy& s) {
+  const std::string option = std::string("--offload-activations ") + name_of(s.offload.activations);
+  if (s.offload.activations == OffloadedActivations::Vdnn && !has_convolutions(model))
+    return Infeasible{.reason = model.name + " has no convolutions, whose inputs " + option + " sends to host memory",
+                      .would_help = {"--offload-activations free-time", "--offload-activations all"}};
+  if (widest_tp(s) > 1 && !s.communication.parts.empty())
+    return Infeasible{.reason = option + " moves values between operators, which --parts cuts",
+                      .would_help = {"--parts 1", "--offload-activations all"}};
+  if (s.offload.activation_layers > 0)
+    return Infeasible{.reason = option + " chooses values, whatever their layer: --offload-layers has no say",
+                      .would_help = {"--offload-layers 0", "--offload-activations all"}};
+  if (chooses_regions(s))
+    return Infeasible{
+        .reason = "policy " + s.policy + " and " + option + " would each choose for the memory that the other leaves",
+        .would_help = {"--policy gemini_auto", "--offload-activations all"}};
+  if (chooses_order(s))
+    return Infeasible{.reason = "--schedule best and " + option + " would each choose for the memory that the other leaves",
+                      .would_help = {"--schedule 1f1b", "--offload-activations all"}};
+  return {};
+}
+
+Refusal refuse_offload_of_activations(const Model& model, const Strategy& s) {
   if (s.offload.activations == OffloadedActivations::None) return {};
   if (splits_backwards(s))
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
@@ -155,7 +183,7 @@ Refusal refuse_offload_of_activations(const Strategy& s) {
   if (s.recompute.kind >= RecomputeKind::Rotor)
     return Infeasible{.reason = "the schedule of --recompute " + to_text(s.recompute) + " decides where activations lie",
                       .would_help = {"--recompute full", "--offload-activations none"}};
-  return {};
+  return s.offload.activations < OffloadedActivations::Vdnn ? Refusal{} : refuse_offload_of_values(model, s);
 }
 
 Refusal refuse_update_per_layer(const Strategy& s) {
@@ -189,12 +217,12 @@ Refusal refuse_offload_of_states(const Strategy& s, bool on_host) {
 }
 
 // Auto: the processor of the host updates what lies in its memory or on its drives.
-Refusal resolve_offload(const Cluster& cluster, Strategy& s) {
+Refusal resolve_offload(const Model& model, const Cluster& cluster, Strategy& s) {
   OffloadChoice& offload = s.offload;
   if (offload.updated_on == UpdatedOn::Auto && offload.optimizer != Space::Device) offload.updated_on = UpdatedOn::Host;
   const bool on_host = offload.updated_on == UpdatedOn::Host;
   if (auto refused = resolve_drives(cluster, offload)) return refused;
-  if (auto refused = refuse_offload_of_activations(s)) return refused;
+  if (auto refused = refuse_offload_of_activations(model, s)) return refused;
   if (auto refused = refuse_update_per_layer(s)) return refused;
   if (auto refused = refuse_offload_of_states(s, on_host)) return refused;
   if (!s.stages.empty() && !(offload == OffloadChoice{}))
@@ -284,7 +312,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_batch(s)) return *refused;
   if (auto refused = resolve_schedule(model, s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
-  if (auto refused = resolve_offload(cluster, s)) return *refused;
+  if (auto refused = resolve_offload(model, cluster, s)) return *refused;
   if (auto refused = resolve_experts(model, s)) return *refused;
   if (auto refused = resolve_parts(s)) return *refused;
   if (auto refused = refuse_compression(s)) return *refused;
@@ -334,8 +362,14 @@ bool leaves_open(const Strategy& strategy) {
   const Recompute& recompute = strategy.recompute;
   return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
          recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy) ||
-         chooses_buckets(strategy) || chooses_order(strategy);
+         chooses_buckets(strategy) || chooses_order(strategy) || chooses_moves(strategy);
 }
+
+bool chooses_regions(const Strategy& strategy) {
+  const RuntimePolicy* policy = find_policy(strategy.policy);
+  return policy && policy->layers && std::holds_alternative<RegionRule>(policy->layers->rule);
+}
+bool chooses_moves(const Strategy& strategy) { return strategy.offload.activations == OffloadedActivations::FreeTime; }
 
 bool chooses_parts(const Strategy& strategy) { return strategy.communication.parts == std::vector<int>{0}; }
 bool chooses_order(const Strategy& strategy) {

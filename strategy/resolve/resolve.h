@@ -24,6 +24,11 @@ bool leaves_open(const Strategy& strategy);
 bool chooses_parts(const Strategy& strategy);
 // `--schedule best`: tune chooses the order of actions on the pipeline ranks.
 bool chooses_order(const Strategy& strategy);
+// `--offload-activations free-time`: tune chooses which activations are offloaded.
+bool chooses_moves(const Strategy& strategy);
+// A policy with regions of layers (RegionRule): tune chooses the regions. leaves_open() does not count it, because a rule without choices can
+// be lowered, too.
+bool chooses_regions(const Strategy& strategy);
 // `--bucket auto` (a bucket of -1 bytes): tune chooses the size of gradient buckets.
 bool chooses_buckets(const Strategy& strategy);
 

@@ -319,7 +319,7 @@ void CommunicationPolicy::add_drive_ways() {
 }
 
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
-                                                   const std::vector<StageRuns>& runs) {
+                                                   const TunedRows& tuned) {
   auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
   if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
@@ -335,14 +335,19 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   tables.layout.layers = std::get<StageLayout>(std::move(layers));
   tables.layout.groups = groups_of(choice);
   tables.state = state_policy(choice);
-  if (runs.empty())
+  if (tuned.runs.empty())
     tables.activations = activation_policy(strategy, graph, tables.layout.layers);
   else
-    tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
+    tables.activations = {.runs_of_stage = tuned.runs, .shared_by_chunks = false};
+  if (tuned.moves) tables.activations.moves = *tuned.moves;
+  for (StateRow& row : tables.state)
+    if (tuned.regions && std::holds_alternative<RegionRule>(row.parameters.stays.rule))
+      row.parameters.stays.rule = *tuned.regions;
   tables.communication = communication_policy(choice, tables.schedule);
   tables.communication.parts = layer_parts(strategy.communication.parts, graph);
   const auto lies_in = [&](Space space) {
-    return std::ranges::any_of(tables.activations.rows, [&](const ActivationRow& row) { return row.home == space; });
+    return std::ranges::any_of(tables.activations.rows, [&](const ActivationRow& row) { return row.home == space; }) ||
+           std::ranges::any_of(tables.activations.moves, [&](const ValueMove& move) { return move.home == space; });
   };
   if (std::ranges::any_of(tables.state, &StateRow::moves_states) || lies_in(Space::PinnedHost))
     tables.communication.add_host_ways();

@@ -19,6 +19,7 @@
 #include "strategy/residency/parameter_stays.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/schedule_table.h"
+#include "strategy/resolve/value_move.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -137,9 +138,13 @@ struct ActivationRow {
 };
 struct ActivationPolicy {
   std::vector<ActivationRow> rows = {};  // layers in no row keep all that their backward reads, on the device
+  std::vector<ValueMove> moves = {};     // single values that are offloaded, in the order in which backwards read them
   // [stage]: the order of operators of a recomputation schedule; then there are no rows.
   std::vector<StageRuns> runs_of_stage = {};
   bool shared_by_chunks = true;  // chunks of a rank with equal layers use the same buffers for their activations
+
+  // Whether the buffer of an activation that is kept until the backward may share its bytes with blocks that live at other times.
+  bool shares_kept() const { return !runs_of_stage.empty() || !moves.empty(); }
 
   int row_of(int layer) const;  // index of the row for a layer of the op graph; -1: none
 };
@@ -225,7 +230,7 @@ struct StrategyTables {
 // then have no axes and no order. Infeasible: the layers cannot be split into these stages, recomputation names layers that are not there,
 // or the degrees of the expert grid do not fit those of the dense grid.
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
-                                                   const std::vector<StageRuns>& runs = {});
+                                                   const TunedRows& tuned = {});
 
 // The rows for a strategy without a recomputation schedule. `layers`: of each stage.
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);

@@ -127,11 +127,28 @@ std::string chunks_text(const ChunkRule& chunks) {
   return text + (chunks.kept > 0 ? percent(chunks.kept) + " may stay idle" : "none stays idle");
 }
 
+std::string regions_text(const RegionRule& rule) {
+  std::string ahead, on_demand;
+  int kept = 0;
+  for (int region = 0; region < static_cast<int>(rule.choices.size()); ++region) {
+    const int by = rule.choices[static_cast<std::size_t>(region)].fetched_by;
+    const std::string name = std::to_string(region);
+    kept += by == RegionChoice::kKept ? 1 : 0;
+    if (by == region) on_demand += (on_demand.empty() ? "" : ", ") + name;
+    if (by > region) ahead += (ahead.empty() ? "" : ", ") + name + " with " + std::to_string(by);
+  }
+  if (rule.choices.empty()) return "one layer ahead, for its backward when that begins";
+  return counted(std::ssize(rule.choices), "region") + ": " + std::to_string(kept) + " kept until the backward" +
+         (ahead.empty() ? "" : "; fetched beside the backward of another: " + ahead) +
+         (on_demand.empty() ? "" : "; fetched when their backward begins: " + on_demand);
+}
+
 std::string stays_text(const ParameterStays& stays) {
   if (const auto* modules = std::get_if<ModuleRule>(&stays.rule))
     return count_text(modules->prefetch) + " elements ahead up to " + count_text(modules->live_cap) +
            ", kept when used again within " + count_text(modules->reuse_distance);
   if (const auto* chunks = std::get_if<ChunkRule>(&stays.rule)) return chunks_text(*chunks);
+  if (const auto* regions = std::get_if<RegionRule>(&stays.rule)) return regions_text(*regions);
   const auto& blocks = std::get<BlockRule>(stays.rule);
   const int ahead = blocks.ahead_backward;
   const std::string when = ahead > 0 ? counted(ahead, "layer") + " ahead" : std::string("when used");
@@ -324,6 +341,24 @@ std::string to_text(const Kinds& kinds) {
   Cells words;
   for (const AxisKind& kind : kinds) std::visit([&](auto one) { words.emplace_back(word(one)); }, kind);
   return words.empty() ? "-" : joined(words, ", ");
+}
+
+TextOfTable moves_text(const StrategyTables& tables, const OpGraph& graph) {
+  TextOfTable out{.key = "moves",
+                  .title = "activations that move by themselves",
+                  .head = {"layer", "value", "goes to", "gone after the forward of", "comes back from the backward of"}};
+  const auto kind = [&](int layer) -> const LayerGraph& {
+    return graph.kinds[static_cast<std::size_t>(graph.layers[static_cast<std::size_t>(layer)].kind)];
+  };
+  const auto op = [&](ValueMove::At at) {
+    return graph.layers[static_cast<std::size_t>(at.layer)].name + "." +
+           kind(at.layer).operators[static_cast<std::size_t>(at.op)].name;
+  };
+  for (const ValueMove& move : tables.activations.moves)
+    out.rows.push_back({graph.layers[static_cast<std::size_t>(move.layer)].name,
+                        kind(move.layer).values[static_cast<std::size_t>(move.value)].name, word(move.home), op(move.leaves),
+                        op(move.returns) + (move.computes_wait_back ? ", which waits for it" : "")});
+  return out;
 }
 
 std::vector<TextOfTable> texts_of(const StrategyTables& tables) {

@@ -19,6 +19,9 @@ struct TextOfTable {
 // Tables without rows are left out.
 std::vector<TextOfTable> texts_of(const StrategyTables& tables);
 
+// The moves of the ActivationPolicy, by the names of layers, values and operators.
+TextOfTable moves_text(const StrategyTables& tables, const OpGraph& graph);
+
 // "data, context"; "-" if there are none.
 std::string to_text(const Kinds& kinds);
 

@@ -10,6 +10,7 @@ std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strat
   if (chooses_order(strategy)) strategy.pipeline.schedule = Schedule::OneFOneB, strategy.pipeline.order.clear();
   if (chooses_parts(strategy)) strategy.communication.parts.clear();
   if (chooses_buckets(strategy)) strategy.communication.bucket = {};
+  if (chooses_moves(strategy)) strategy.offload.activations = OffloadedActivations::None;
   options.ignore_memory = true;
   auto answer = lower(model, cluster, strategy, options);
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);

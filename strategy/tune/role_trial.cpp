@@ -38,7 +38,7 @@ Bytes RoleTrial::arena(int rank) {
   lowering.plan = base_.plan, lowering.embedding = {};
   SharedPrograms shared;
   add_role(lowering, rank, shared);
-  plan_memory(lowering.plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty()});
+  plan_memory(lowering.plan, {.share_kept = lowering.tables.activations.shares_kept()});
   return arena_bytes(lowering.plan.roles.back(), Space::Device);
 }
 

@@ -11,6 +11,8 @@
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"
 #include "strategy/tune/recompute_schedule.h"
+#include "strategy/tune/region_choice.h"
+#include "strategy/tune/value_choice.h"
 
 namespace foreshard {
 
@@ -49,7 +51,7 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
   if (recompute.kind < RecomputeKind::Rotor) return {};
   auto runs = schedule_stages(lowering);
   if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
-  tuned.runs = std::get<std::vector<StageRuns>>(std::move(runs));
+  tuned.rows.runs = std::get<std::vector<StageRuns>>(std::move(runs));
   return {};
 }
 
@@ -72,17 +74,27 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
     if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
+  if (chooses_moves(tuned.strategy)) {
+    auto moves = moves_by_free_time(model, cluster, tuned.strategy, options);
+    if (auto* refused = std::get_if<Infeasible>(&moves)) return *refused;
+    tuned.rows.moves = std::get<std::vector<ValueMove>>(std::move(moves));
+  }
+  if (chooses_regions(tuned.strategy)) {
+    auto regions = best_regions(model, cluster, tuned.strategy, tuned.rows, options);
+    if (auto* refused = std::get_if<Infeasible>(&regions)) return *refused;
+    tuned.rows.regions = std::get<RegionRule>(std::move(regions));
+  }
   if (open_order) tuned.strategy.pipeline = best_order(model, cluster, tuned.strategy, options);
   return tuned;
 }
 
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
-  if (!leaves_open(strategy)) return lower(model, cluster, strategy, options);
+  if (!leaves_open(strategy) && !chooses_regions(strategy)) return lower(model, cluster, strategy, options);
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
   const Tuned& closed = std::get<Tuned>(tuned);
-  return lower(model, cluster, closed.strategy, options, closed.runs);
+  return lower(model, cluster, closed.strategy, options, closed.rows);
 }
 
 }  // namespace foreshard

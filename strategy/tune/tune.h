@@ -10,7 +10,6 @@
 #include "core/model/model.h"
 #include "core/strategy/strategy.h"
 #include "strategy/lower/lower.h"
-#include "strategy/recompute/recompute_runs.h"
 
 namespace foreshard {
 
@@ -29,8 +28,8 @@ struct RankTrades {
 };
 
 struct Tuned {
-  Strategy strategy = {};               // resolved, with nothing left open
-  std::vector<StageRuns> runs = {};     // [stage]: runs of its recomputation schedule; empty: it has none
+  Strategy strategy = {};               // resolved, with nothing left open but what `rows` says
+  TunedRows rows = {};                  // runs of a recomputation schedule, values that go to host memory
   std::vector<RankTrades> trades = {};  // [pipeline rank]; empty without `--recompute best`
 };
 // Infeasible when the strategy cannot be resolved, or its pipeline, split or recomputation is not possible. Memory is not checked: `lower`

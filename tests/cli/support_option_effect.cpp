@@ -137,6 +137,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"update_per_layer", {"true"}},
       {"offload_gradients", {"host", "nvme"}},
       {"offload_activations", {"inputs", "all"}},
+      {"offload_budget", {"1000000000"}},
       {"offload_to", {"nvme"}},
       {"offload_layers", {"2"}},
       {"vocab_multiple", {"1", "1000"}},

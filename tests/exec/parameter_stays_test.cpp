@@ -32,6 +32,17 @@ std::vector<BlockRule> passing() {
           {.ahead_forward = 1, .ahead_backward = 1, .staging_in_forward = true}};
 }
 
+// Of tiny_gpt: embedding, four layers, head. Fetched by a neighbour, by a later one, when they are used; kept.
+std::vector<RegionRule> regions() {
+  const std::vector<int> each = {0, 1, 2, 3, 4, 5}, pairs = {0, 0, 1, 1, 2, 2};
+  return {{.window = 3},
+          {.window = 3, .region_of_layer = each, .choices = {{}, {}, {}, {}, {}, {}}},
+          {.window = 3, .region_of_layer = each, .choices = {{1}, {2}, {3}, {4}, {5}, {}}},
+          {.window = 3, .region_of_layer = each, .choices = {{0}, {4}, {2}, {5}, {}, {}}},
+          {.window = 3, .region_of_layer = pairs, .choices = {{2}, {1}, {}}},
+          {.window = 3, .region_of_layer = pairs, .choices = {{0}, {2}, {}}}};
+}
+
 // A layer of tiny_gpt has 49,984 parameters, its embedding 18,432.
 std::vector<ParameterStays> all_stays() {
   std::vector<ParameterStays> all;
@@ -50,6 +61,7 @@ std::vector<ParameterStays> all_stays() {
       all.push_back({ChunkRule{.chunk = 20'000, .cap_ratio = 0.9, .budget = budget}, one_size});
     for (const std::int64_t budget : {110'000, 160'000})
       all.push_back({ChunkRule{.chunk = 110'000, .cap_ratio = 0.9, .budget = budget}, one_size});
+    for (const RegionRule& rule : regions()) all.push_back({rule, one_size});
   }
   return all;
 }
@@ -59,6 +71,11 @@ std::string name_of(const ParameterStays& stays) {
   if (const auto* chunks = std::get_if<ChunkRule>(&stays.rule))
     return text + "chunk " + std::to_string(chunks->chunk) + ", kept " + std::to_string(chunks->kept) + ", budget " +
            std::to_string(chunks->budget);
+  if (const auto* regions = std::get_if<RegionRule>(&stays.rule)) {
+    for (const RegionChoice& choice : regions->choices) text += std::to_string(choice.fetched_by) + " ";
+    return text + "of " + std::to_string(regions->region_of_layer.empty() ? 0 : regions->region_of_layer.back() + 1) +
+           " regions";
+  }
   if (const auto* blocks = std::get_if<BlockRule>(&stays.rule))
     return text + std::to_string(blocks->ahead_forward) + " ahead, " + (blocks->keep_after_forward ? "kept" : "") +
            (blocks->staging_in_forward ? "staged" : "");

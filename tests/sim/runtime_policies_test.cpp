@@ -7,6 +7,7 @@
 #include "core/result/memory_timeline.h"
 #include "sim/simulate.h"
 #include "strategy/cost/runtime_policy.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -102,6 +103,31 @@ TEST(RuntimePolicies, ChunksOfLlama) {
   }
   EXPECT_EQ(peaks.size(), 4U);
   EXPECT_EQ(*peaks.begin(), Bytes{2 * kBlock});  // gemini_cpu
+}
+
+// The greedy planner within 10 GiB, prefetching and synchronous: what is there and what is brought is the residency of its choices, to the
+// byte.
+TEST(RuntimePolicies, RegionsOfLlama) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Model model = load_model("llama-2-7b");
+  const Bytes budget = {std::int64_t{10} << 30};
+  for (const char* name : {"greedy", "greedy_sync"}) {
+    Strategy strategy{.dp = 8, .batch = {.micro = 1}, .policy = name, .recompute = parse_recompute("full", "test")};
+    strategy.offload.budget = budget;
+    auto tuned = tune(model, cluster, strategy);
+    ASSERT_TRUE(std::holds_alternative<Tuned>(tuned)) << std::get<Infeasible>(tuned).reason;
+    const Tuned& closed = std::get<Tuned>(tuned);
+    const Plan plan = std::get<Lowered>(lower(model, cluster, closed.strategy, {}, closed.rows)).plan;
+    EXPECT_LE(arena_bytes(plan.roles[0], Space::Device), budget) << name;
+    RuntimePolicy policy = *find_policy(name);
+    policy.layers->rule = *closed.rows.regions;
+    const Expected of = expected(policy);
+    EXPECT_EQ(residency_fault(of.units, of.uses, of.residency), "") << name;
+    const Result result = simulate(plan, cluster, {.granularity = Granularity::Op});
+    EXPECT_EQ(gathered_peak(result), peak_bytes(of.units, of.uses, of.residency)) << name;
+    EXPECT_EQ(gathered_bytes(plan).value, 2 * brought_elements(of.units, of.residency)) << name;
+    EXPECT_GT(gathered_bytes(plan), Bytes{2 * (32 * kBlock + 2 * kEmbedding)}) << name;  // some come twice
+  }
 }
 
 // Two blocks; three with the staging copy; all of them, and the head that is gathered beside the last one.

@@ -97,15 +97,47 @@ TEST(BuildRegions, TakesTheSizeWithTheLeastPadding) {
   EXPECT_EQ(build_regions(operations, {.least = {18}, .range = {0}, .step = {1}}).size(), 1u);
 }
 
+// With places of their own gradients are not in the peak, and their copies still end the step: 10 bytes of parameters of each region.
+TEST(OffloadTiming, GradientsApart) {
+  OffloadJob job = two_regions();
+  const OffloadTiming beside = offload_timing(job, {{}, {}});
+  job.gradient_apart = true;
+  const OffloadTiming apart = offload_timing(job, {{}, {}});
+  EXPECT_EQ(apart.end, beside.end);
+  EXPECT_LT(apart.peak, beside.peak);
+  EXPECT_LT(apart.byte_seconds, beside.byte_seconds);
+}
+
+// 3 4 | 9 | 0 2 5 | 1: a region ends with the operation that reaches 7, and the last one, too small, joins it.
+TEST(RegionsOfLeast, ConsecutiveOperationsShareARegion) {
+  EXPECT_EQ(regions_of_least({{3}, {4}, {9}, {0}, {2}, {5}, {1}}, {7}), (std::vector<int>{0, 0, 1, 2, 2, 2, 2}));
+  EXPECT_EQ(regions_of_least({{3}, {4}}, {100}), (std::vector<int>{0, 0}));
+  EXPECT_EQ(regions_of_least({{3}, {4}}, {}), (std::vector<int>{0, 1}));
+}
+
 // Moments of three regions: F0 F1 F2 B2 B1 B0. Region 0 is fetched beside B2, region 1 when its own backward begins.
 TEST(RegionResidency, StaysFollowTheChoices) {
   OffloadJob job = two_regions();
   job.regions.push_back(job.regions[0]);
   const std::vector<RegionChoice> choices = {{2}, {1}, {}};
-  const Residency residency = region_residency(choices);
+  const Residency residency = region_residency(choices, step_order(static_cast<int>(choices.size())));
   EXPECT_EQ(residency_fault(region_units(job), step_order(3), residency), "");
   EXPECT_EQ(residency.stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 1}, {2, 1, 2, 3}, {0, 3, 5, 5}, {1, 4, 4, 4}}));
   EXPECT_EQ(resident_elements(region_units(job), step_order(3), residency), (ElementCurve{10, 10, 5, 10, 10, 5}));
+}
+
+// Region 0 has two layers, the first of them is not read in the backward: F a b 1 2, B 2 1 b. It is fetched beside region 2, as region 1 is
+// when it is used.
+TEST(RegionResidency, RegionsOfSeveralLayers) {
+  using enum Phase;
+  const std::vector<UnitUse> uses = {{0, Forward},  {0, Forward},  {1, Forward}, {2, Forward},
+                                     {2, Backward}, {1, Backward}, {0, Backward}};
+  EXPECT_EQ(region_residency({{2}, {1}, {}}, uses).stays,
+            (std::vector<Stay>{{0, 0, 0, 1}, {1, 0, 2, 2}, {2, 2, 3, 4}, {0, 4, 6, 6}, {1, 5, 5, 5}}));
+  // A region that is not read again leaves with its forward, kept or not.
+  const std::vector<UnitUse> ends = {{0, Forward}, {1, Forward}, {1, Backward}};
+  EXPECT_EQ(region_residency({{}, {}}, ends).stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 2}}));
+  EXPECT_EQ(region_residency({{1}, {}}, ends).stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 2}}));
 }
 
 }  // namespace foreshard

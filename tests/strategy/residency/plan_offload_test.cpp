@@ -82,9 +82,9 @@ PlanQuality quality_of(int jobs, const OffloadSearch& search) {
       }
       EXPECT_LE(plan->timing.peak, budget) << i;
       EXPECT_EQ(plan->timing, offload_timing(job, plan->choices)) << i;
-      EXPECT_EQ(
-          residency_fault(region_units(job), step_order(static_cast<int>(job.regions.size())), region_residency(plan->choices)),
-          "");
+      EXPECT_EQ(residency_fault(region_units(job), step_order(static_cast<int>(job.regions.size())),
+                                region_residency(plan->choices, step_order(static_cast<int>(job.regions.size())))),
+                "");
       const double ratio = plan->timing.end.value / best_of_all(job, budget, search).plan->timing.end.value;
       EXPECT_GE(ratio, 1 - 1e-12);
       quality.add(ratio);

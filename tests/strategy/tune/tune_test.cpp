@@ -41,10 +41,10 @@ TEST(Tune, ClosesWhatLowerObeys) {
        {with("auto", "auto"), with("best"), with("none", "auto"), with("rotor:8GiB"), with("revolve:3"), with("full")}) {
     const std::string name = to_text(open.recompute) + " " + open.pipeline.layer_split;
     const Tuned tuned = std::get<Tuned>(tune(model, cluster, open));
-    EXPECT_NE(leaves_open(tuned.strategy), tuned.runs.empty()) << name;
+    EXPECT_NE(leaves_open(tuned.strategy), tuned.rows.runs.empty()) << name;
     EXPECT_EQ(std::get<Tuned>(tune(model, cluster, tuned.strategy)).strategy, tuned.strategy) << name;
     EXPECT_EQ(tuned.trades.empty(), to_text(open.recompute) != "best") << name;
-    const Lowered one = std::get<Lowered>(lower(model, cluster, tuned.strategy, {}, tuned.runs));
+    const Lowered one = std::get<Lowered>(lower(model, cluster, tuned.strategy, {}, tuned.rows));
     const Lowered both = std::get<Lowered>(tuned_plan(model, cluster, open));
     EXPECT_EQ(program_hash(one.plan), program_hash(both.plan)) << name;
     EXPECT_EQ(one.strategy, both.strategy) << name;
