@@ -279,7 +279,19 @@ class PlanCosts {
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
     if (inside) return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
-    return copy_cost(gpu(), what);
+    Cost cost = copy_cost(gpu(), what);
+    const auto on_drive = [&](const Use& use) {
+      return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Nvme;
+    };
+    if (on_drive(instruction.reads[0]) || on_drive(instruction.writes[0])) cost.busy += to_nanoseconds(drive_latency());
+    return cost;
+  }
+  // Of the first request of a copy. The bandwidth of the link to the drives says how many requests are under way after it.
+  Seconds drive_latency() const {
+    Seconds latency = {};
+    for (const LinkId link : network_.host_route(ranks_.device(rank_), Endpoint::Nvme, true).links)
+      if (network_.link(link).kind == LinkKind::NvmeBus) latency = latency + network_.link(link).latency;
+    return latency;
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
 
