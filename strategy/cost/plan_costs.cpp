@@ -175,9 +175,16 @@ class PlanCosts {
   Cost cost(const HostCompute& what, const Instruction&) {
     const int node = network_.node(ranks_.device(rank_));
     const NodeShape& host = network_.node_shape(node);
+    if (const auto core = measured_on_core(what))
+      return {.busy = to_nanoseconds(*core * (1.0 / std::max(1, host.cpu_cores / std::max(1, ranks_on(node)))))};
     BytesPerSecond rate = host.host_memory_bandwidth * kHostAdamEfficiency;
     if (host.cpu_cores > 0) rate = std::min(rate, kHostCore * static_cast<double>(host.cpu_cores));
     return {.busy = to_nanoseconds(what.traffic / (rate * (1.0 / std::max(1, ranks_on(node)))))};
+  }
+  // Where devices are cores of the host, its update runs the device's kernel on as many threads as a rank has cores.
+  std::optional<Seconds> measured_on_core(const HostCompute& what) const {
+    if (!profile_ || gpu().architecture != "host") return {};
+    return profiled_time(*profile_, {.op = what.op, .phase = Phase::Update, .shapes = what.shapes, .traffic = what.traffic});
   }
   // The ranks of a node update at about the same time and share the bandwidth of the host's memory.
   int ranks_on(int node) {
