@@ -81,6 +81,15 @@ void read_runner(const JsonReader& json, FrameworkPreset& preset) {
   preset.runner = static_cast<Runner>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
+void read_implied(const JsonReader& json, FrameworkPreset& preset) {
+  const auto implies = json.find("implies");
+  if (!implies) return;
+  preset.implies.clear();
+  std::vector<std::string> names = policy_names();
+  std::erase_if(names, [](const std::string& name) { return name == "auto" || name == "none"; });
+  for (const JsonReader& policy : implies->elements()) preset.implies.push_back(policy.as_choice(names));
+}
+
 void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
   preset.defaults.param_dtype = read_dtype(json, "param_dtype", preset.defaults.param_dtype);
   preset.defaults.grad_dtype = read_dtype(json, "grad_dtype", preset.defaults.grad_dtype);
@@ -203,6 +212,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "optimizer",
              "memory",
              "offload",
+             "implies",
              "policies"});
   FrameworkPreset preset;
   if (const auto like = json.find("like")) preset = base_of(*like);
@@ -212,6 +222,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   read_costs(json, preset);
   if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
   if (const auto offload = json.find("offload")) preset.offload = read_offload_rules(*offload);
+  read_implied(json, preset);
   return preset;
 }
 
@@ -263,7 +274,8 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
   if (!strategy.context) strategy.context = preset.defaults.context;
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
-  const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};  // copies of the next layer hide behind this one
+  const Overlap ours = {.parameters =
+                            strategy.offload.parameters != Space::Device};  // copies of the next layer hide behind this one
   if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(ours);
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);

@@ -37,6 +37,9 @@ Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 
 // resolve() of a runtime policy: what it says about options that were left open, or why it cannot be had.
 std::optional<Infeasible> resolve_policy(Strategy& strategy);
+// The bucket of gradients of the strategy's policy, named or implied by its framework, where no bucket is given. The other things that an
+// implied policy says are in the preset (formats, overlap) or in the strategy already (ZeRO stage, homes).
+void set_bucket_of_policy(Strategy& strategy);
 
 // resolve() of its schedule, once degrees and batch are there.
 std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);
