@@ -113,8 +113,8 @@ TEST(MemoryPlanner, TheSearchMeetsTheBoundWhereTheRulesDoNot) {
   EXPECT_EQ(arena_bytes(plan.roles[0], Space::Device), Bytes{7 * 256});
 }
 
-// A transfer stream brings b beside compute, which waits for it. Compute has released a when the transfer begins, so b lies in its place; c, which
-// compute acquires before the transfer has ended, does not.
+// A transfer stream brings b beside compute, which waits for it. Compute has released a when the transfer begins, so b lies in its place; c,
+// which compute acquires before the transfer has ended, does not.
 //
 //   compute    | a | release a, record e | c | wait f, release b, c |
 //   transfers           | wait e: b, record f |
