@@ -77,7 +77,14 @@ else
   "$build/foreshard" simulate --plan "$work/p.plan.json" --save-result "$work/p.result" >/dev/null
   "$build/foreshard" run "$work/p.plan.json" --time emulated --save-result "$work/m.result" >/dev/null
   shot docs/gui/run.png window dark en 1 "$work/p.result" "$work/m.result"
+  # A job of one stage, so that every policy is possible.
+  cat >"$work/policies.workspace.json" <<'END'
+{"format": "foreshard workspace", "version": 1, "choices": {"model": "llama-2-7b", "cluster": "dgx-a100", "nodes": 1,
+ "strategy": {"dp": "8", "seq": "2048", "micro_batch": "1", "zero": "3"}, "settings": []}, "result": "", "measured": "", "granularity": "layer",
+ "bookmarks": [], "page": "timeline", "geometry": "", "layout": ""}
+END
+  shot docs/gui/policies.png policies dark en 1 "$work/policies.workspace.json"
   shot docs/gui/window-light-zh.png window light zh_CN 1
   shot docs/gui/window-contrast.png window contrast en 1
-  make_small docs/gui/{window,timeline,memory,topology,search,compare,inspector,table,run,window-light-zh,window-contrast}.png
+  make_small docs/gui/{window,timeline,memory,topology,search,compare,policies,inspector,table,run,window-light-zh,window-contrast}.png
 fi

@@ -97,8 +97,14 @@ static std::string options_json() {
 
 static Table list_policies() {
   Table table{{"name", "of", "zero", "what"}, {}};
-  for (const RuntimePolicy& policy : runtime_policies())
-    table.rows.push_back({policy.name, policy.of, std::to_string(policy.zero), policy.summary});
+  for (const RuntimePolicy& policy : runtime_policies()) {
+    std::vector<std::string> frameworks;
+    for (const std::string& name : framework_names())
+      if (std::ranges::find(framework_preset(name).implies, policy.name) != framework_preset(name).implies.end())
+        frameworks.push_back(name);
+    table.rows.push_back({policy.name, policy.of, std::to_string(policy.zero),
+                          policy.summary + (frameworks.empty() ? "" : "; implied by " + joined(frameworks))});
+  }
   return table;
 }
 
@@ -115,7 +121,10 @@ static Table list_choices() {
 
 static Table list_frameworks() {
   Table table{{"name", "what"}, {}};
-  for (const std::string& name : framework_names()) table.rows.push_back({name, framework_preset(name).summary});
+  for (const std::string& name : framework_names()) {
+    const FrameworkPreset& preset = framework_preset(name);
+    table.rows.push_back({name, preset.summary + (preset.implies.empty() ? "" : "; implies " + joined(preset.implies))});
+  }
   return table;
 }
 

@@ -14,7 +14,6 @@ constexpr Seconds kPcieLink{0.5e-6};
 constexpr Seconds kSocketLink{0.2e-6};  // assumption: one UPI or xGMI hop
 constexpr Seconds kC2cLink{0.3e-6};     // assumption: as an NVLink port
 constexpr Seconds kDram{0.1e-6};        // assumption: a load from memory
-constexpr Seconds kNvme{80e-6};         // assumption: a flash read
 
 struct Word {
   const char* text;
@@ -117,7 +116,8 @@ class ShapeBuilder {
       const int cpu = cpus_[static_cast<std::size_t>(i)];
       link(cpu, part(PartKind::Dram, "dram" + std::to_string(i)), LinkKind::DramBus, quote_.memory_bandwidth * share, kDram);
       if (quote_.nvme_bandwidth.value > 0)
-        link(cpu, part(PartKind::Nvme, "nvme" + std::to_string(i)), LinkKind::NvmeBus, quote_.nvme_bandwidth * share, kNvme);
+        link(cpu, part(PartKind::Nvme, "nvme" + std::to_string(i)), LinkKind::NvmeBus, drive_bandwidth(quote_) * share,
+             quote_.nvme_queue.latency);
       if (quote_.socket_bandwidth.value > 0)
         for (int j = 0; j < i; ++j)
           link(cpus_[static_cast<std::size_t>(j)], cpu, LinkKind::CpuToCpu, quote_.socket_bandwidth, kSocketLink);
@@ -146,6 +146,11 @@ class ShapeBuilder {
   std::vector<int> cpus_;
 };
 }  // namespace
+
+BytesPerSecond drive_bandwidth(const NodeQuote& quote) {
+  const double block = static_cast<double>(quote.nvme_queue.block.value), peak = quote.nvme_bandwidth.value;
+  return {std::min(peak, quote.nvme_queue.depth * block / (quote.nvme_queue.latency.value + block / peak))};
+}
 
 NodeShape build_shape(const NodeQuote& quote) { return ShapeBuilder(quote).build(); }
 

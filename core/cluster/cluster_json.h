@@ -21,6 +21,14 @@ Seconds short_time(const JsonReader& json);             // 0 to 1 s
 int small_int(const JsonReader& json, int least, int most);
 Bytes bytes_between(const JsonReader& json, Bytes least, Bytes most, const std::string& expected);
 
+// Requests that are under way at the drives of a node. Depth and block: queue_depth and block_size of DeepSpeed's asynchronous I/O unless told
+// otherwise (docs/config-json, "aio").
+struct DriveQueue {
+  int depth = 8;
+  Bytes block = {1 << 20};    // of a request
+  Seconds latency = {80e-6};  // of a request, without its transfer; assumption: a flash read
+};
+
 // The short form of a node in a cluster file: counts and bandwidths instead of parts and links. docs/clusters.md says which parts and links
 // each field becomes.
 struct NodeQuote {
@@ -48,7 +56,11 @@ struct NodeQuote {
   int cores = 0;
   Bytes memory = {}, nvme = {};
   BytesPerSecond memory_bandwidth = {}, nvme_bandwidth = {};
+  DriveQueue nvme_queue = {};
 };
+// What the drives of a node give: by Little's law a queue of `depth` requests moves depth x block bytes in the time of a request, which is
+// latency + block / bandwidth; never more than their bandwidth.
+BytesPerSecond drive_bandwidth(const NodeQuote& quote);
 NodeShape build_shape(const NodeQuote& quote);  // its parts and links, spelled out
 
 inline constexpr int kMostGpus = 576;  // of a node: the largest NVLink domain

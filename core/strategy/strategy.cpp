@@ -101,10 +101,10 @@ const std::vector<std::string>& recompute_modules() {
 }
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names = {"auto",   "deepspeed_z1", "deepspeed_z2",  "deepspeed_z3", "zero_offload",
-                                                 "fsdp",   "fsdp2",        "megatron",      "bmtrain_z2",   "bmtrain_z3",
-                                                 "l2l",    "gemini_cpu",   "gemini_static", "gemini_auto",  "patrickstar",
-                                                 "greedy", "greedy_sync"};
+  static const std::vector<std::string> names = {"auto",         "none",   "deepspeed_z1", "deepspeed_z2",  "deepspeed_z3",
+                                                 "zero_offload", "fsdp",   "fsdp2",        "megatron",      "bmtrain_z2",
+                                                 "bmtrain_z3",   "l2l",    "gemini_cpu",   "gemini_static", "gemini_auto",
+                                                 "patrickstar",  "greedy", "greedy_sync"};
   return names;
 }
 

@@ -67,7 +67,7 @@ const char* name_of(OffloadedActivations what);  // none, inputs, all, vdnn, fre
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // names of frameworks/*.json
-const std::vector<std::string>& policy_names();       // auto, and the runtime policies in these files
+const std::vector<std::string>& policy_names();       // auto, none, and the runtime policies in these files
 
 // Recomputation of one layer; `kind` is None, Selective, Full or Modules.
 struct LayerRecompute {

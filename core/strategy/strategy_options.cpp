@@ -187,7 +187,8 @@ std::vector<StrategyOption> memory_options() {
           {.path = "policy",
            .flag = "--policy",
            .help = "runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, "
-                   "with its ZeRO stage and what it offloads; auto: as the other options say",
+                   "with its ZeRO stage and what it offloads; auto: that of the framework, where it has "
+                   "one; none: as the other options say",
            .group = group}),
       integer(part(&Strategy::zero, &Zero::stage), 0, 3,
               {.path = "zero",

@@ -392,6 +392,132 @@
     </message>
 </context>
 <context>
+    <name>foreshard::PolicyView</name>
+    <message>
+        <source>Runtime policies</source>
+        <translation>运行时策略</translation>
+    </message>
+    <message>
+        <source>Simulate all policies</source>
+        <translation>模拟所有策略</translation>
+    </message>
+    <message>
+        <source>The chosen job under the runtime policy of every framework; each has a ZeRO stage of its own</source>
+        <translation>在每个框架的运行时策略下模拟所选作业；各策略有自己的 ZeRO 阶段</translation>
+    </message>
+    <message>
+        <source>Not simulated yet.</source>
+        <translation>尚未模拟。</translation>
+    </message>
+    <message>
+        <source>Runtime policies side by side</source>
+        <translation>并列的运行时策略</translation>
+    </message>
+    <message>
+        <source>The choices have changed since: simulate again.</source>
+        <translation>选项已更改：请重新模拟。</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Simulating …</source>
+        <translation>正在模拟……</translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+    <message>
+        <source>No policy is possible with these choices.</source>
+        <translation>这些选项下没有可行的策略。</translation>
+    </message>
+    <message>
+        <source>%1 is the fastest: %2. A click loads a policy, Ctrl+click compares it with the shown plan.</source>
+        <translation>%1 最快：%2。单击载入策略，Ctrl+单击与所示计划比较。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::PolicyRows</name>
+    <message>
+        <source>fastest</source>
+        <translation>最快</translation>
+    </message>
+    <message>
+        <source>Policy</source>
+        <translation>策略</translation>
+    </message>
+    <message>
+        <source>Of</source>
+        <translation>属于</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>步时</translation>
+    </message>
+    <message>
+        <source>Slower by</source>
+        <translation>慢</translation>
+    </message>
+    <message>
+        <source>Per second</source>
+        <translation>每秒</translation>
+    </message>
+    <message>
+        <source>Peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>Arena</source>
+        <translation>内存池</translation>
+    </message>
+    <message>
+        <source>Gathered</source>
+        <translation>聚集</translation>
+    </message>
+    <message>
+        <source>Copied</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source>Name of the runtime policy, as --policy takes it</source>
+        <translation>运行时策略的名称，与 --policy 所用相同</translation>
+    </message>
+    <message>
+        <source>The framework whose runtime works so</source>
+        <translation>采用此运行方式的框架</translation>
+    </message>
+    <message>
+        <source>Time of an iteration</source>
+        <translation>一次迭代的时间</translation>
+    </message>
+    <message>
+        <source>Over the fastest policy</source>
+        <translation>相对于最快的策略</translation>
+    </message>
+    <message>
+        <source>Tokens, of models without tokens samples</source>
+        <translation>词元；没有词元的模型为样本</translation>
+    </message>
+    <message>
+        <source>The most that is alive at once on the fullest GPU</source>
+        <translation>占用最多的 GPU 上同时存活的最大量</translation>
+    </message>
+    <message>
+        <source>What the fullest GPU reserves</source>
+        <translation>占用最多的 GPU 预留的量</translation>
+    </message>
+    <message>
+        <source>Parameters that a GPU gathers in a step</source>
+        <translation>一个 GPU 每步聚集的参数</translation>
+    </message>
+    <message>
+        <source>What a GPU copies to and from host memory and drives in a step</source>
+        <translation>一个 GPU 每步与主机内存和硬盘之间拷贝的量</translation>
+    </message>
+</context>
+<context>
     <name>foreshard::HelpOverlay</name>
     <message>
         <source>File</source>
@@ -643,6 +769,10 @@
 <context>
     <name>foreshard::MainWindow</name>
     <message>
+        <source>Load a policy</source>
+        <translation>载入策略</translation>
+    </message>
+    <message>
         <source>Load a strategy</source>
         <translation>载入策略</translation>
     </message>
@@ -704,6 +834,10 @@
 </context>
 <context>
     <name>foreshard::PlanViews</name>
+    <message>
+        <source>Policies</source>
+        <translation>策略</translation>
+    </message>
     <message>
         <source>Table</source>
         <translation>表格</translation>
@@ -907,6 +1041,10 @@
 </context>
 <context>
     <name>foreshard::WindowMenus</name>
+    <message>
+        <source>Compare runtime &amp;policies</source>
+        <translation>比较运行时策略(&amp;P)</translation>
+    </message>
     <message>
         <source>Cluster %1</source>
         <translation>集群：%1</translation>

@@ -470,8 +470,8 @@
         <translation>一层的梯度归约完即在反向之间更新该层；只有一个微批次时，同时有梯度的层不超过两层</translation>
     </message>
     <message>
-        <source>runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, with its ZeRO stage and what it offloads; auto: as the other options say</source>
-        <translation>某个框架的运行时策略（foreshard list policies）：一层的参数何时在 GPU 上，以及其 ZeRO 阶段和卸载的内容；auto：由其他选项决定</translation>
+        <source>runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, with its ZeRO stage and what it offloads; auto: that of the framework, where it has one; none: as the other options say</source>
+        <translation>某个框架的运行时策略（foreshard list policies）：一层的参数何时在 GPU 上，以及其 ZeRO 阶段和卸载的内容；auto：框架自己的策略（若有）；none：由其他选项决定</translation>
     </message>
     <message>
         <source>where parameters lie between their uses: device, host or nvme; layer by layer they are copied in for each forward and backward</source>

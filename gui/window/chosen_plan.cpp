@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 
 #include "core/base/error.h"
+#include "gui/compare/policy_view.h"
 #include "gui/document/words.h"
 #include "gui/run/run_panel.h"
 #include "gui/search/search_panel.h"
@@ -92,6 +93,7 @@ void ChosenPlan::show_resolved() { docks_.strategy()->show_resolved(resolved_); 
 
 void ChosenPlan::simulate_soon() {
   docks_.search()->set_choices(choices_);
+  views_.policies()->set_choices(choices_);
   Q_EMIT changed();
   Q_EMIT began();
   simulation_.cancel();  // of the choices before: its answer would come late
@@ -256,6 +258,7 @@ void ChosenPlan::adopt_origin() {
     shown_.set_choices(made);
     begin_with(made);
     docks_.search()->set_choices(choices_);
+    views_.policies()->set_choices(choices_);
     const Strategy strategy = parse_strategy(document->strategy_json, document->path);
     const std::int64_t as_it_is = parameter_count(model_of(choices_), strategy.vocab_multiple * widest_tp(strategy));
     if (as_it_is != document->workload.parameters)

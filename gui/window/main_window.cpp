@@ -10,6 +10,7 @@
 #include <QScreen>
 #include <QStatusBar>
 
+#include "gui/compare/policy_view.h"
 #include "gui/document/background.h"
 #include "gui/document/bookmark_list.h"
 #include "gui/run/run_panel.h"
@@ -41,8 +42,8 @@ static ThemeName theme_in(const QSettings& settings) {
   return kept == 1 ? ThemeName::Light : kept == 2 ? ThemeName::HighContrast : ThemeName::Dark;
 }
 
-static PlanViews* add_centre(QMainWindow& window) {
-  auto* views = new PlanViews;
+static PlanViews* add_centre(QMainWindow& window, const QString& program) {
+  auto* views = new PlanViews(program);
   window.setCentralWidget(views);
   return views;
 }
@@ -53,7 +54,7 @@ MainWindow::MainWindow(WindowOptions options, QWidget* parent)
       settings_(open_settings(options_)),
       theme_(theme_of(options_.theme.value_or(theme_in(*settings_)))),
       keys_(*settings_),
-      views_(add_centre(*this)),
+      views_(add_centre(*this, options_.program)),
       palette_(new PaletteBox(this)),
       help_(new HelpOverlay(this)),
       tour_(new Tour(this)),
@@ -114,6 +115,12 @@ void MainWindow::connect_panels() {
   connect(search, &SearchPanel::failed, this, [this, search](const QString& message) {
     notices_.tell(About::Search, message, tr("Search again"), [search] { search->start(); });
   });
+  PolicyView* const policies = views_->policies();
+  connect(policies, &PolicyView::load_asked, this,
+          [this](const Choices& choices) { set_choices(choices, tr("Load a policy")); });
+  connect(policies, &PolicyView::compare_asked, &shown_, &ShownPlan::compare_with);
+  connect(policies, &PolicyView::began, &settle_timer_, qOverload<>(&QTimer::start));
+  connect(policies, &PolicyView::said, this, say(About::Comparison));
   RunPanel* const run = docks_.run();
   connect(run, &RunPanel::measured, this,
           [this](std::shared_ptr<const Document> measured) { shown_.show_measured(std::move(measured)); });
@@ -194,7 +201,9 @@ QWidget* MainWindow::view(const QString& name) {
   return page != nullptr ? page : docks_.bring(name);
 }
 
-bool MainWindow::busy() const { return chosen_.busy() || shown_.busy() || docks_.busy() || files_.busy() || lists_.busy(); }
+bool MainWindow::busy() const {
+  return chosen_.busy() || shown_.busy() || docks_.busy() || files_.busy() || lists_.busy() || views_->policies()->busy();
+}
 
 void MainWindow::settle() {
   if (busy()) return;

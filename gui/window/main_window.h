@@ -70,6 +70,7 @@ class MainWindow : public QMainWindow {
   TimeAxis& axis() { return views_->axis(); }
   TimelineView* timeline() const { return views_->timeline(); }
   CompareView* compare_view() const { return views_->compare(); }
+  PolicyView* policies() const { return views_->policies(); }
   TablePage* table_page() const { return views_->table(); }
   StrategyPanel* strategy_panel() const { return docks_.strategy(); }
   SearchPanel* search_panel() const { return docks_.search(); }

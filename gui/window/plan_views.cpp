@@ -2,12 +2,14 @@
 
 #include <QComboBox>
 #include <QSplitter>
+#include <QStackedWidget>
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <map>
 
 #include "gui/compare/compare_view.h"
+#include "gui/compare/policy_view.h"
 #include "gui/document/workspace.h"
 #include "gui/inspector/kpi_strip.h"
 #include "gui/inspector/table_page.h"
@@ -18,14 +20,16 @@
 
 namespace foreshard {
 
-PlanViews::PlanViews() {
+static constexpr int kPoliciesMode = 3;  // in the list of layouts, after those of CompareMode
+
+PlanViews::PlanViews(const QString& program) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   kpis_ = new KpiStrip;
   column->addWidget(kpis_);
   QWidget* const time_page = make_time_page();
-  QWidget* const compare_page = make_compare_page();
+  QWidget* const compare_page = make_compare_page(program);
   topology_ = new TopologyView(axis_, selection_);
   table_ = new TablePage(axis_, selection_);
   pages_ = new QTabWidget;
@@ -58,22 +62,32 @@ QWidget* PlanViews::make_time_page() {
   return split;
 }
 
-QWidget* PlanViews::make_compare_page() {
+// Two plans in one of three layouts, or the runtime policies of one job.
+QWidget* PlanViews::make_compare_page(const QString& program) {
   compare_ = new CompareView(compare_axis_, compare_selection_);
+  policies_ = new PolicyView(program);
+  auto* parts = new QStackedWidget;
+  parts->addWidget(compare_);
+  parts->addWidget(policies_);
   auto* page = new QWidget;
   auto* column = new QVBoxLayout(page);
   column->setContentsMargins(0, 0, 0, 0);
-  auto* mode = new QComboBox;
-  mode->setObjectName("compare_mode");
-  mode->setAccessibleName(tr("Layout of the comparison"));
-  mode->addItems({tr("Stacked"), tr("Interleaved"), tr("Table")});
-  connect(mode, &QComboBox::currentIndexChanged, this, [this](int at) { compare_->set_mode(static_cast<CompareMode>(at)); });
+  compare_mode_ = new QComboBox;
+  compare_mode_->setObjectName("compare_mode");
+  compare_mode_->setAccessibleName(tr("Layout of the comparison"));
+  compare_mode_->addItems({tr("Stacked"), tr("Interleaved"), tr("Table"), tr("Policies")});
+  connect(compare_mode_, &QComboBox::currentIndexChanged, this, [this, parts](int at) {
+    const bool two_plans = at < kPoliciesMode;
+    parts->setCurrentIndex(two_plans ? 0 : 1);
+    if (two_plans) compare_->set_mode(static_cast<CompareMode>(at));
+  });
+  connect(policies_, &PolicyView::compare_asked, this, [this] { compare_mode_->setCurrentIndex(0); });
   auto* row = new QHBoxLayout;
   row->setContentsMargins(10, 6, 10, 6);
-  row->addWidget(mode);
+  row->addWidget(compare_mode_);
   row->addStretch(1);
   column->addLayout(row);
-  column->addWidget(compare_, 1);
+  column->addWidget(parts, 1);
   return page;
 }
 
@@ -126,6 +140,7 @@ void PlanViews::set_theme(const Theme& theme) {
   timeline_->set_theme(theme);
   memory_->set_theme(theme);
   compare_->set_theme(theme);
+  policies_->set_theme(theme);
   topology_->set_theme(theme);
 }
 
@@ -140,6 +155,10 @@ QWidget* PlanViews::bring(const QString& name) {
                                                              {"topology", {1, topology_}},
                                                              {"compare", {2, pages_->widget(2)}},
                                                              {"table", {3, table_}}};
+  if (name == "policies") {
+    show_policies();
+    return policies_;
+  }
   const auto page = pages.find(name);
   if (page == pages.end()) return nullptr;
   pages_->setCurrentIndex(page->second.first);
@@ -152,6 +171,11 @@ const char* PlanViews::page() const {
 }
 
 QWidget* PlanViews::page_in_front() const { return pages_->currentWidget(); }
+
+void PlanViews::show_policies() {
+  bring("compare");
+  compare_mode_->setCurrentIndex(kPoliciesMode);
+}
 
 void PlanViews::show_table() {
   const TableKind kinds[] = {TableKind::Operations, TableKind::Links, TableKind::Operations, table_->kind()};

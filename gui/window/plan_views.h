@@ -12,6 +12,7 @@
 #include "gui/document/time_axis.h"
 #include "gui/widgets/theme.h"
 
+class QComboBox;
 class QTabWidget;
 
 namespace foreshard {
@@ -20,6 +21,7 @@ class Banner;
 class CompareView;
 class KpiStrip;
 class MemoryView;
+class PolicyView;
 class TablePage;
 class TimelineView;
 class TopologyView;
@@ -32,13 +34,14 @@ struct PlanDocuments {
 class PlanViews : public QWidget {
   Q_OBJECT
  public:
-  PlanViews();
+  explicit PlanViews(const QString& program);
 
   TimeAxis& axis() { return axis_; }
   Selection& selection() { return selection_; }
   TimelineView* timeline() const { return timeline_; }
   MemoryView* memory() const { return memory_; }
   CompareView* compare() const { return compare_; }
+  PolicyView* policies() const { return policies_; }
   TablePage* table() const { return table_; }
   Banner* banner() const { return banner_; }
 
@@ -50,10 +53,12 @@ class PlanViews : public QWidget {
   void set_theme(const Theme& theme);
   void set_freshness(Freshness freshness, const QString& text, const QString& action, bool dims);
 
-  QWidget* bring(const QString& name);  // "timeline", "memory", "topology", "compare", "table" to the front; null: no such view
+  // Brings "timeline", "memory", "topology", "compare", "policies" (of the comparison) or "table" to the front; null: no such view.
+  QWidget* bring(const QString& name);
   const char* page() const;             // name of the view in front, as for bring
   QWidget* page_in_front() const;
-  void show_table();  // brings the table to the front, with the rows that belong to the view that was in front
+  void show_policies();  // brings the comparison to the front, with the runtime policies
+  void show_table();     // brings the table to the front, with the rows that belong to the view that was in front
   void go_to(const Picked& picked, const TimeRange& range);  // picks it; shows its range with margins unless visible
   TimeRange here() const;  // the selected range, else the cursor, else the middle of the visible range
 
@@ -62,7 +67,7 @@ class PlanViews : public QWidget {
 
  private:
   QWidget* make_time_page();
-  QWidget* make_compare_page();
+  QWidget* make_compare_page(const QString& program);
   void update_extents(const PlanDocuments& documents);
 
   TimeAxis axis_, compare_axis_;
@@ -73,6 +78,8 @@ class PlanViews : public QWidget {
   MemoryView* memory_ = nullptr;
   TopologyView* topology_ = nullptr;
   CompareView* compare_ = nullptr;
+  PolicyView* policies_ = nullptr;
+  QComboBox* compare_mode_ = nullptr;
   TablePage* table_ = nullptr;
   Banner* banner_ = nullptr;
   FreshnessVeil* veil_ = nullptr;

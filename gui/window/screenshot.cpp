@@ -6,14 +6,15 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "gui/compare/policy_view.h"
 #include "gui/search/search_panel.h"
 #include "gui/timeline/timeline_view.h"
 
 namespace foreshard {
 
 const QStringList& shot_views() {
-  static const QStringList views = {"window",  "timeline",  "memory", "topology", "search",
-                                    "compare", "inspector", "table",  "run"};
+  static const QStringList views = {"window",  "timeline", "memory",    "topology", "search",
+                                    "compare", "policies", "inspector", "table",    "run"};
   return views;
 }
 
@@ -42,6 +43,7 @@ void Screenshot::prepare() {
     other.strategy["schedule"] = "interleaved-1f1b";
     window_.compare_with(other);
   }
+  if (request_.view == "policies") window_.policies()->start();
   if (request_.view == "inspector" && document && !document->bubbles.empty()) {
     const auto worst = std::max_element(document->bubbles.begin(), document->bubbles.end(),
                                         [](const Bubble& a, const Bubble& b) { return a.end - a.begin < b.end - b.begin; });

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "gui/compare/policy_view.h"
 #include "gui/document/background.h"
 #include "gui/document/bookmark_list.h"
 #include "gui/search/search_panel.h"
@@ -243,6 +244,7 @@ void WindowFiles::show(const Workspace& workspace) {
     window_.restoreGeometry(QByteArray::fromBase64(QByteArray::fromStdString(workspace.geometry)));
   if (!workspace.layout.empty()) docks_.set_layout(QByteArray::fromBase64(QByteArray::fromStdString(workspace.layout)));
   docks_.search()->set_choices(chosen_.choices());
+  views_.policies()->set_choices(chosen_.choices());
   if (!workspace.result.empty()) chosen_.set_freshness(Freshness::Computing);
   if (!workspace.result.empty()) open(QString::fromStdString(workspace.result));
   const QString measured = QString::fromStdString(workspace.measured);

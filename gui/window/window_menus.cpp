@@ -4,6 +4,7 @@
 #include <QMenuBar>
 #include <functional>
 
+#include "gui/compare/policy_view.h"
 #include "gui/document/find_hits.h"
 #include "gui/search/search_panel.h"
 #include "gui/strategy/option_field.h"
@@ -107,6 +108,10 @@ void WindowMenus::make_plan_menu() {
   menu->addSeparator();
   act(menu, "plan.baseline", tr("Use as &baseline (A)"), QKeySequence("Ctrl+D"), [this] { parts_.shown.use_as_baseline(); });
   act(menu, "plan.no_baseline", tr("Clear base&line"), {}, [this] { parts_.shown.clear_baseline(); });
+  act(menu, "plan.policies", tr("Compare runtime &policies"), QKeySequence("Ctrl+Shift+P"), [this] {
+    parts_.views.show_policies();
+    parts_.views.policies()->start();
+  });
   menu->addSeparator();
   const std::pair<Granularity, QString> all[] = {{Granularity::Stage, tr("Detail: whole stages")},
                                                  {Granularity::Layer, tr("Detail: layers")},

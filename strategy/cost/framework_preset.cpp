@@ -81,6 +81,15 @@ void read_runner(const JsonReader& json, FrameworkPreset& preset) {
   preset.runner = static_cast<Runner>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
+void read_implied(const JsonReader& json, FrameworkPreset& preset) {
+  const auto implies = json.find("implies");
+  if (!implies) return;
+  preset.implies.clear();
+  std::vector<std::string> names = policy_names();
+  std::erase_if(names, [](const std::string& name) { return name == "auto" || name == "none"; });
+  for (const JsonReader& policy : implies->elements()) preset.implies.push_back(policy.as_choice(names));
+}
+
 void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
   preset.defaults.param_dtype = read_dtype(json, "param_dtype", preset.defaults.param_dtype);
   preset.defaults.grad_dtype = read_dtype(json, "grad_dtype", preset.defaults.grad_dtype);
@@ -203,6 +212,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "optimizer",
              "memory",
              "offload",
+             "implies",
              "policies"});
   FrameworkPreset preset;
   if (const auto like = json.find("like")) preset = base_of(*like);
@@ -212,6 +222,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   read_costs(json, preset);
   if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
   if (const auto offload = json.find("offload")) preset.offload = read_offload_rules(*offload);
+  read_implied(json, preset);
   return preset;
 }
 

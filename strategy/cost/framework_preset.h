@@ -117,6 +117,7 @@ struct FrameworkPreset {
   OpStyles styles = {};
   MemoryTraits memory = {};
   std::vector<OffloadRule> offload = {};  // which words of a command line move what to host memory
+  std::vector<std::string> implies = {};  // runtime policies that the framework has; policy_of chooses one of them
   bool operator==(const FrameworkPreset&) const = default;
 };
 

@@ -175,9 +175,16 @@ class PlanCosts {
   Cost cost(const HostCompute& what, const Instruction&) {
     const int node = network_.node(ranks_.device(rank_));
     const NodeShape& host = network_.node_shape(node);
+    if (const auto core = measured_on_core(what))
+      return {.busy = to_nanoseconds(*core * (1.0 / std::max(1, host.cpu_cores / std::max(1, ranks_on(node)))))};
     BytesPerSecond rate = host.host_memory_bandwidth * kHostAdamEfficiency;
     if (host.cpu_cores > 0) rate = std::min(rate, kHostCore * static_cast<double>(host.cpu_cores));
     return {.busy = to_nanoseconds(what.traffic / (rate * (1.0 / std::max(1, ranks_on(node)))))};
+  }
+  // Where devices are cores of the host, its update runs the device's kernel on as many threads as a rank has cores.
+  std::optional<Seconds> measured_on_core(const HostCompute& what) const {
+    if (!profile_ || gpu().architecture != "host") return {};
+    return profiled_time(*profile_, {.op = what.op, .phase = Phase::Update, .shapes = what.shapes, .traffic = what.traffic});
   }
   // The ranks of a node update at about the same time and share the bandwidth of the host's memory.
   int ranks_on(int node) {
@@ -279,7 +286,19 @@ class PlanCosts {
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
     if (inside) return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
-    return copy_cost(gpu(), what);
+    Cost cost = copy_cost(gpu(), what);
+    const auto on_drive = [&](const Use& use) {
+      return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Nvme;
+    };
+    if (on_drive(instruction.reads[0]) || on_drive(instruction.writes[0])) cost.busy += to_nanoseconds(drive_latency());
+    return cost;
+  }
+  // Of the first request of a copy. The bandwidth of the link to the drives says how many requests are under way after it.
+  Seconds drive_latency() const {
+    Seconds latency = {};
+    for (const LinkId link : network_.host_route(ranks_.device(rank_), Endpoint::Nvme, true).links)
+      if (network_.link(link).kind == LinkKind::NvmeBus) latency = latency + network_.link(link).latency;
+    return latency;
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
 

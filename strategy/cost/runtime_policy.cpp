@@ -6,6 +6,7 @@
 #include "core/base/data_path.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "strategy/cost/framework_preset.h"
 
 namespace foreshard {
 
@@ -100,7 +101,7 @@ std::vector<RuntimePolicy> load_policies() {
   }
   std::vector<RuntimePolicy> policies;
   for (const std::string& name : policy_names()) {
-    if (name == "auto") continue;
+    if (name == "auto" || name == "none") continue;
     const auto at = found.find(name);
     if (at == found.end()) throw Error(data_directory() + "/frameworks", "policies", "none", "a policy " + name);
     policies.push_back(at->second);
@@ -130,8 +131,24 @@ const std::vector<RuntimePolicy>& runtime_policies() {
 const RuntimePolicy* find_policy(const std::string& name) {
   const auto& all = runtime_policies();
   const auto at = std::ranges::find(all, name, &RuntimePolicy::name);
-  FS_ASSERT(at != all.end() || name == Strategy{}.policy);
+  FS_ASSERT(at != all.end() || name == "auto" || name == "none");
   return at == all.end() ? nullptr : &*at;
+}
+
+static bool is_implied(const RuntimePolicy& policy, const Strategy& s) {
+  const OffloadChoice& has = s.offload;
+  return policy.zero == s.zero.stage && (s.pp == 1 || !policy.keeps()) &&
+         (!policy.optimizer_on_host || has.optimizer == Space::PinnedHost) &&
+         (!policy.gradients_on_host || has.gradients == Space::PinnedHost) &&
+         (!policy.parameters_on_host || has.parameters == Space::PinnedHost);
+}
+
+const RuntimePolicy* policy_of(const Strategy& strategy) {
+  if (strategy.policy != "auto") return find_policy(strategy.policy);
+  if (!strategy.stages.empty()) return nullptr;
+  for (const std::string& name : framework_preset(strategy.framework).implies)
+    if (const RuntimePolicy* policy = find_policy(name); is_implied(*policy, strategy)) return policy;
+  return nullptr;
 }
 
 }  // namespace foreshard

@@ -44,10 +44,14 @@ struct RuntimePolicy {
   bool keeps() const { return layers && layers->keeps(); }
 };
 
-// All policies but "auto", in the order of policy_names(); read once. Throws Error for a bad file.
+// All policies, in the order of policy_names(); read once. Throws Error for a bad file.
 const std::vector<RuntimePolicy>& runtime_policies();
-// Null for "auto". Another unknown name is a bug.
+// Null for "auto" and "none". Another unknown name is a bug.
 const RuntimePolicy* find_policy(const std::string& name);
+// The policy that the strategy names; with "auto" the one that its framework implies: the first of "implies" in frameworks/*.json that has
+// the strategy's ZeRO stage and keeps in host memory nothing that the strategy keeps elsewhere. Null: none. Policies that keep parameters
+// until the backward are implied with one pipeline stage only, and none is with stages that have degrees of their own.
+const RuntimePolicy* policy_of(const Strategy& strategy);
 // The policies of one file; `framework` is the default of "of". Throws Error.
 std::vector<RuntimePolicy> parse_policies(const std::string& text, const std::string& framework, const std::string& file_name);
 

@@ -5,6 +5,7 @@
 #include "core/base/count_text.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/cost/framework_memory.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/lower/memory_planner.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/state/state_program.h"
@@ -45,7 +46,7 @@ std::optional<Infeasible> set_chunk_budget(Lowering& lowering, bool at_least_lar
     const std::int64_t largest = step.largest.value / element.value;
     rule->budget = rule->budget_of(device, step.others, element);
     if (rule->budget < largest && !at_least_largest)
-      return Infeasible{.reason = "policy " + lowering.strategy.policy + ": beside everything else the device leaves " +
+      return Infeasible{.reason = "policy " + policy_of(lowering.strategy)->name + ": beside everything else the device leaves " +
                                   count_text(rule->budget) + " elements to chunks of parameters; the largest chunk has " +
                                   count_text(largest),
                         .would_help = {"--policy gemini_cpu", "--micro-batch 1", "--recompute full"}};

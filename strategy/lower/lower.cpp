@@ -81,6 +81,9 @@ static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster
   return {};
 }
 
+// The budget of chunks counts on places of their own.
+static bool has_chunks(const StateRow& row) { return std::holds_alternative<ChunkRule>(row.parameters.stays.rule); }
+
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options) {
   Plan& plan = lowering.plan;
   const Cluster& cluster = lowering.cluster;
@@ -89,6 +92,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
     if (auto refused = find_devices(plan, cluster)) return *refused;
   settle_algorithms(plan, cluster, s.communication);
   plan_memory(plan, {.share_kept = lowering.tables.activations.shares_kept(),
+                     .by_order = std::ranges::none_of(lowering.tables.state, has_chunks),
                      .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "strategy/lower/ordered_blocks.h"
 #include "strategy/lower/ring_blocks.h"
 #include "strategy/memory/packing.h"
 
@@ -13,6 +14,10 @@ namespace {
 
 // The local search of pack(): a search lowers thousands of plans.
 constexpr int kMoves = 20;
+// Packing by the order of a whole run is tried where rings that share bytes with nothing have a share of 1 / kWorthTrying of the arena, and
+// taken where it saves as much; runs of more instructions are not looked at.
+constexpr std::int64_t kWorthTrying = 50;
+constexpr int kMostSteps = 3'000;
 
 struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
   BufferId buffer = {};
@@ -21,8 +26,8 @@ struct Scratch {  // one block that lives inside actions only, or is kept and sh
 
 class RolePlanner {
  public:
-  RolePlanner(const Plan& plan, Role& role, Space space, const MemoryPlanOptions& options)
-      : plan_(plan), role_(role), space_(space), options_(options) {}
+  RolePlanner(const Plan& plan, RoleId id, Role& role, Space space, const MemoryPlanOptions& options)
+      : plan_(plan), id_(id), role_(role), space_(space), options_(options) {}
 
   void place() {
     find_segments();
@@ -31,6 +36,7 @@ class RolePlanner {
     place_resident();
     place_rings();
     place_scratch();
+    if (options_.by_order) place_by_order();
   }
 
  private:
@@ -88,11 +94,44 @@ class RolePlanner {
   }
   bool moves(BufferId buffer) const { return is_scratch_[buffer.index()] || (!is_kept_.empty() && is_kept_[buffer.index()]); }
 
+  // Rings that share bytes with nothing else, though they may be empty when the rest is full.
+  Bytes apart() const {
+    std::vector<char> on_compute(role_.buffers.size(), 1);
+    for (const Segment* segment : segments_)
+      for (const Instruction& run : segment->instructions)
+        if (role_.streams[run.stream.index()].kind != StreamKind::Compute)
+          for (const auto* blocks : {&run.acquires, &run.releases})
+            for (const Block& block : *blocks) on_compute[block.buffer.index()] = 0;
+    Bytes bytes = {};
+    const bool all = splits_backward();
+    for (std::size_t b = 0; b < role_.buffers.size(); ++b)
+      if (is_ring(b) && (all || !on_compute[b]))
+        bytes += Bytes{aligned(role_.buffers[b].bytes)} * static_cast<std::int64_t>(role_.buffers[b].offsets.size());
+    return bytes;
+  }
+
+  // All blocks but resident ones are packed by the order of the whole run, where that takes clearly less. Elsewhere rings stay slot by slot.
+  void place_by_order() {
+    if (apart() < Bytes{end_ / kWorthTrying}) return;
+    const auto& [blocks, meets] = ordered_blocks(plan_, id_, space_, kMostSteps);
+    if (blocks.empty()) return;
+    std::vector<TimedBlock> timed;
+    for (const OrderedBlock& block : blocks) timed.push_back(block.block);
+    Packing packing = pack(timed, meets, {.alignment = kBlockAlignment, .moves = kMoves});
+    if (options_.search_nodes > 0)
+      if (Packing searched = packed(timed); searched.arena < packing.arena) packing = std::move(searched);
+    if (resident_ + packing.arena.value > end_ - end_ / kWorthTrying) return;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      role_.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] =
+          Bytes{resident_} + packing.offsets[i];
+  }
+
   void place_resident() {
     for (Buffer& buffer : role_.buffers) {
       if (!buffer.resident || !is_here(buffer)) continue;
       for (Bytes& offset : buffer.offsets) offset = {top_}, top_ += aligned(buffer.bytes);
     }
+    resident_ = top_;
   }
 
   Packing packed(const std::vector<TimedBlock>& blocks) const {
@@ -213,27 +252,31 @@ class RolePlanner {
       const auto& [buffer, slot] = scratch_[i];
       role_.buffers[buffer.index()].offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];
     }
+    end_ = top_ + packing.arena.value;
   }
 
   const Plan& plan_;
+  RoleId id_ = {};
   Role& role_;
   Space space_;
   MemoryPlanOptions options_ = {};
   std::vector<const Segment*> segments_ = {};
   std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
   std::vector<Scratch> scratch_ = {};
-  std::vector<TimedBlock> timed_ = {};        // [scratch]
-  std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
-  std::int64_t top_ = 0;
+  std::vector<TimedBlock> timed_ = {};             // [scratch]
+  std::vector<std::vector<int>> index_ = {};       // [buffer][slot] -> scratch
+  std::int64_t top_ = 0, resident_ = 0, end_ = 0;  // bytes placed so far; of resident blocks; of all
 };
 
 }  // namespace
 
 void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
-  for (Role& role : plan.roles)
-    for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme})
+  for (std::size_t r = 0; r < plan.roles.size(); ++r)
+    for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme}) {
+      Role& role = plan.roles[r];
       if (std::ranges::any_of(role.buffers, [&](const Buffer& buffer) { return buffer.space == space; }))
-        RolePlanner(plan, role, space, options).place();
+        RolePlanner(plan, {static_cast<std::int32_t>(r)}, role, space, options).place();
+    }
 }
 
 }  // namespace foreshard

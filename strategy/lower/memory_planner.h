@@ -5,7 +5,7 @@
 //   | resident: parameters, gradients, states | rings: bytes per slot   | scratch of one action, packed |
 //
 // A ring is a buffer whose blocks live from one action to another. Its blocks have bytes of their own, except on a rank with split
-// backwards: there rings are full at different times and share bytes. Scratch blocks are acquired and released inside one action; they
+// backwards (there rings are full at different times and share bytes) and where the order of a whole run is looked at. Scratch blocks are acquired and released inside one action; they
 // share bytes with scratch that is not alive at the same time. pack() decides who shares (strategy/memory/packing.h).
 #pragma once
 
@@ -20,6 +20,9 @@ struct MemoryPlanOptions {
   // recomputation schedule, recomputed values then lie where kept values have been released. False: they have bytes of their own, so the
   // memory of a stage is the sum of its parts.
   bool share_kept = false;
+  // Blocks that other streams than compute acquire, and rings that are not full at one time, share bytes with all others where the order of
+  // the whole run allows it (ordered_blocks.h), if that makes the arena clearly smaller. Needs a complete plan.
+  bool by_order = false;
   // Most search nodes per packing if pack() does not reach the lower bound (pack_smallest); 0: no search.
   std::int64_t search_nodes = 0;
 };

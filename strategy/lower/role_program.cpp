@@ -31,9 +31,9 @@ enum Variant : std::size_t {
   kVariants
 };
 
-class RoleProgram {
+class RoleBuilder {
  public:
-  RoleProgram(Lowering& lowering, int index, SharedPrograms& known) : lowering_(lowering), index_(index), known_(known) {}
+  RoleBuilder(Lowering& lowering, int index, SharedPrograms& known) : lowering_(lowering), index_(index), known_(known) {}
 
   void build() {
     lowering_.begin_role(index_);
@@ -413,6 +413,6 @@ class RoleProgram {
 
 }  // namespace
 
-void add_role(Lowering& lowering, int index, SharedPrograms& known) { RoleProgram(lowering, index, known).build(); }
+void add_role(Lowering& lowering, int index, SharedPrograms& known) { RoleBuilder(lowering, index, known).build(); }
 
 }  // namespace foreshard

@@ -17,7 +17,8 @@ namespace {
 // Places blocks one after the other in a given order, by first fit or best fit.
 class Placer {
  public:
-  Placer(std::span<const TimedBlock> blocks, std::int64_t alignment) : meets_(meetings(blocks)), offsets_(blocks.size()) {
+  Placer(std::span<const TimedBlock> blocks, std::vector<std::vector<int>> meets, std::int64_t alignment)
+      : meets_(std::move(meets)), offsets_(blocks.size()) {
     for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
   }
 
@@ -148,12 +149,10 @@ Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment) {
 }
 
 Packing pack_by(std::span<const TimedBlock> blocks, PackRule rule, std::int64_t alignment) {
-  return Placer(blocks, alignment).place(order_of(blocks, rule), is_best_fit(rule));
+  return Placer(blocks, meetings(blocks), alignment).place(order_of(blocks, rule), is_best_fit(rule));
 }
 
-Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
-  const Bytes bound = live_bound(blocks, options.alignment);
-  Placer placer(blocks, options.alignment);
+static Packing pack(std::span<const TimedBlock> blocks, Placer placer, const PackOptions& options, Bytes bound) {
   Packing best;
   std::vector<int> best_order;
   PackRule best_rule = PackRule::FirstFitSize;
@@ -169,6 +168,14 @@ Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
   }
   Packing moved = moved_to_front(placer, std::move(best_order), is_best_fit(best_rule), options.moves, bound);
   return moved.arena < best.arena ? moved : best;
+}
+
+Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
+  return pack(blocks, Placer(blocks, meetings(blocks), options.alignment), options, live_bound(blocks, options.alignment));
+}
+
+Packing pack(std::span<const TimedBlock> blocks, const std::vector<std::vector<int>>& meets, const PackOptions& options) {
+  return pack(blocks, Placer(blocks, meets, options.alignment), options, {});
 }
 
 }  // namespace foreshard

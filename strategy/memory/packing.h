@@ -62,6 +62,9 @@ struct PackOptions {
 // The packing with the smallest arena among all rules and steps. Stops at the first one whose arena equals live_bound().
 Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options = {});
 
+// The same where not all blocks whose lifetimes overlap are alive together: `meets` [block] are those that it may not share bytes with.
+Packing pack(std::span<const TimedBlock> blocks, const std::vector<std::vector<int>>& meets, const PackOptions& options);
+
 enum class PackAnswer : std::uint8_t { Packed, Impossible, GaveUp };
 
 struct PackSearch {

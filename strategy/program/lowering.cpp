@@ -19,6 +19,12 @@ std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
   return found;
 }
 
+bool Lowering::places_by_size() const {
+  constexpr std::int64_t kMostMicrobatches = 16;
+  return std::holds_alternative<LayerList>(model.shape) &&
+         strategy.batch.global <= kMostMicrobatches * strategy.batch.micro * strategy.dp;
+}
+
 int Lowering::ranks(const Kinds& kinds) const {
   int count = is_of_data(kinds) && !replica_roles.empty() ? static_cast<int>(replica_roles.size()) : 1;
   for (const AxisId axis : axes)

@@ -64,6 +64,10 @@ struct Lowering {
   const CommunicationRow& communication(Purpose purpose, int chunk = 0) const {
     return tables.communication.row(purpose, chunk);
   }
+  // Whether places in which layers take turns (gathered parameters, whole gradients) have the size of their layer: one buffer per size, which
+  // take turns by the same events. The memory planner lets them share bytes, by the order of a run that is not too long; elsewhere one buffer
+  // of the largest size takes less.
+  bool places_by_size() const;
   DType compute_type() const { return tables.sharding.compute; }
   int stages() const { return tables.layout.layers.stages(); }
   // First layer of the op graph, and number of layers, of a stage of any route.

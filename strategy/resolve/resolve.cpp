@@ -318,6 +318,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = refuse_compression(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
+  set_bucket_of_policy(s);
   if (s.communication.bucket.value == 0) {
     // Megatron's rule: enough elements per bucket that each of dp ranks still has a megabyte-sized part of it.
     const std::int64_t elements = std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * s.dp);

@@ -46,6 +46,9 @@ Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 // Takes options that the strategy leaves open from its runtime policy (strategy/cost/runtime_policy.h), if it names one. Infeasible: an
 // option contradicts the policy.
 std::optional<Infeasible> resolve_policy(Strategy& strategy);
+// The bucket of gradients of the strategy's policy, named or implied by its framework, where no bucket is given. The other things that an
+// implied policy says are in the preset (formats, overlap) or in the strategy already (ZeRO stage, homes).
+void set_bucket_of_policy(Strategy& strategy);
 
 // Chooses and checks the schedule. Degrees and batch must be resolved.
 std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);

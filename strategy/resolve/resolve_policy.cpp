@@ -28,7 +28,7 @@ std::optional<Infeasible> refuse_pipeline(const RuntimePolicy& policy, const Str
 
 std::optional<Infeasible> resolve_policy(Strategy& s) {
   const RuntimePolicy* policy = find_policy(s.policy);
-  if (!policy) return {};
+  if (!policy) return {};  // one that is implied contradicts nothing
   if (auto refused = refuse_pipeline(*policy, s)) return refused;
   if (s.zero.stage != 0 && s.zero.stage != policy->zero)
     return Infeasible{.reason = "policy " + policy->name + " is ZeRO " + std::to_string(policy->zero) + ", --zero says " +
@@ -40,9 +40,14 @@ std::optional<Infeasible> resolve_policy(Strategy& s) {
   if (auto refused = put_on_host(*policy, policy->parameters_on_host, "parameters", s.offload.parameters)) return refused;
   if (!s.communication.overlap) s.communication.overlap = policy->overlap;
   if (size_of(s.precision) < size_of(DType::F32) && !s.state_dtypes.grad) s.state_dtypes.grad = policy->grad_dtype;
-  if (s.communication.bucket.value == 0 && policy->bucket > 0)
-    s.communication.bucket = size_of(state_types(s).grad) * policy->bucket;
+  set_bucket_of_policy(s);
   return {};
+}
+
+void set_bucket_of_policy(Strategy& s) {
+  const RuntimePolicy* policy = policy_of(s);
+  if (policy && policy->bucket > 0 && s.communication.bucket.value == 0)
+    s.communication.bucket = size_of(state_types(s).grad) * policy->bucket;
 }
 
 }  // namespace foreshard

@@ -124,7 +124,7 @@ StateRow row_for_all(const Choice& choice) {
   if (row.brings_parameters()) {
     const bool ahead = s.communication.overlap->parameters;
     row.parameters.stays.rule = BlockRule{.ahead_forward = ahead ? 1 : 0, .ahead_backward = ahead ? 1 : 0};
-    if (const RuntimePolicy* policy = find_policy(s.policy); policy && policy->layers) row.parameters.stays = *policy->layers;
+    if (const RuntimePolicy* policy = policy_of(s); policy && policy->layers) row.parameters.stays = *policy->layers;
   }
   return row;
 }

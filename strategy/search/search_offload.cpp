@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_relax.h"
@@ -30,7 +31,7 @@ std::vector<OffloadChoice> ways() {
 bool may_offload(const SearchOptions& options) {
   const Strategy& base = options.base;
   const auto fixed = [&](const char* path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
-  if (base.offload != OffloadChoice{} || base.policy != Strategy{}.policy || fixed("offload_optimizer")) return false;
+  if (base.offload != OffloadChoice{} || find_policy(base.policy) || fixed("offload_optimizer")) return false;
   const auto runner = find_runner(base.framework);
   return !runner || *runner == Runner::DeepSpeed;
 }

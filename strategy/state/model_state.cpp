@@ -1,6 +1,7 @@
 #include "strategy/state/model_state.h"
 
 #include <algorithm>
+#include <map>
 
 namespace foreshard {
 
@@ -218,10 +219,17 @@ class StateLayout {
       unit.standalone = gradients.slots == 0;
       if (!unit.standalone) largest = std::max(largest, unit.elements), slots = gradients.slots;
     }
-    const BufferId ring = largest > 0 ? add("gradients.full." + std::to_string(chunk_), Category::Gradients,
-                                            rows().back().gradients.dtype, largest, false)
-                                      : BufferId{};
-    if (ring.valid()) role_.buffers[ring.index()].offsets.resize(static_cast<std::size_t>(slots));
+    std::map<std::int64_t, BufferId> rings;  // by elements of a slot
+    const auto ring_of = [&](std::int64_t elements) {
+      BufferId& ring = rings[elements];
+      if (ring.valid()) return ring;
+      const std::string tail = rings.size() > 1 ? ".size " + std::to_string(rings.size() - 1) : "";
+      ring = add("gradients.full." + std::to_string(chunk_) + tail, Category::Gradients, rows().back().gradients.dtype,
+                 elements, false);
+      role_.buffers[ring.index()].offsets.resize(static_cast<std::size_t>(slots));
+      return ring;
+    };
+    if (largest > 0 && !lowering_.places_by_size()) ring_of(largest);
     int next = 0;
     for (std::size_t i = 0; i < state_.units.size(); ++i) {
       StateUnit& unit = state_.units[i];
@@ -230,7 +238,7 @@ class StateLayout {
         unit.full_gradient = add("gradients.full." + std::to_string(chunk_) + "." + std::to_string(i), Category::Gradients,
                                  row_of(unit).gradients.dtype, unit.elements, false);
       } else {
-        unit.full_gradient = ring;
+        unit.full_gradient = ring_of(lowering_.places_by_size() ? unit.elements : largest);
         unit.full_gradient_slot = next++ % slots;
       }
       if (!row_of(unit).gradients.kept) unit.gradient = unit.full_gradient;

@@ -45,19 +45,28 @@ ParameterVisits::ParameterVisits(const ChunkFrame& frame, const ChunkState& stat
 void ParameterVisits::add_sizes() {
   const DType dtype = last_row().parameters.dtype;
   const bool staged = std::ranges::count(staged_, 1) > 0;
+  const bool by_size = !own_moments_ && frame_.lowering.places_by_size();
   const bool any_crosses = std::ranges::any_of(residency_.stays, [&](const Stay& stay) { return crosses(stay); });
   for (const Places::Size& size : places_.sizes) {
     std::string tail;
     if (places_.sizes.size() > 1) tail.append(" ").append(std::to_string(sizes_.size()));
     const Bytes bytes = size_of(dtype) * size.elements;
     Size& of = sizes_.emplace_back();
-    of.buffer = frame_.add_buffer(kGatheredPlaces + tail, Category::Parameters, dtype, bytes, size.places);
+    if (!by_size) of.buffer = frame_.add_buffer(kGatheredPlaces + tail, Category::Parameters, dtype, bytes, size.places);
     of.free = frame_.add_event("gathered_free" + tail, size.places);
     if (any_crosses) of.arrived = frame_.add_event("gathered_there" + tail, size.places);
     if (!staged) continue;
     of.copy = frame_.add_buffer("copied_out" + tail, Category::Parameters, dtype, bytes, 1);
     of.copy_free = frame_.add_event("copied_out_free" + tail, 1);
   }
+  if (by_size)
+    for (const Stay& stay : residency_.stays) {
+      const std::int64_t elements = units_.units[at(stay.unit)].elements;
+      BufferId& buffer = by_elements_[elements];
+      if (buffer.valid()) continue;
+      buffer = frame_.add_buffer(kGatheredPlaces + ".size " + std::to_string(by_elements_.size() - 1), Category::Parameters,
+                                 dtype, size_of(dtype) * elements, places_.sizes.front().places);
+    }
   if (own_moments_) passed_ = frame_.add_event("passed", 2);
 }
 
@@ -103,7 +112,12 @@ const ParameterVisits::Size& ParameterVisits::size_of_stay(int stay) const {
   return sizes_[at(places_.of_stay[at(stay)].size)];
 }
 
-Block ParameterVisits::place_of(int stay) const { return {size_of_stay(stay).buffer, {places_.of_stay[at(stay)].place}}; }
+BufferId ParameterVisits::buffer_of_stay(int index) const {
+  if (by_elements_.empty()) return size_of_stay(index).buffer;
+  return by_elements_.at(units_.units[at(stay(index).unit)].elements);
+}
+
+Block ParameterVisits::place_of(int stay) const { return {buffer_of_stay(stay), {places_.of_stay[at(stay)].place}}; }
 
 Block ParameterVisits::read_block() const {
   return staged_[at(now_)] ? Block{size_of_stay(stay_now()).copy, {0}} : place_of(stay_now());
@@ -141,7 +155,7 @@ void ParameterVisits::bring_layer(SegmentBuilder& out, int index, int layer, boo
     }
     if (offset == Bytes{}) {
       steps.front().acquires.push_back(block);
-      if (take(block)) steps.front().waits.push_back({size_of_stay(index).free, block.slot});
+      if (take(block) || !by_elements_.empty()) steps.front().waits.push_back({size_of_stay(index).free, block.slot});
     }
     if (own_moments_) begin_with_moment(steps.front(), stay(index).brought);
     if (waits_for_update) steps.front().waits.push_back({ready_, {unit_index}});

@@ -8,6 +8,7 @@
 //   transfers    0 1       2         3              a rule that transfers one layer ahead; a visit's end frees the place of its layer
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ class ParameterVisits {
   void add_sizes();
   const Stay& stay(int index) const { return residency_.stays[static_cast<std::size_t>(index)]; }
   const Size& size_of_stay(int stay) const;
+  BufferId buffer_of_stay(int stay) const;
   int stay_now() const { return stay_of_[static_cast<std::size_t>(now_)]; }
   // It is transferred beside the forward and first read in the backward.
   bool crosses(const Stay& stay) const { return stay.brought < turn_ && stay.first_use >= turn_; }
@@ -81,6 +83,7 @@ class ParameterVisits {
   std::vector<char> staged_ = {};  // [moment]: the operators read a copy
   Places places_ = {};
   std::vector<Size> sizes_ = {};
+  std::map<std::int64_t, BufferId> by_elements_ = {};  // the buffers, where layers take turns in places of their own sizes
   // Of the segment being built: its first moment, the current moment, the next stay to transfer.
   int begin_ = 0, now_ = 0, next_ = 0;
   std::vector<Block> taken_ = {};

@@ -42,6 +42,24 @@ TEST(Clusters, TheHostMemoryOfAGh200IsBehindNvlinkC2c) {
     EXPECT_EQ(network.host_route({0}, Endpoint::HostMemory, to_device).bandwidth.value, 450e9);
 }
 
+// Little's law: requests under way = rate x time of a request. A drive of 7.877 GB/s, 80 us and 64 KiB: one request takes
+// 80 us + 65536 / 7.877e9 s = 88.32 us, so depth d gives d x 742.0 MB/s, up to the eleventh.
+TEST(Clusters, TheQueueOfADriveSaysItsBandwidth) {
+  const auto drive = [](const std::string& depth, const std::string& block) {
+    const Cluster cluster = cluster_with("workstation-rtx4090", {{"nvme.queue_depth", depth}, {"nvme.block", block}}, "a test");
+    for (const NodeLink& link : cluster.nodes.front().shape.links)
+      if (link.kind == LinkKind::NvmeBus) return link.bandwidth.value;
+    return 0.0;
+  };
+  const double peak = 7.877e9, request = 80e-6 + 65536 / peak;
+  for (const int depth : {1, 2, 8, 10})
+    EXPECT_DOUBLE_EQ(drive(std::to_string(depth), "\"64 KiB\""), depth * 65536 / request) << depth;
+  EXPECT_NEAR(drive("1", "\"64 KiB\""), 742.0e6, 0.05e6);
+  EXPECT_DOUBLE_EQ(drive("11", "\"64 KiB\""), peak);
+  EXPECT_LT(drive("1", "\"1 MiB\""), peak);  // one after the other: the drive waits 80 us between two
+  EXPECT_DOUBLE_EQ(drive("8", "\"1 MiB\""), peak);
+}
+
 TEST(Clusters, JsonRoundTripIsExact) {
   for (const std::string& name : shipped("topologies")) {
     const Cluster cluster = load_cluster(name + "-x3");

@@ -1,12 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <QSignalSpy>
+#include <QTableView>
 #include <QTableWidget>
 #include <QTest>
 
+#include "core/base/error.h"
 #include "gui/compare/compare_view.h"
+#include "gui/compare/policy_view.h"
+#include "gui/document/search_rows.h"
 #include "gui/document/twin.h"
 #include "gui/timeline/timeline_view.h"
 #include "tests/gui/documents.h"
+#include "tests/gui/fake_program.h"
 
 namespace foreshard {
 namespace {
@@ -75,6 +81,79 @@ TEST(CompareView, BothOnOneAxisInEveryMode) {
   EXPECT_TRUE(axis.cursor());
   view.set_documents(nullptr, nullptr);
   EXPECT_FALSE(view.grab().isNull());
+}
+
+// ---- runtime policies
+
+const char* const kTwoPolicies =
+    R"({"policies": [{"policy": "l2l", "of": "L2L", "feasible": true, "live_peak_bytes": 1073741824, "arena_bytes": 2147483648,
+    "gathered_bytes": 0, "copied_bytes": 4294967296, "iteration_time_s": 3, "tokens_per_s": 1000, "samples_per_s": 1},
+    {"policy": "bmtrain_z2", "of": "BMTrain", "feasible": false, "infeasible_reason": "no room"},
+    {"policy": "fsdp", "of": "fsdp2", "feasible": true, "live_peak_bytes": 2147483648, "arena_bytes": 2147483648,
+    "gathered_bytes": 1073741824, "copied_bytes": 0, "iteration_time_s": 2, "tokens_per_s": 1500, "samples_per_s": 1}]})";
+
+TEST(PolicyRows, NumbersAndReasons) {
+  PolicyRows rows;
+  EXPECT_EQ(rows.fastest(), -1);
+  rows.set(read_policy_rows(kTwoPolicies));
+  ASSERT_EQ(rows.rowCount(), 3);
+  EXPECT_EQ(rows.fastest(), 2);
+  const auto text = [&](int row, int column) { return rows.data(rows.index(row, column)).toString(); };
+  EXPECT_EQ(text(0, PolicyRows::Slower), "+50.0 %");
+  EXPECT_EQ(text(2, PolicyRows::Slower), "fastest");
+  EXPECT_EQ(text(0, PolicyRows::Copied), memory_text({4294967296}));
+  EXPECT_EQ(text(1, PolicyRows::Step), "no room");
+  const auto share = [&](int row, int column) { return rows.data(rows.index(row, column), PolicyRows::kShareRole).toDouble(); };
+  EXPECT_DOUBLE_EQ(share(0, PolicyRows::Peak), 0.5);
+  EXPECT_DOUBLE_EQ(share(2, PolicyRows::Step), 2.0 / 3);
+  EXPECT_LT(share(1, PolicyRows::Step), 0);
+  for (int column = 0; column < PolicyRows::kColumns; ++column)
+    EXPECT_FALSE(rows.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().isEmpty());
+  EXPECT_THROW(read_policy_rows("{}"), Error);
+}
+
+TEST(PolicyView, SimulatesTheJobUnderAllPolicies) {
+  const FakeProgram program("printf '%s ' \"$@\" >\"$(dirname \"$0\")/words\"\ncat <<'END'\n" + QString(kTwoPolicies) +
+                            "\nEND");
+  PolicyView view(program.path());
+  view.resize(900, 300);
+  view.show();
+  view.set_choices(
+      {.model = "gpt2-124m", .cluster = "dgx-a100", .strategy = {{"zero", "3"}, {"seq", "128"}, {"policy", "fsdp"}}});
+  view.start();
+  EXPECT_TRUE(view.busy());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !view.busy(); }, 20'000));
+  ASSERT_EQ(view.rows().rowCount(), 3);
+  QFile words(program.beside("words"));
+  ASSERT_TRUE(words.open(QIODevice::ReadOnly));
+  EXPECT_EQ(words.readAll(), "simulate --model gpt2-124m --cluster dgx-a100 --set strategy.seq=128 --policy all --json ");
+  // By time: fsdp, l2l, and what was not simulated last.
+  const QAbstractItemModel* shown = view.table()->model();
+  EXPECT_EQ(shown->index(0, PolicyRows::Name).data().toString(), "fsdp");
+  EXPECT_EQ(shown->index(2, PolicyRows::Name).data().toString(), "bmtrain_z2");
+  EXPECT_GT(view.table()->columnSpan(2, PolicyRows::Step), 1);
+  QSignalSpy loads(&view, &PolicyView::load_asked), compares(&view, &PolicyView::compare_asked);
+  const auto click = [&](int row, Qt::KeyboardModifiers with) {
+    QTest::mouseClick(view.table()->viewport(), Qt::LeftButton, with, view.table()->visualRect(shown->index(row, 0)).center());
+  };
+  click(2, {});
+  EXPECT_EQ(loads.count(), 0);
+  click(1, {});
+  ASSERT_EQ(loads.count(), 1);
+  const auto loaded = loads[0][0].value<Choices>();
+  EXPECT_EQ(loaded.strategy.at("policy"), "l2l");
+  EXPECT_FALSE(loaded.strategy.contains("zero"));
+  EXPECT_EQ(loaded.strategy.at("seq"), "128");
+  EXPECT_FALSE(view.grab().isNull());
+}
+
+TEST(PolicyView, AnAnswerThatCannotBeReadIsTold) {
+  const FakeProgram program("echo '{}'");
+  PolicyView view(program.path());
+  QSignalSpy said(&view, &PolicyView::said);
+  view.start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !view.busy(); }, 20'000));
+  EXPECT_EQ(said.count(), 1);
 }
 
 }  // namespace

@@ -20,7 +20,9 @@
 #include <set>
 
 #include "core/json/json.h"
+#include "core/strategy/strategy.h"
 #include "gui/compare/compare_view.h"
+#include "gui/compare/policy_view.h"
 #include "gui/document/twin.h"
 #include "gui/inspector/table_page.h"
 #include "gui/inspector/tables.h"
@@ -231,6 +233,25 @@ TEST_F(Interaction, StrategiesAreThereBeforeTheSearchIsOver) {
   EXPECT_EQ(search->rows().rowCount(), found);  // what was found stays
   ASSERT_TRUE(settled());
   EXPECT_TRUE(w.document());
+}
+
+TEST_F(Interaction, RuntimePoliciesAreComparedAndLoaded) {
+  MainWindow& w = open();
+  w.keys().action("plan.policies")->trigger();
+  PolicyView* const policies = w.policies();
+  EXPECT_TRUE(policies->isVisible());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return policies->rows().rowCount() > 0; }, 60'000));
+  const auto& rows = policies->rows().rows();
+  EXPECT_EQ(rows.size() + 2, policy_names().size());  // all but "auto" and "none"
+  const auto simulated = std::ranges::count_if(rows, [](const PolicyLine& row) { return row.why_not.empty(); });
+  EXPECT_EQ(simulated, 8);  // the other six keep parameters until the backward: for one stage
+  QTableView* table = policies->table();
+  const QString fastest = table->model()->index(0, PolicyRows::Name).data().toString();
+  QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(0, 0)).center());
+  EXPECT_EQ(w.workspace().choices.strategy.at("policy"), fastest.toStdString());
+  ASSERT_TRUE(settled());
+  EXPECT_NEAR(w.document()->summary.iteration_time.value, rows[static_cast<std::size_t>(policies->rows().fastest())].step.value,
+              1e-9);
 }
 
 TEST_F(Interaction, TheRunPanelRunsAndTheMeasuredTwinLiesBesideThePrediction) {

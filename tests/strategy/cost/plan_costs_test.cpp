@@ -270,6 +270,30 @@ TEST(PlanCosts, CoresOfTheHostLimitItsUpdates) {
   EXPECT_NEAR(seconds_per_byte(4) * 40e9, 8, 1e-3);
 }
 
+// Where devices are cores of the host, the host's update is the measured one of a core, shared by the threads of its rank: of 16 cores each of 8
+// ranks has two.
+TEST(PlanCosts, AMeasuredCoreUpdatesOnTheThreadsOfItsRank) {
+  Cluster cluster = load_cluster("dgx-a100");
+  Strategy s{.dp = 8};
+  s.batch.global = 8, s.batch.seq = 512, s.offload.optimizer = Space::PinnedHost;
+  Lowered job = lowered(load_model("gpt2-124m"), cluster, s);
+  const Found update = find(job.plan, "update", "adam");
+  const auto& what = std::get<HostCompute>(update.run->what);
+  ProfileOp adam{.op = "adam", .phase = Phase::Update, .dtype = what.shapes[0].dtype};
+  adam.samples = {{what.shapes[0].dims, what.traffic, {1e-3}}};
+  const MachineProfile profile{.device = cluster.gpus[0].name, .link_bandwidth = {1e11}, .ops = {adam}};
+  const auto busy = [&](int cores) {
+    cluster.nodes.front().shape.cpu_cores = cores;
+    cost_plan(job.plan, cluster, {}, &profile);
+    return find(job.plan, "update", "adam").cost.busy;
+  };
+  EXPECT_NE(busy(128), Nanoseconds{62'500});  // a profile of a GPU says nothing of the host
+  cluster.gpus[0].architecture = "host";
+  EXPECT_EQ(busy(8), Nanoseconds{1'000'000});
+  EXPECT_EQ(busy(16), Nanoseconds{500'000});
+  EXPECT_EQ(busy(0), Nanoseconds{1'000'000});  // not said
+}
+
 // The measured copies are inside the device: one to host memory costs what it costs without a profile, unless the device is a host.
 TEST(PlanCosts, MeasuredCopiesAreInsideTheDevice) {
   Cluster cluster = load_cluster("dgx-a100");

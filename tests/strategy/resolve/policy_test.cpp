@@ -22,16 +22,71 @@ std::string reason(const Strategy& strategy) {
   return refused ? refused->reason : "";
 }
 
+Plan plan_of(const Strategy& strategy) { return lowered("gpt2-124m", "dgx-a100", strategy).plan; }
+
 }  // namespace
 
 TEST(Policy, EveryNameHasASection) {
-  std::vector<std::string> names = {"auto"};
+  std::vector<std::string> names = {"auto", "none"};
   for (const RuntimePolicy& policy : runtime_policies()) {
     names.push_back(policy.name);
     EXPECT_FALSE(policy.summary.empty() || policy.source.empty()) << policy.name;
   }
   EXPECT_EQ(names, policy_names());
   EXPECT_EQ(find_policy("auto"), nullptr);
+  EXPECT_EQ(find_policy("none"), nullptr);
+}
+
+TEST(Policy, AFrameworkImpliesTheOneOfItsStage) {
+  const auto implied = [](const Strategy& s) -> std::string {
+    const RuntimePolicy* policy = policy_of(s);
+    return policy ? policy->name : "";
+  };
+  EXPECT_EQ(implied({.zero = {.stage = 3}}), "");  // foreshard's own executor
+  EXPECT_EQ(implied({.zero = {.stage = 0}, .framework = "deepspeed"}), "");
+  EXPECT_EQ(implied({.zero = {.stage = 1}, .framework = "deepspeed"}), "deepspeed_z1");
+  EXPECT_EQ(implied({.zero = {.stage = 2}, .framework = "deepspeed"}), "deepspeed_z2");
+  EXPECT_EQ(implied({.zero = {.stage = 3}, .framework = "deepspeed"}), "deepspeed_z3");
+  EXPECT_EQ(implied({.zero = {.stage = 1}, .framework = "megatron"}), "megatron");
+  EXPECT_EQ(implied({.zero = {.stage = 1}, .framework = "nemo"}), "megatron");
+  EXPECT_EQ(implied({.zero = {.stage = 3}, .framework = "torchtitan-rowwise"}), "fsdp2");  // as the preset that it is like
+  EXPECT_EQ(implied({.pp = 4, .zero = {.stage = 3}, .framework = "torchtitan"}), "fsdp2");
+  // Keeps parameters from the forward to the backward: one stage only.
+  EXPECT_EQ(implied({.pp = 2, .zero = {.stage = 3}, .framework = "deepspeed"}), "");
+  // ZeRO-Offload is DeepSpeed's ZeRO 2 with both in host memory; ZeRO 3 keeps its rule wherever its states lie.
+  const OffloadChoice both = {.optimizer = Space::PinnedHost, .gradients = Space::PinnedHost};
+  EXPECT_EQ(implied({.zero = {.stage = 2}, .offload = both, .framework = "deepspeed"}), "zero_offload");
+  EXPECT_EQ(implied({.zero = {.stage = 2}, .offload = {.optimizer = Space::PinnedHost}, .framework = "deepspeed"}),
+            "deepspeed_z2");
+  EXPECT_EQ(implied({.zero = {.stage = 3}, .offload = both, .framework = "deepspeed"}), "deepspeed_z3");
+  // --policy wins.
+  EXPECT_EQ(implied({.policy = "none", .zero = {.stage = 3}, .framework = "deepspeed"}), "");
+  EXPECT_EQ(implied({.policy = "fsdp", .zero = {.stage = 3}, .framework = "deepspeed"}), "fsdp");
+}
+
+TEST(Policy, AnImpliedOneSaysBucketsAndRefusesNothing) {
+  const Strategy one = resolved({.zero = {.stage = 1}, .framework = "deepspeed"});
+  EXPECT_EQ(one.policy, "auto");
+  EXPECT_EQ(one.communication.bucket, Bytes{4 * 500'000'000});  // fp32 gradients
+  EXPECT_EQ(resolved(one), one);
+  EXPECT_EQ(
+      resolved({.zero = {.stage = 1}, .communication = {.bucket = {1000}}, .framework = "deepspeed"}).communication.bucket,
+      Bytes{1000});
+  EXPECT_NE(resolved({.policy = "none", .zero = {.stage = 1}, .framework = "deepspeed"}).communication.bucket,
+            one.communication.bucket);
+  EXPECT_EQ(reason({.pp = 2, .zero = {.stage = 3}, .framework = "deepspeed"}), "");
+  EXPECT_EQ(reason({.zero = {.stage = 3}, .offload = {.parameters = Space::PinnedHost}, .framework = "fsdp2"}), "");
+}
+
+// Implied or named, it is the same plan but for the number formats, which the preset says.
+TEST(Policy, AnImpliedOneLowersAsTheNamedOne) {
+  for (const auto& [framework, policy] : {std::pair{"deepspeed", "deepspeed_z3"}, std::pair{"fsdp2", "fsdp2"}}) {
+    const Strategy implied{.batch = {.global = 8, .seq = 128}, .zero = {.stage = 3}, .framework = framework};
+    Strategy named = implied, none = implied;
+    named.policy = policy, none.policy = "none";
+    EXPECT_EQ(program_hash(plan_of(implied)), program_hash(plan_of(named))) << framework;
+    EXPECT_NE(program_hash(plan_of(implied)), program_hash(plan_of(none))) << framework;
+  }
 }
 
 TEST(Policy, SaysWhatIsLeftOpen) {

@@ -1,0 +1,38 @@
+// When the blocks of a rank may be alive, whatever the timing: on the axis of its compute stream.
+//
+// A moment of an execution is a position of the compute stream: 2 k after k of its instructions have ended, 2 k + 1 while the next one runs. A
+// block that another stream acquires may be alive as soon as compute has ended what that acquire waits for, and until the first compute
+// instruction that waits for its release.
+//
+//   compute       | 0 | 1 | 2 | 3 |           positions 0 .. 8
+//   transfers           [a====]                 a: its acquire waits for 0, compute 3 waits for its release
+//   a may be alive    [===========)             from 2 until 7
+//
+// Two blocks whose lifetimes do not meet on this axis are never alive together: compute is at one position at a time, and what separates them
+// there separates them by waits. Of those whose lifetimes meet, waits of other streams may still separate two: `meets` has only those blocks
+// that no wait keeps apart. The others may share bytes.
+#pragma once
+
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "strategy/memory/packing.h"
+
+namespace foreshard {
+
+struct OrderedBlock {
+  BufferId buffer = {};
+  int slot = 0;
+  TimedBlock block = {};
+};
+
+struct OrderedBlocks {
+  std::vector<OrderedBlock> blocks = {};
+  std::vector<std::vector<int>> meets = {};  // [block]: the blocks that may be alive together with it, ascending
+};
+
+// All blocks of the role in `space` that are not resident, over a run and what of the next one may overlap it. Empty: the run has more than
+// `most_steps` instructions, or another rank of the device uses one of these buffers.
+OrderedBlocks ordered_blocks(const Plan& plan, RoleId role, Space space, int most_steps);
+
+}  // namespace foreshard
