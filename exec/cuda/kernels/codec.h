@@ -1,5 +1,5 @@
 // Codes of numbers: core/op/codec.h. Words of codes are arrays of fp32 whose bits are read and written.
-// Plain reference: exec/arithmetic/host_codec.cpp, host_encode.cpp.
+// Plain references: exec/arithmetic/host_codec.cpp, exec/host/host_encode.cpp.
 #pragma once
 
 #include "exec/cuda/codec_args.h"
@@ -41,7 +41,8 @@ GPU_KERNEL code_source(const CodeSourceArgs a) {
   }
 }
 
-// A block of threads for each block of 1024 numbers.
+// A block of threads for each block of 1024 numbers. Reads 4 bytes per element, again from the cache, and writes a bit, with `left` 4 bytes
+// more; limit: memory.
 GPU_KERNEL code_signs(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -66,7 +67,8 @@ GPU_KERNEL code_signs(const CodeArgs a) {
   }
 }
 
-// A block of threads for each block of 256 numbers; a thread makes a word.
+// A block of threads for each block of 256 numbers; a thread makes a word. Reads 4 bytes per element, again from the cache, and writes 1,
+// with `left` 4 more; limit: memory.
 GPU_KERNEL code_bytes(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -97,7 +99,7 @@ GPU_FUNCTION float seen(const CodeArgs& a, std::int64_t i) {
   return a.segments == 0 ? fabsf(x) : x;
 }
 
-// ranges[part, chunk]: smallest and largest number of a chunk.
+// ranges[part, chunk]: smallest and largest number of a chunk. Reads 4 bytes per element; limit: memory.
 GPU_KERNEL code_range(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -128,7 +130,7 @@ GPU_FUNCTION CodeRange range_of(const CodeArgs& a, std::int64_t part, std::int64
 }
 GPU_FUNCTION bool empty(const CodeRange& range) { return !(range.high > range.low) || !(range.high - range.low < INFINITY); }
 
-// counts[part, chunk, bin].
+// counts[part, chunk, bin]. Reads 4 bytes per element; limit: memory, or shared memory where most numbers are in one bin.
 GPU_KERNEL code_bins(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, bins, kBins);
   const CodePart part = part_of(a, block_y());
@@ -149,7 +151,8 @@ GPU_FUNCTION float border_of(const CodeRange& range, std::int64_t bin) {
   return range.low + (range.high - range.low) * (static_cast<float>(bin) / static_cast<float>(kBins));
 }
 
-// A block for each part; the number of chunks is per_chunk here. Whole numbers, as on the host: both find the same borders.
+// A block for each part; the number of chunks is per_chunk here. Whole numbers, as on the host: both find the same borders. Reads 4 bytes per
+// bin and chunk; limit: the arithmetic of one block per part, 257 places x 257 places x segments at most.
 GPU_KERNEL code_borders(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, below, kBins + 1);
   GPU_SHARED(std::uint64_t, best, 2 * kPlaces);
@@ -310,7 +313,8 @@ GPU_KERNEL decode_array(const DecodeArgs a) {
   }
 }
 
-// Pairs of one rank; no place is there twice.
+// Pairs of one rank; no place is there twice. Reads 8 bytes per pair, and reads and writes 4 where it says; limit: memory, which moves 32
+// bytes for such 4.
 GPU_KERNEL scatter_pairs(const PairsArgs a) {
   for (std::int64_t i = flat_thread(); i < a.kept; i += flat_threads()) {
     const std::int64_t at = load_bits(a.codes, a.kept + i);

@@ -1,5 +1,5 @@
 // Element by element: activations, sums, casts, sums over peers.
-// Plain references: exec/host/host_activation.cpp, host_add.cpp, host_convert.cpp, host_reduce.cpp.
+// Plain references: exec/host/host_activation.cpp, host_add.cpp, exec/arithmetic/host_convert.cpp, host_reduce.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"

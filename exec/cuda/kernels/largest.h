@@ -1,5 +1,5 @@
 // The largest numbers of an array, the tokens of the largest scores, and the rows of kept tokens.
-// Plain reference: exec/arithmetic/host_codec.cpp, host_token_rows.cpp.
+// Plain references: exec/arithmetic/host_codec.cpp, exec/host/host_token_rows.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/codec.h"
@@ -11,7 +11,7 @@ namespace foreshard::gpu {
 
 GPU_FUNCTION std::uint32_t size_key(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
 
-// counts[chunk, digit] of the numbers whose higher digits are those found.
+// counts[chunk, digit] of the numbers whose higher digits are those found. Reads 4 bytes per element; limit: memory.
 GPU_KERNEL size_digits(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) digits[d] = 0;
@@ -26,7 +26,7 @@ GPU_KERNEL size_digits(const LargestOfArgs a) {
   for (int d = thread(); d < 256; d += threads()) store_bits(a.counts, block() * 256 + d, digits[d]);
 }
 
-// One block; the number of chunks is per_chunk here.
+// One block; the number of chunks is per_chunk here. Reads 1 KiB per chunk; limit: the time of a launch.
 GPU_KERNEL size_found(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) {
@@ -46,7 +46,7 @@ GPU_KERNEL size_found(const LargestOfArgs a) {
   store_bits(a.found, 1, equal);
 }
 
-// counts[chunk, 2]: numbers above the key, numbers of the key.
+// counts[chunk, 2]: numbers above the key, numbers of the key. Reads 4 bytes per element; limit: memory.
 GPU_KERNEL size_tally(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   if (thread() < 2) tally[thread()] = 0;
@@ -75,7 +75,8 @@ GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std
   return sums[now + threads() - 1];
 }
 
-// Numbers and places in the order of the places: a block goes over its chunk, a stretch of as many elements as threads at a time.
+// Numbers and places in the order of the places: a block goes over its chunk, a stretch of as many elements as threads at a time. Reads 4
+// bytes per element and writes 8 per pair; limit: memory, and close to it the barriers of a prefix sum per stretch.
 GPU_KERNEL size_pairs(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, start, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
@@ -120,7 +121,7 @@ GPU_FUNCTION std::uint32_t score_key(float x) {
 }
 
 // A block for each sample: the first token, and those of the k - 1 largest scores of the others. The smallest key that is kept is found bit by
-// bit, so that a thread looks at 33 s / threads scores.
+// bit, so that a thread looks at 33 s / threads scores. Reads 4 bytes per token, again from the cache; limit: barriers, three for each bit.
 GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);

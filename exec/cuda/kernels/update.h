@@ -37,7 +37,8 @@ GPU_FUNCTION float sgd_element(const UpdateArgs& a, const StepNumbers& now, floa
   return p - now.step * m;
 }
 
-// Adam with bf16 values and gradients reads 14 bytes per element and writes 14, fp32 without master 16 and 12; limit: memory.
+// Adam with bf16 values and gradients reads 14 bytes per element and writes 14, fp32 without master 16 and 12; limit: memory. SGD without the
+// variance reads and writes 4 less; limit: memory.
 template <bool adam, Type gradient, Type value>
 GPU_FUNCTION void update_packs(const UpdateArgs& a, const StepNumbers& now) {
   constexpr int n = kWidest;
