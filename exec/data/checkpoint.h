@@ -17,8 +17,9 @@
 
 namespace foreshard {
 
-// Every process makes the same calls, and they end together. Of several only process 0 needs to see the file; those that see the one it makes, on a
-// file system that they share, write what they hold themselves, the others send it. What goes wrong at one is thrown there; the caller has to tell the
+// Every process makes the same calls, and they end together. Of several only process 0 needs to see the file. Those that see the one it makes, on a
+// file system that they share, write what they hold themselves, the others send it. Where all see the one it reads, each reads the tensors of
+// which its ranks hold something; else process 0 reads all and sends it. What goes wrong at one is thrown there; the caller has to tell the
 // others (ProcessMesh::tell_failure).
 
 // Between two steps. `memories` are those of the ranks, by number; null: of another process. Throws Error when some part of a
@@ -30,8 +31,8 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);
 
 // Before the first step. A master copy missing in the file is taken from the value; a value is made from the master copy.
-// Rows of a vocabulary that only pad it need not agree. Throws Error: names what is missing or of another shape.
-void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
+// Rows of a vocabulary that only pad it need not agree. Throws Error: names what is missing or of another shape. Tells how many processes read.
+int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                    const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
 
 }  // namespace foreshard

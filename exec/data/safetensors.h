@@ -91,10 +91,13 @@ class SafetensorsFile {
   bool has(const std::string& name) const { return place_.contains(name); }
   const StoredTensor& at(const std::string& name) const { return tensors_[place_.at(name)]; }
   std::vector<double> read(const std::string& name);  // throws Error
+  // Tells this file from another one, of another run or step, too: of its size and of 64 parts of 4 KiB, the header among them.
+  std::string fingerprint();
 
  private:
   std::string path_;
   StdioFile file_;
+  std::int64_t size_ = 0;
   std::vector<StoredTensor> tensors_;
   std::vector<std::int64_t> begin_;  // [tensor]: in the file
   std::map<std::string, std::size_t> place_;

@@ -36,6 +36,8 @@ class TensorPieces {
   // The same, but of what several ranks hold only the first one's, if it is here: the shares of all processes together are the
   // whole, without doubles.
   WholeTensor share(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
+  // Whether one of these ranks keeps some of it from run to run.
+  bool kept(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
   // Writes `elements` of the tensor wherever a rank keeps `part` of it, rounded to the format there.
   void scatter(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part,
                const std::vector<double>& elements) const;
