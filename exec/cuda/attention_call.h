@@ -18,7 +18,7 @@ struct AttentionArray {
 
 // context = softmax(scale q k^T) v; query head h attends to the key head h kv_heads / heads. Causal: position p sees keys 0 to p.
 // lse, in fp32, [sample, head, query]: log of the sum of e^(scale q k). Forward: reads q, k, v, writes context, lse. Backward: reads those and dcontext,
-// writes dq, dk, dv, the same bits in every run.
+// writes dq, dk, dv.
 // Dropout: each entry of the softmax is 0 with probability `dropped`, else multiplied by 1 / (1 - dropped). The library draws the entries from
 // `random`, two int64 in the memory of the GPU: a seed and an offset. Equal numbers give the forward and the backward the same entries.
 struct AttentionCall {
@@ -26,7 +26,8 @@ struct AttentionCall {
   DType dtype = DType::BF16;  // of all arrays but lse
   float scale = 1;
   bool causal = false, backward = false;
-  float dropped = 0;             // probability, below 1
+  bool any_order = false;       // the backward may add up in any order: faster, with other bits in every run
+  float dropped = 0;            // probability, below 1
   std::byte* random = nullptr;  // null without dropout
   AttentionArray q = {}, k = {}, v = {}, context = {}, dcontext = {}, dq = {}, dk = {}, dv = {};
   std::byte* lse = nullptr;

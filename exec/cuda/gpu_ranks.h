@@ -16,6 +16,7 @@ struct GpuRuns {
   // timing of instructions in the run whose trace is asked for. What a run without times tells is when the host heard of it.
   int timed_from = 0;
   bool fuse = true;           // a product does the work of instructions behind it, where it can: they are told as one span
+  bool any_order = false;     // gradients of attention may be added up in any order: faster, with other bits in every run
   std::string products = {};  // the file of ProductChoice; empty: the library chooses algorithms of products
 };
 

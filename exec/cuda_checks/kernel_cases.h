@@ -48,7 +48,8 @@ std::vector<FusedCase> fused_cases(bool large = false);
 // None: the library does not have it.
 std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime);
 
-// `libraries`: by what libraries have beside products; else by our kernels.
-Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries = true);
+// Who does what libraries have beside products.
+enum class By : std::uint8_t { Libraries, LibrariesInAnyOrder, OurKernels };
+Outcome run_case(const KernelCase& tried, Runtime& runtime, By by = By::Libraries);
 
 }  // namespace foreshard::gpu

@@ -79,7 +79,7 @@ class CudaDevice : public DeviceBackend {
   GpuMemory& memory_;
   ProductChoice& choice_;
   int gpu_;
-  const bool fuses_;
+  const bool fuses_, any_order_;
   const std::vector<int> cpus_;  // near the GPU
   bool settled_ = false;         // the rank's thread is there
   const Stop& stop_;

@@ -94,8 +94,14 @@ struct Kernel {
   bool varies = false;                // the launches of one run are not those of the next, staged bytes aside
 };
 
-// Throws Error for what the GPU cannot run. `libraries` is asked for what its libraries can do; null: our kernels do what they can.
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries);
+struct Libraries {
+  Runtime* runtime = nullptr;  // is asked for what its libraries can do; null: our kernels do what they can
+  bool any_order = false;      // the library may add up the gradients of attention in any order (AttentionCall)
+};
+
+// Throws Error for what the GPU cannot run.
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes,
+                   const Libraries& libraries);
 
 // Instructions that are one product with an epilogue. The operands of the kernel are those of the product, then those of the activation, then the
 // gradient of the bias. None: the library does not have it.
