@@ -1,4 +1,4 @@
-// The closed twin of exec/cuda/load_cuda.cpp.
+// Replaces exec/cuda/load_cuda.cpp in builds without CUDA.
 #include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 

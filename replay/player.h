@@ -46,8 +46,9 @@ class Player final : public Listener {
   };
   // A transfer, from the arrival of its first party to its end. A party is the number 2 * stream, plus 1 for its receive side.
   struct Transfer {
-    std::int32_t meeting = -1, number = 0;                  // of a copy: -1. `number` counts the uses of the meeting
-    std::int32_t arrived = 0, first_party = -1, next = -1;  // parties arrived; their list; the next pending transfer of the meeting
+    std::int32_t meeting = -1, number = 0;  // of a copy: -1. `number` counts the uses of the meeting
+    // Parties arrived; their list; the next pending transfer of the meeting.
+    std::int32_t arrived = 0, first_party = -1, next = -1;
     Cast::Phases phases = {};
     std::int32_t phase = 0;       // the current phase
     double setup = 0, bytes = 0;  // the largest of all parties
@@ -86,9 +87,10 @@ class Player final : public Listener {
   std::vector<Stream> streams_ = {};
   std::vector<Transfer> transfers_ = {};
   std::vector<int> free_transfers_ = {};
-  std::vector<int> first_pending_ = {};  // [meeting]: index into transfers_ of its first transfer that waits for parties; -1: none
-  std::vector<int> next_party_ = {};     // [party]: the next party of the same transfer; -1: none
-  std::vector<int> dirty_ = {};          // players with a stream that may be able to begin its step
+  // [meeting]: index into transfers_ of its first transfer that waits for parties; -1: none.
+  std::vector<int> first_pending_ = {};
+  std::vector<int> next_party_ = {};  // [party]: the next party of the same transfer; -1: none
+  std::vector<int> dirty_ = {};       // players with a stream that may be able to begin its step
   std::vector<char> is_dirty_ = {};
   std::span<Span> spans_ = {};
   std::size_t spans_done_ = 0, next_report_ = 1;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <unordered_map>
+#include <utility>
 
 #include "core/plan/root_places.h"
 #include "replay/used_links.h"
@@ -74,6 +74,7 @@ class Refinement {
       narrow_.push_back(l);
     }
     first_.reserve(static_cast<std::size_t>(flows.count()) + 1);
+    crossed_.reserve(used.crossed.size());
     for (int f = 0; f < flows.count(); ++f) {
       for (auto k = first_of(f); k < first_of(f + 1); ++k)
         if (const std::int32_t link = narrow[static_cast<std::size_t>(used.crossed[k])]; link >= 0) crossed_.push_back(link);
@@ -110,8 +111,10 @@ class Refinement {
     Colouring now{std::move(initial), Colours(static_cast<std::size_t>(flows_.count())), {}};
     now.links.reserve(narrow_.size());
     for (const std::size_t l : narrow_) now.links.push_back(capacity_colour(l));
-    for (std::size_t before = 0, classes = now.classes(); classes != before; before = classes, classes = now.classes())
+    for (std::size_t before = 0, classes = 1; classes != before;) {
       refine(now);
+      before = std::exchange(classes, now.classes());
+    }
     now.links = all_links(now);
     return now;
   }

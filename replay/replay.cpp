@@ -73,8 +73,9 @@ void Replay::play(player::Clock& clock, Played& played) const {
     played.links[l] = {player.link_use().bytes(f.quotient.bundle_of[l]), player.link_use().busy(f.quotient.bundle_of[l])};
 }
 
-Result Replay::unplayed() const {
-  Result result;
+Unplayed Replay::unplayed() const {
+  Unplayed unplayed;
+  Result& result = unplayed.result;
   result.granularity = options_.granularity;
   result.folding = options_.folding;
   result.trace.plan_hash = program_hash(plan_);
@@ -82,16 +83,21 @@ Result Replay::unplayed() const {
   result.trace.spans.resize(spans());
   result.trace.links = folded_->quotient.links;
   for (LinkClass& link : result.trace.links) link.name = folded_->network.name(link.links.front());
-  return result;
+  if (!options_.memory) return unplayed;
+  PlanMemory& memory = unplayed.memory.emplace(plan_, result.trace.classes);
+  const std::vector<player::Cast::Player>& players = folded_->cast.players;
+  for (std::size_t c = 0; c < players.size(); ++c)
+    for (std::size_t s = 0; s < players[c].steps->size(); ++s)
+      if (const player::SegmentSteps* steps = (*players[c].steps)[s])
+        for (const player::Step& step : steps->steps)
+          memory.prepare({static_cast<std::int32_t>(c)}, {static_cast<std::int32_t>(s)}, step.first, step.count);
+  return unplayed;
 }
 
-Result Replay::result(const Played& played) const {
-  Result result = unplayed();
-  add_played(result, plan_, options_, played);
-  return result;
-}
+Result Replay::result(const Played& played) const { return add_played(unplayed(), options_, played); }
 
-void add_played(Result& result, const Plan& plan, const ReplayOptions& options, const Played& played) {
+Result add_played(Unplayed unplayed, const ReplayOptions& options, const Played& played) {
+  Result result = std::move(unplayed.result);
   result.makespan_s = played.makespan;
   result.engine_events = played.events;
   result.trace.makespan = to_nanoseconds({played.makespan});
@@ -100,7 +106,8 @@ void add_played(Result& result, const Plan& plan, const ReplayOptions& options, 
     result.trace.links[l].busy = played.links[l].busy;
   }
   std::copy(played.spans.begin(), played.spans.end(), result.trace.spans.begin());
-  if (options.memory) result.memory = memory_timeline(plan, result.trace, {options.memory_events});
+  if (unplayed.memory) result.memory = unplayed.memory->timeline(result.trace, {options.memory_events});
+  return result;
 }
 
 PlayedHere::PlayedHere(const Replay& replay, player::Clock& clock) : spans_(replay.spans()), links_(replay.links()) {

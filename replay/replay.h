@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/cluster/cluster.h"
 #include "core/plan/plan.h"
+#include "core/result/plan_memory.h"
 #include "core/result/result.h"
 #include "replay/clock.h"
 
@@ -44,10 +46,16 @@ struct PlayedLink {
 
 // The output of a run on a clock, in memory that the caller provides: plain numbers, so that another process can run it.
 struct Played {
-  double makespan = 0;                // seconds
-  std::int64_t events = 0;            // Clock::events
-  std::span<Span> spans = {};         // Replay::spans() elements
+  double makespan = 0;               // seconds
+  std::int64_t events = 0;           // Clock::events
+  std::span<Span> spans = {};        // Replay::spans() elements
   std::span<PlayedLink> links = {};  // [link class], Replay::links() elements
+};
+
+// The part of a Result that is known before a run.
+struct Unplayed {
+  Result result = {};
+  std::optional<PlanMemory> memory = {};  // if ReplayOptions::memory
 };
 
 // A plan, folded and ready to be run any number of times with the costs that it has at construction; they must be finite and not
@@ -67,7 +75,7 @@ class Replay {
   const std::vector<RankClass>& classes() const;  // Span::who of Played::spans is an index into these
   // The Result of a run: its trace, with the names and classes, and its memory. Result::plan stays empty.
   Result result(const Played& played) const;
-  Result unplayed() const;  // the part of the Result that is known before a run; add_played() adds the rest
+  Unplayed unplayed() const;
 
  private:
   struct Folded;
@@ -76,8 +84,8 @@ class Replay {
   std::unique_ptr<const Folded> folded_;
 };
 
-// Adds the times of a run, and the memory if options.memory, to a result that Replay::unplayed() made of the same plan and options.
-void add_played(Result& result, const Plan& plan, const ReplayOptions& options, const Played& played);
+// Adds the times of a run, and the memory timeline if options.memory, to what Replay::unplayed() returned for the same plan and options.
+Result add_played(Unplayed unplayed, const ReplayOptions& options, const Played& played);
 
 // Runs a Replay in this process and owns the memory of its output.
 class PlayedHere {

@@ -17,7 +17,8 @@ class Slowing {
 
   // Streams are numbered over all players.
   int worker(int stream) const { return worker_of_[static_cast<std::size_t>(stream)]; }  // -1: nothing can slow its computes
-  void compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done);  // starts it on the stream's worker
+  // Starts it on the stream's worker.
+  void compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done);
   // A communication of the stream begins to take this share of the player's compute units; it ends.
   void begin(int player, int stream, double sm_share) { change(player, stream, sm_share); }
   void end(int player, int stream) { change(player, stream, 0); }
@@ -25,7 +26,8 @@ class Slowing {
  private:
   // A compute step in progress. Amounts are seconds of isolated time.
   struct Going {
-    const Stretch *stretch = nullptr, *end = nullptr;  // the current stretch, and the end of the stretches; equal: all of it computes
+    // The current stretch, and the end of the stretches; equal: all of it computes.
+    const Stretch *stretch = nullptr, *end = nullptr;
     double gone = 0;                         // of the current stretch
     double computes = 0, communication = 0;  // left of the stretches of either kind
     double work = 0, speed = 1;              // left for the clock's worker, and its speed

@@ -1,4 +1,4 @@
-// The closed twin of the rest of sim/.
+// Replaces the rest of sim/ in a build without SimGrid: every function throws.
 #include "core/base/error.h"
 #include "sim/simulate.h"
 

@@ -1,5 +1,5 @@
-// OwnProcess: runs a function in a forked process, which writes its results into memory that both see. SimGrid keeps its clock and the
-// callbacks of every engine for the life of a process, so each simulation gets a process of its own.
+// OwnProcess: runs a function in a forked child process, which writes its results into memory that parent and child share. SimGrid keeps
+// its clock and the callbacks of every engine for the life of a process, so each simulation gets a process of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace foreshard::sim {
 
-// Memory that this process and those that it forks later see alike; zeros at first.
+// Memory that this process shares with the processes that it forks later (an anonymous shared mmap). Filled with zeros.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes);  // throws std::bad_alloc
@@ -26,6 +26,7 @@ class SharedMemory {
   void* at_;
 };
 
+// `size` elements of T in shared memory, their bytes zero. Throws std::bad_alloc.
 template <class T>
 class SharedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -41,19 +42,21 @@ class SharedArray {
 
 class OwnProcess {
  public:
-  using Progress = std::function<void(double fraction)>;
-  explicit OwnProcess(const std::function<void(const Progress&)>& body);  // throws DeviceError when no process can be started
-  ~OwnProcess();                                                          // ends it
+  using Progress = std::function<void(double fraction)>;  // `fraction`: share of the work that is done, 0 to 1
+  // Forks and runs `body` in the child, which passes its progress to the parent. Throws DeviceError if no process can be started.
+  explicit OwnProcess(const std::function<void(const Progress&)>& body);
+  ~OwnProcess();  // kills the child if it still runs, and reaps it
   OwnProcess(const OwnProcess&) = delete;
   OwnProcess& operator=(const OwnProcess&) = delete;
 
-  // Until `body` has ended; hands on its progress. An Error or std::bad_alloc of `body` is thrown here. Throws DeviceError when the
-  // process has died (SimGrid aborts), Error "cancelled" when `cancel` is set before it has ended.
+  // Blocks until `body` returns, and calls `progress` in this process whenever `body` reports progress. Rethrows an Error or std::bad_alloc
+  // of `body`. Throws DeviceError if the child died (SimGrid aborts on its errors), and Error "cancelled" if `cancel` is set first.
   void wait(const std::atomic<bool>* cancel = nullptr, const Progress& progress = {});
 
  private:
-  bool read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const;
-  int reap();
+  bool read(void* into, std::size_t bytes,
+            const std::atomic<bool>* cancel) const;  // from the child; false at the end of the pipe
+  int reap();                                        // waits for the child; its exit status
 
   pid_t pid_ = -1;
   int pipe_ = -1;

@@ -2,6 +2,8 @@
 
 #include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <csignal>
 #include <deque>
+#include <limits>
 
 #include "core/base/error.h"
 #include "replay/event_queue.h"
@@ -24,11 +27,13 @@ using player::Token;
 using simgrid::kernel::timer::Timer;
 using Links = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 
-// SimGrid counts whole bytes. Counting in parts of a byte on links that are as many times faster keeps small messages
-// exact.
+// SimGrid counts whole bytes. To keep small messages exact, sizes and link capacities are both multiplied by this number.
 constexpr double kPartsPerByte = 65536;
 
-// Hands out the links that were chosen just before, whatever the two ends are.
+// SimGrid ends what would end within this time, in seconds.
+constexpr double kPrecision = 1e-12;
+
+// A network zone whose route between any two points is the list of links that was last chosen. The clock chooses before each transfer.
 class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
  public:
   explicit ChosenRoute(const std::string& name) : NetZoneImpl(name) {}
@@ -44,7 +49,7 @@ class ChosenRoute final : public simgrid::kernel::routing::NetZoneImpl {
   const Links* chosen_ = nullptr;
 };
 
-// SimGrid's constructor installs handlers of its own (its SIGINT ends the process); the caller's come back.
+// Restores the caller's signal handlers at the end of its scope: SimGrid's constructor replaces them (its SIGINT handler ends the process).
 class KeptSignals {
  public:
   KeptSignals() {
@@ -61,8 +66,8 @@ class KeptSignals {
   struct sigaction kept_[std::size(kSignals)] = {};
 };
 
-// An activity under way. SimGrid frees an activity with its last pointer, which must not happen inside its own
-// callback.
+// A transfer that SimGrid is running. SimGrid frees an activity with its last pointer, which must not happen inside the activity's own
+// completion callback.
 struct Pending {
   sg4::ActivityPtr activity = {};
   Token token = {};
@@ -85,13 +90,13 @@ std::unique_ptr<sg4::Engine> new_engine() {
   sg4::Engine::set_config("network/model:CM02");
   sg4::Engine::set_config("network/crosstraffic:0");
   sg4::Engine::set_config("network/TCP-gamma:1e30");
-  sg4::Engine::set_config("surf/precision:1e-12");
-  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
+  sg4::Engine::set_config("surf/precision", kPrecision);
+  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link's capacity: folded flows may have a millionth of it
   return engine;
 }
 
-// A compute of `left` seconds at full speed, as of `since`; its end is planned anew when the speed changes, and `version` tells the
-// newest plan from older ones.
+// A processor that runs one compute at a time. At time `since` the compute had `left` seconds at full speed to go. Its end is planned
+// again whenever the speed changes; `version` numbers these plans, and only the end with the newest number counts.
 struct Worker {
   double speed = 1, left = 0, since = 0;
   bool busy = false;
@@ -99,14 +104,14 @@ struct Worker {
   Token token = {};
 };
 
-// A transfer that was asked for while the time of this clock was ahead of SimGrid's.
+// A transfer that was requested while this clock was ahead of SimGrid's. It begins when SimGrid's clock has caught up.
 struct Asked {
   int route = 0;
   double bytes = 0;
   Token token = {};
 };
 
-// Event::kind. Of a delay, Event::which and Event::version are the token's two words.
+// Values of Event::kind. In a delay, Event::which and Event::version hold the token's two words.
 enum Kind : std::uint32_t { kDelay, kCompute };
 
 }  // namespace
@@ -120,10 +125,11 @@ struct SimGridClock::Platform {
   std::vector<Links> routes = {};
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
-  Timer* timer = nullptr;         // for what SimGrid has to be told of next
-  double now = 0;                 // SimGrid's time, or ahead of it while no transfer is under way: then nothing is shared
-  int under_way = 0;              // transfers in SimGrid
-  std::vector<Asked> asked = {};  // begin when SimGrid's time has come to `now`
+  Timer* timer = nullptr;         // SimGrid's timer for the next event of `queue`, or for the transfers in `asked`
+  double now = 0;                 // SimGrid's time, or ahead of it, but before a transfer ends: until then no rate changes
+  int under_way = 0;              // transfers that SimGrid is running
+  std::vector<Asked> asked = {};  // transfers to begin when SimGrid's time reaches `now`
+  simgrid::kernel::resource::Model* network = nullptr;  // runs the transfers; owned by the engine
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -133,6 +139,8 @@ struct SimGridClock::Platform {
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
+    network = dynamic_cast<simgrid::kernel::resource::Model*>(zone->get_iface()->get_network_model());
+    FS_ASSERT(network != nullptr);
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
       if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Pending>());
     });
@@ -158,7 +166,7 @@ struct SimGridClock::Platform {
   bool is_current(const Event& event) const {
     return event.kind == kDelay || (workers[event.which].busy && workers[event.which].version == event.version);
   }
-  // The first that still holds; null when nothing is planned.
+  // The first event that is still current (drops outdated ends of computes); null if no event is left.
   const Event* first() {
     while (!queue.empty() && !is_current(queue.first())) queue.take_first();
     return queue.empty() ? nullptr : &queue.first();
@@ -172,7 +180,7 @@ struct SimGridClock::Platform {
     ++under_way;
   }
   bool is_ahead() const { return now > sg4::Engine::get_clock(); }
-  // SimGrid is told of one time only: of many timers its heap is slow.
+  // SimGrid gets a single timer, that of the next event: its heap is slow with many timers.
   void set_timer() {
     const Event* next = asked.empty() ? first() : nullptr;
     const bool needed = next != nullptr || !asked.empty();
@@ -187,15 +195,27 @@ struct SimGridClock::Platform {
     };
     timer = Timer::set(time, Fire{this});
   }
-  // What is due; and what comes after it, until a transfer has to begin: SimGrid need not step through times at which it has nothing
-  // to share.
+  // The time at which SimGrid ends the next transfer, if none begins before. SimGrid shares its links to find it, as its next step would.
+  double next_end() const {
+    if (under_way == 0) return std::numeric_limits<double>::infinity();
+    const double clock = sg4::Engine::get_clock(), delay = network->next_occurring_event(clock);
+    return delay < 0 ? clock : clock + delay;
+  }
+  // Runs the events that are due, and the later ones up to the time at which a transfer begins or ends: in between no rate changes, so
+  // SimGrid need not stop there.
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());
     for (const Asked& transfer : asked) begin(transfer);
     asked.clear();
+    double end = -1;
+    int transfers = 0;  // under way when `end` was found
     for (const Event* next = first(); next != nullptr; next = first()) {
-      if (next->time > now && (under_way > 0 || !asked.empty())) break;
+      if (next->time > now) {
+        if (!asked.empty()) break;
+        if (end < 0 || transfers != under_way) end = next_end(), transfers = under_way;
+        if (next->time + kPrecision >= end) break;
+      }
       const Event event = queue.take_first();
       now = std::max(now, event.time);
       ++events;

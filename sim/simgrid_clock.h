@@ -1,6 +1,7 @@
-// SimGridClock: the Clock of `simulate`, and the one door to SimGrid 3.32. No SimGrid type is in sight. SimGrid aborts on bad
-// numbers, so replay/validate looks at them before. A process may have one such clock in its life (sim/own_process.h): SimGrid keeps
-// its time and the callbacks of every engine.
+// SimGridClock: the clock of `simulate`. It implements player::Clock (replay/clock.h, which documents the functions and their units) with
+// SimGrid 3.32, and is the only code that uses SimGrid; this header shows none of its types. SimGrid aborts on invalid numbers, so
+// replay/validate.h checks them beforehand. A process can make only one such clock in its life, because SimGrid keeps its time and the
+// callbacks of every engine until the process ends (sim/own_process.h).
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@ namespace foreshard::sim {
 
 class SimGridClock final : public player::Clock {
  public:
-  SimGridClock();  // throws Error when the process has had one
+  SimGridClock();  // throws Error if this process has made one before
   ~SimGridClock() override;
   SimGridClock(const SimGridClock&) = delete;
   SimGridClock& operator=(const SimGridClock&) = delete;

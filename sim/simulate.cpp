@@ -14,7 +14,8 @@ using sim::OwnProcess;
 using sim::SharedArray;
 using sim::SimGridClock;
 
-// The flows are found and folded here; the clock runs in a process of its own, which writes what it played where this one reads it.
+// This process expands the plan into flows and folds them; the clock runs in a child process, which writes spans and link use into shared
+// memory.
 Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& options, const Meanwhile& meanwhile) {
   const OwnProcess::Progress* progress = nullptr;
   SimulateOptions there = options;
@@ -27,14 +28,13 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   played = {.spans = spans.items(), .links = links.items()};
   OwnProcess process([&](const OwnProcess::Progress& to_parent) {
     progress = &to_parent;
-    replay->play(*new SimGridClock, played);  // the process ends here: nobody waits until SimGrid has tidied up
+    replay->play(*new SimGridClock, played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
   });
-  Result result = replay->unplayed();
-  replay.reset();  // of this process: takes a while, and the clock is still running
+  Unplayed unplayed = replay->unplayed();
+  replay.reset();  // frees this process's copy now, which takes a while, as the clock is still running in the child
   if (meanwhile) meanwhile(plan);
   process.wait(options.cancel, options.progress);
-  add_played(result, plan, options, played);
-  return result;
+  return add_played(std::move(unplayed), options, played);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// simulate: replays a Plan on a Cluster with SimGrid as the clock.
+// simulate: replays a Plan on a Cluster (replay/replay.h) with SimGrid as the clock, in a process of its own (sim/own_process.h).
 #pragma once
 
 #include <functional>
@@ -10,15 +10,17 @@ namespace foreshard {
 
 using SimulateOptions = ReplayOptions;
 
-// Called with the plan while the clock runs in another process: what needs no times costs no time here.
+// Work that `simulate` does in this process while the clock runs in another one, so work that needs no simulated times (an analysis of the
+// plan, say) does not lengthen the call.
 using Meanwhile = std::function<void(const Plan& plan)>;
 
-// Nothing where SimGrid is built in. Without it (sim/no_simgrid.cpp) throws DeviceError: `call` failed, and `instead` is what can be done.
+// Does nothing in a build with SimGrid. In a build without it (sim/no_simgrid.cpp) throws a DeviceError that names the operation `call` and
+// tells the user what to do `instead`.
 void expect_simgrid(const std::string& call, const std::string& instead);
 
-// Throws what `replay` throws; without SimGrid DeviceError.
+// Throws what `replay` throws, and DeviceError in a build without SimGrid or if the simulation's process dies.
 Result simulate(const Plan& plan, const Cluster& cluster, const SimulateOptions& options = {}, const Meanwhile& meanwhile = {});
-// The Result takes the plan.
+// The same; moves the plan into the Result instead of copying it.
 Result simulate(Plan&& plan, const Cluster& cluster, const SimulateOptions& options = {}, const Meanwhile& meanwhile = {});
 
 }  // namespace foreshard

@@ -44,8 +44,9 @@ struct Card {
   std::int64_t per_node = 8;                // GPUs of a node when the row does not state it
   std::int64_t domain = 0;                  // GPUs of an NVLink domain that spans several nodes; 0: one node
 };
-// Hosts: half of a Grace's 450 GB/s of NVLink-C2C, for it has two GPUs (GB200 NVL72 datasheet), and all of it (GH200 datasheet), with
-// half of 768 GB/s of memory (Grace CPU Superchip datasheet, 960 GB); PCIe 5.0 x8 (GeForce RTX 5060 family product page).
+// Links to the host. GB200: a Grace CPU with two GPUs, so half of its 450 GB/s of NVLink-C2C each (GB200 NVL72 datasheet). GH200: one GPU,
+// so all of it (GH200 datasheet). Memory of a Grace: half of the 768 GB/s of a Superchip (Grace CPU Superchip datasheet, 960 GB). RTX 5060
+// family: PCIe 5.0 x8 (product page).
 constexpr Card kCards[] = {{.gpu = "a10", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "a40", .nvlink = 0, .bridge = 56.25e9, .network_gbps = 100},
                            {.gpu = "rtx-3090", .nvlink = 0, .bridge = 56.25e9, .network_gbps = 100},
@@ -73,8 +74,8 @@ Card card_of(const std::string& gpu) {
 // experiments/bandwidth/README.md, 16 nodes, one adapter in use); other adapters the 94 % of the cost model.
 constexpr double kOmniPathShare = 0.55 / 0.94;
 
-// ... and uses one of a node's adapters for a communicator, however many ranks it has there (in the same place: 64 ranks sum with 55 of
-// the 400 Gb/s). Without a pipeline there is a communicator for each tensor-parallel rank.
+// A communicator uses only one of a node's adapters, however many ranks it has in the node (same source: 64 ranks sum with 55 of the
+// 400 Gb/s). Without pipeline parallelism there is a communicator for each tensor-parallel rank.
 std::int64_t omni_path_adapters(const MeasuredRow& row, std::int64_t per_node) {
   const double stages = row.number("pp").value_or(0), tensor = row.number("tp").value_or(0);
   return stages == 1 && tensor >= 1 ? std::min(per_node, static_cast<std::int64_t>(tensor)) : per_node;

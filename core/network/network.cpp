@@ -23,8 +23,8 @@ struct Place {  // a device or a NIC
 struct Network::Graph {
   Cluster cluster;
   std::vector<NodeRun> groups;
-  std::vector<ShapeRoutes> shapes;  // one per group
-  int nodes = 0, devices = 0, node_links = 0;
+  std::vector<ShapeRoutes> shapes;                        // one per group
+  int nodes = 0, devices = 0, node_links = 0, links = 0;  // links: node_links and the trunks
   int rails = 0, nodes_per_leaf = 1, leaf_groups = 0, pods = 0;
   std::vector<BytesPerSecond> leaf_trunk, pod_trunk;  // per leaf (group * rails + rail), per pod
 
@@ -57,9 +57,12 @@ struct Network::Graph {
   }
 
   void walk(Route& route, const Place& at, const NodePath& path, bool backwards) const;
-  void cross(Route& route, int link) const;
+  static void cross(Route& route, int id, const NetworkLink& link);
   void choose_nics(const Place& from, const Place& to, int& out, int& in) const;
   void through_fabric(Route& route, const Place& from, const Place& to) const;
+  NetworkLink port(int group, bool down) const;  // between a NIC of this group's nodes and its leaf
+  NetworkLink leaf_uplink(int leaf) const;
+  NetworkLink pod_uplink(int pod) const;
   NetworkLink link(int id) const;
 };
 
@@ -70,22 +73,22 @@ Network::Graph::Graph(const Cluster& source) : cluster(source) {
     throw Error(cluster.name, "fabric", "a number out of range",
                 "1 to 3 levels, at least one node per leaf and leaf per pod, oversubscription above 0");
   for (const NodeGroup& node : cluster.nodes) rails = std::max(rails, rails_of(node.shape, fabric.rail_optimised));
-  std::int64_t links = 0;
+  std::int64_t all = 0;
   for (const NodeGroup& node : cluster.nodes) {
     shapes.emplace_back(node.shape, cluster.name, rails, fabric.rail_optimised);
     const auto gpu =
         std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& known) { return known.name == node.shape.gpu; });
     if (gpu == cluster.gpus.end())
       throw Error(cluster.name, "node shape " + node.shape.name, "GPU '" + node.shape.gpu + "'", "one of Cluster::gpus");
-    groups.push_back({nodes, devices, static_cast<int>(links), static_cast<int>(gpu - cluster.gpus.begin())});
+    groups.push_back({nodes, devices, static_cast<int>(all), static_cast<int>(gpu - cluster.gpus.begin())});
     if (node.count < 1) throw Error(cluster.name, "nodes", std::to_string(node.count), "at least 1 node");
-    links += static_cast<std::int64_t>(node.count) * shapes.back().links();
-    if (links > std::numeric_limits<std::int32_t>::max() / 2)
+    all += static_cast<std::int64_t>(node.count) * shapes.back().links();
+    if (all > std::numeric_limits<std::int32_t>::max() / 2)
       throw Error(cluster.name, "nodes", std::to_string(node.count), "a cluster of fewer parts");
     nodes += node.count;
     devices += node.count * node.shape.gpus;
   }
-  node_links = static_cast<int>(links);
+  node_links = static_cast<int>(all);
   if (devices == 0) throw Error(cluster.name, "nodes", "no GPU", "at least one node");
   if (nodes > 1)
     for (const ShapeRoutes& shape : shapes)
@@ -95,6 +98,7 @@ Network::Graph::Graph(const Cluster& source) : cluster(source) {
                       "at least one in each of several nodes");
   nodes_per_leaf = fabric.levels == 1 ? nodes : fabric.nodes_per_leaf;
   size_trunks();
+  links = node_links + 2 * static_cast<int>(leaf_trunk.size() + pod_trunk.size());
 }
 
 void Network::Graph::size_trunks() {
@@ -128,21 +132,26 @@ void Network::Graph::size_trunks() {
   }
 }
 
+NetworkLink Network::Graph::port(int group, bool down) const {
+  const NodeShape& node = cluster.nodes[static_cast<std::size_t>(group)].shape;
+  return {LinkKind::Network, node.nic_bandwidth, down ? node.nic_latency : node.nic_latency + cluster.fabric.switch_latency};
+}
+NetworkLink Network::Graph::leaf_uplink(int leaf) const {
+  return {LinkKind::Network, leaf_trunk[static_cast<std::size_t>(leaf)], cluster.fabric.switch_latency};
+}
+NetworkLink Network::Graph::pod_uplink(int pod) const {
+  return {LinkKind::Network, pod_trunk[static_cast<std::size_t>(pod)], cluster.fabric.switch_latency};
+}
+
 NetworkLink Network::Graph::link(int id) const {
-  const Seconds hop = cluster.fabric.switch_latency;
   if (id >= node_links) {
-    const std::size_t trunk = static_cast<std::size_t>(id - node_links) / 2;
-    const bool leaf = trunk < leaf_trunk.size();
-    return {LinkKind::Network, leaf ? leaf_trunk[trunk] : pod_trunk[trunk - leaf_trunk.size()], hop};
+    const int trunk = (id - node_links) / 2, leaves = static_cast<int>(leaf_trunk.size());
+    return trunk < leaves ? leaf_uplink(trunk) : pod_uplink(trunk - leaves);
   }
   const int g = group_of(id, &NodeRun::first_link), code = (id - group(g).first_link) % shape(g).links();
-  const NodeShape& node = cluster.nodes[static_cast<std::size_t>(g)].shape;
-  if (code < shape(g).nic_port(0, false)) {
-    const NodeLink& local = node.links[static_cast<std::size_t>(code / 2)];
-    return {local.kind, local.bandwidth, local.latency};
-  }
-  const bool down = code & 1;
-  return {LinkKind::Network, node.nic_bandwidth, down ? node.nic_latency : node.nic_latency + hop};
+  if (code >= shape(g).nic_port(0, false)) return port(g, code & 1);
+  const NodeLink& local = cluster.nodes[static_cast<std::size_t>(g)].shape.links[static_cast<std::size_t>(code / 2)];
+  return {local.kind, local.bandwidth, local.latency};
 }
 
 // ---- routes
@@ -160,11 +169,10 @@ void Network::Graph::walk(Route& route, const Place& at, const NodePath& path, b
   route.bandwidth = std::min(route.bandwidth, path.bandwidth);
 }
 
-void Network::Graph::cross(Route& route, int id) const {
-  const NetworkLink crossed = link(id);
+void Network::Graph::cross(Route& route, int id, const NetworkLink& link) {
   route.links.push_back({id});
-  route.latency += crossed.latency;
-  route.bandwidth = std::min(route.bandwidth, crossed.bandwidth);
+  route.latency += link.latency;
+  route.bandwidth = std::min(route.bandwidth, link.bandwidth);
 }
 
 // The NICs of the cheapest route: the GPUs' own NICs, with a trunk if needed; or, inside one leaf group, NICs of one rail.
@@ -200,18 +208,18 @@ void Network::Graph::through_fabric(Route& route, const Place& from, const Place
   const ShapeRoutes &a = shape(from.group), &b = shape(to.group);
   const int up = leaf(from.node, a.rail(out)), down = leaf(to.node, b.rail(in));
   walk(route, from, a.to_nic(from.local, out), false);
-  cross(route, base(from) + a.nic_port(out, false));
+  cross(route, base(from) + a.nic_port(out, false), port(from.group, false));
   if (up != down) {
     const int per_pod = cluster.fabric.leaves_per_pod;
     const int pod_up = leaf_group(from.node) / per_pod, pod_down = leaf_group(to.node) / per_pod;
-    cross(route, leaf_link(up, false));
+    cross(route, leaf_link(up, false), leaf_uplink(up));
     if (pods > 0 && pod_up != pod_down) {
-      cross(route, pod_link(pod_up, false));
-      cross(route, pod_link(pod_down, true));
+      cross(route, pod_link(pod_up, false), pod_uplink(pod_up));
+      cross(route, pod_link(pod_down, true), pod_uplink(pod_down));
     }
-    cross(route, leaf_link(down, true));
+    cross(route, leaf_link(down, true), leaf_uplink(down));
   }
-  cross(route, base(to) + b.nic_port(in, true));
+  cross(route, base(to) + b.nic_port(in, true), port(to.group, true));
   walk(route, to, b.to_nic(to.local, in), true);
 }
 
@@ -247,9 +255,7 @@ Network::~Network() = default;
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 
-int Network::links() const {
-  return graph_->node_links + 2 * static_cast<int>(graph_->leaf_trunk.size() + graph_->pod_trunk.size());
-}
+int Network::links() const { return graph_->links; }
 NetworkLink Network::link(LinkId id) const {
   FS_ASSERT(id.value >= 0 && id.value < links());
   return graph_->link(id.value);

@@ -172,10 +172,10 @@ std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId>
   std::sort(members.begin(), members.end());
   Stops stops(network, members.size());
   std::vector<int> locals;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const int node = network.node(members[i]);
-    locals.push_back(members[i].value - network.first_device(node).value);
-    if (i + 1 < members.size() && network.node(members[i + 1]) == node) continue;
+  for (std::size_t i = 0, last = members.size() - 1; i < members.size(); ++i) {
+    const int node = network.node(members[i]), first = network.first_device(node).value;
+    locals.push_back(members[i].value - first);
+    if (i < last && members[i + 1].value < first + network.node_shape(node).gpus) continue;
     if (stops.size() == 0 && i + 1 == members.size()) return rings_inside(network, node, locals);
     stops.add(node, locals);
     locals.clear();

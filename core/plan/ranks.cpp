@@ -18,6 +18,8 @@ Ranks::Ranks(const Plan& plan) : plan_(&plan) {
       strides[axis->index()] = stride;
       stride *= size(*axis);
     }
+    const auto like = std::find(strides_.begin(), strides_.end(), strides);
+    shape_of_.push_back(static_cast<int>(like - strides_.begin()));
     strides_.push_back(std::move(strides));
     firsts_.push_back(first);
     sizes_.push_back(stride);
@@ -33,6 +35,17 @@ int Ranks::coordinate(RankId rank, AxisId axis) const {
   return (rank.value - firsts_[role.index()]) / strides_[role.index()][axis.index()] % size(axis);
 }
 
+// Without a division per rank: a coordinate stays the same for one stride of ranks, and comes again after all its values.
+void Ranks::coordinates(RoleId role, AxisId axis, std::span<std::int32_t> of_rank) const {
+  std::fill(of_rank.begin(), of_rank.end(), 0);
+  if (!has(role, axis)) return;
+  const auto stride = static_cast<std::size_t>(strides_[role.index()][axis.index()]);
+  const int values = size(axis);
+  for (std::size_t first = 0; first < of_rank.size();)
+    for (int c = 0; c < values; ++c, first += stride)
+      std::fill_n(of_rank.begin() + static_cast<std::ptrdiff_t>(first), stride, c);
+}
+
 // Ranks take devices in the order of (role, coordinates), where the last entry of the placement order is most
 // significant. Sorting stably by one key after the other, fastest first, gives that order without holes for roles of
 // different shapes.
@@ -45,18 +58,24 @@ void Ranks::place() {
   for (std::size_t a = 0; a < plan_->axes.size(); ++a) append({static_cast<std::int32_t>(a)});
   append(kRole);
 
-  std::vector<std::int32_t> order(role_of_.size()), next(role_of_.size());
+  std::vector<std::int32_t> order(role_of_.size()), next(role_of_.size()), value(role_of_.size());
   std::iota(order.begin(), order.end(), 0);
   for (const AxisId key : keys) {
     FS_ASSERT(key == kRole || key.index() < plan_->axes.size());
-    const auto value = [&](std::int32_t rank) {
-      return key == kRole ? role_of_[static_cast<std::size_t>(rank)].value : coordinate({rank}, key);
-    };
     const std::size_t values = key == kRole ? plan_->roles.size() : static_cast<std::size_t>(size(key));
-    std::vector<std::size_t> place(values + 1, 0);
-    for (const std::int32_t rank : order) ++place[static_cast<std::size_t>(value(rank)) + 1];
+    if (values == 1) continue;
+    for (std::size_t r = 0; r < firsts_.size(); ++r) {
+      const auto first = value.begin() + firsts_[r];
+      if (key == kRole)
+        std::fill_n(first, sizes_[r], static_cast<std::int32_t>(r));
+      else
+        coordinates({static_cast<std::int32_t>(r)}, key, {first, static_cast<std::size_t>(sizes_[r])});
+    }
+    std::vector<std::int32_t> place(values + 1, 0);
+    for (const std::int32_t each : value) ++place[static_cast<std::size_t>(each) + 1];
     std::partial_sum(place.begin(), place.end(), place.begin());
-    for (const std::int32_t rank : order) next[place[static_cast<std::size_t>(value(rank))]++] = rank;
+    for (const std::int32_t rank : order)
+      next[static_cast<std::size_t>(place[static_cast<std::size_t>(value[static_cast<std::size_t>(rank)])]++)] = rank;
     order.swap(next);
   }
   device_of_.resize(role_of_.size());
@@ -70,8 +89,8 @@ void Ranks::place() {
 RankId Ranks::twin(RankId rank, RoleId role) const {
   const RoleId own = role_of_[rank.index()];
   const std::int32_t local = rank.value - firsts_[own.index()];
+  if (shape_of_[own.index()] == shape_of_[role.index()]) return {firsts_[role.index()] + local};
   const std::vector<int>&from = strides_[own.index()], &to = strides_[role.index()];
-  if (own == role || from == to) return {firsts_[role.index()] + local};
   std::int32_t there = 0;
   for (std::size_t a = 0; a < from.size(); ++a) {
     if (from[a] == 0) continue;

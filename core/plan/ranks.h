@@ -2,6 +2,8 @@
 // Ranks are numbered role by role; inside a role by coordinates, the last axis of Role::axes fastest.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -29,6 +31,7 @@ class Ranks {
 
  private:
   void place();
+  void coordinates(RoleId role, AxisId axis, std::span<std::int32_t> of_rank) const;  // of all ranks of the role
   bool has(RoleId role, AxisId axis) const { return strides_[role.index()][axis.index()] > 0; }
   int size(AxisId axis) const { return plan_->axes[axis.index()].size; }
 
@@ -37,6 +40,7 @@ class Ranks {
   std::vector<DeviceId> device_of_;
   std::vector<int> sizes_, firsts_;
   std::vector<std::vector<int>> strides_;  // [role][axis id]: 0 when absent
+  std::vector<int> shape_of_;              // [role]: the first role with the same strides
 };
 
 }  // namespace foreshard

@@ -86,26 +86,29 @@ void RoleMemory::find_start() {
 }
 
 const MemoryRun& RoleMemory::run(const Span& span) {
-  const SegmentId segment = role_.actions[static_cast<std::size_t>(span.action)].segment;
+  return run(role_.actions[static_cast<std::size_t>(span.action)].segment, span.instruction, span.count);
+}
+
+const MemoryRun& RoleMemory::run(SegmentId segment, std::int32_t instruction, std::int32_t count) {
   const auto word = [](std::int32_t v) { return static_cast<std::uint64_t>(v); };
-  const std::uint64_t key = word(segment.value) << 42U ^ word(span.instruction) << 21U ^ word(span.count);
+  const std::uint64_t key = word(segment.value) << 42U ^ word(instruction) << 21U ^ word(count);
   const auto found = runs_.find(key);
   if (found != runs_.end()) return found->second;
-  const std::vector<Cost>* costs = costs_ ? &costs_->by_segment[segment.index()] : nullptr;
-  return runs_.emplace(key, make(plan_.segments[segment.index()], costs, span)).first->second;
+  return runs_.emplace(key, make(segment, instruction, count)).first->second;
 }
 
 bool RoleMemory::holds(const Instruction& run, const Block& block) const {
   return !is_root_place(run, block) || root_of_.empty() || root_of_[std::get<Collective>(run.what).group.index()];
 }
 
-MemoryRun RoleMemory::make(const Segment& segment, const std::vector<Cost>* costs, const Span& span) const {
+MemoryRun RoleMemory::make(SegmentId segment, std::int32_t instruction, std::int32_t count) const {
+  const std::vector<Cost>* costs = costs_ ? &costs_->by_segment[segment.index()] : nullptr;
   MemoryRun run;
   std::vector<std::size_t> members;
-  const std::vector<Instruction>& all = segment.instructions;
-  for (auto i = static_cast<std::size_t>(span.instruction); members.size() < static_cast<std::size_t>(span.count); ++i) {
+  const std::vector<Instruction>& all = plan_.segments[segment.index()].instructions;
+  for (auto i = static_cast<std::size_t>(instruction); members.size() < static_cast<std::size_t>(count); ++i) {
     FS_ASSERT(i < all.size());  // a span counts instructions of its stream
-    if (all[i].stream == all[static_cast<std::size_t>(span.instruction)].stream) members.push_back(i);
+    if (all[i].stream == all[static_cast<std::size_t>(instruction)].stream) members.push_back(i);
   }
   std::int64_t isolated = 0;
   for (const std::size_t i : members) isolated += costs ? (*costs)[i].busy.value : 0;

@@ -44,10 +44,11 @@ class RoleMemory {
   // Live bytes at the start of a run of the plan: resident and carried-over blocks.
   const LiveBytes& start() const { return start_; }
   const MemoryRun& run(const Span& span);  // the run of this span
+  const MemoryRun& run(SegmentId segment, std::int32_t instruction, std::int32_t count);
 
  private:
   bool holds(const Instruction& run, const Block& block) const;
-  MemoryRun make(const Segment& segment, const std::vector<Cost>* costs, const Span& span) const;
+  MemoryRun make(SegmentId segment, std::int32_t instruction, std::int32_t count) const;
   void find_start();
 
   const Plan& plan_;

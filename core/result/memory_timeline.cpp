@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
-#include <tuple>
 
 #include "core/base/error.h"
 #include "core/plan/root_places.h"
-#include "core/result/memory_run.h"
+#include "core/result/plan_memory.h"
 
 namespace foreshard {
 
@@ -177,31 +175,46 @@ std::vector<Space> spaces_of(const Role& role) {
 
 }  // namespace
 
-MemoryTimeline memory_timeline(const Plan& plan, const Trace& trace, const MemoryTimelineOptions& options) {
-  MemoryTimeline timeline;
-  std::map<std::tuple<RoleId, Space, std::vector<char>>, RoleMemory> memories;
+PlanMemory::PlanMemory(const Plan& plan, const std::vector<RankClass>& classes) : plan_(plan) {
   const std::vector<GroupId> rooted = groups_with_roots(plan);
   const std::optional<Ranks> ranks = rooted.empty() ? std::nullopt : std::optional<Ranks>(plan);
+  for (const RankClass& each : classes) {
+    std::vector<char> root_of(rooted.empty() ? 0 : plan.groups.size());
+    for (const GroupId group : rooted) root_of[group.index()] = is_root(plan, *ranks, each.members.front(), group);
+    std::vector<OfSpace>& spaces = of_class_.emplace_back();
+    for (const Space space : spaces_of(plan.roles[each.role.index()]))
+      spaces.push_back(
+          {space, &memories_.try_emplace({each.role, space, root_of}, plan, each.role, space, root_of).first->second});
+  }
+}
+
+void PlanMemory::prepare(ClassId who, SegmentId segment, std::int32_t instruction, std::int32_t count) {
+  for (const OfSpace& each : of_class_[who.index()]) each.memory->run(segment, instruction, count);
+}
+
+MemoryTimeline PlanMemory::timeline(const Trace& trace, const MemoryTimelineOptions& options) {
+  FS_ASSERT(trace.classes.size() == of_class_.size());
+  MemoryTimeline timeline;
   const std::span<const Span> all(trace.spans);
   std::size_t first = 0, last = 0;
   for (std::size_t c = 0; c < trace.classes.size(); ++c, first = last) {
     const ClassId who{static_cast<std::int32_t>(c)};
     while (last < all.size() && all[last].who == who) ++last;
     const std::span<const Span> spans = all.subspan(first, last - first);
-    const RoleId role = trace.classes[c].role;
-    std::vector<char> root_of(rooted.empty() ? 0 : plan.groups.size());
-    for (const GroupId group : rooted) root_of[group.index()] = is_root(plan, *ranks, trace.classes[c].members.front(), group);
-    for (const Space space : spaces_of(plan.roles[role.index()])) {
-      RoleMemory& memory = memories.try_emplace({role, space, root_of}, plan, role, space, root_of).first->second;
-      MemoryCurve curve{.who = who, .space = space, .start = memory.start()};
-      curve.arena = arena_bytes(plan.roles[role.index()], space);
-      find_peak(spans, memory, curve);
-      if (options.events) curve.events = all_events(spans, memory);
+    for (const OfSpace& each : of_class_[c]) {
+      MemoryCurve curve{.who = who, .space = each.space, .start = each.memory->start()};
+      curve.arena = arena_bytes(plan_.roles[trace.classes[c].role.index()], each.space);
+      find_peak(spans, *each.memory, curve);
+      if (options.events) curve.events = all_events(spans, *each.memory);
       timeline.curves.push_back(std::move(curve));
     }
   }
   FS_ASSERT(last == all.size());  // spans are in the order of their classes
   return timeline;
+}
+
+MemoryTimeline memory_timeline(const Plan& plan, const Trace& trace, const MemoryTimelineOptions& options) {
+  return PlanMemory(plan, trace.classes).timeline(trace, options);
 }
 
 }  // namespace foreshard

@@ -43,7 +43,7 @@ class LoadSetting {
   bool ours_;
 };
 
-// The kernels for what the processor can do, whoever made it.
+// The name of the kernels to use, by the instruction sets of the processor and not by its manufacturer.
 const char* core_type() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

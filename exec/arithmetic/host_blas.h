@@ -1,11 +1,12 @@
-// Matrix products behind one function: OpenBLAS when it is installed, else a plain loop nest.
+// Matrix products on the CPU: OpenBLAS if it is installed, else plain loops.
 #pragma once
 
 #include <cstdint>
 
 namespace foreshard::host {
 
-// c [m, n] = alpha op(a) op(b) + beta c, row-major; op(a) is [m, k], op(b) is [k, n]. beta = 0 does not read c.
+// A product as GEMM of BLAS: c [m, n] = alpha op(a) op(b) + beta c, row-major, where op(a) is [m, k] and op(b) is [k, n]. lda, ldb, ldc are
+// the distances between rows as stored, in elements. With beta = 0, c is not read.
 template <class T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -20,15 +21,15 @@ struct Product {
   T alpha = 1, beta = 0;
 };
 
-// One thread; safe to call from several threads at once.
+// Runs on the calling thread only. Several threads may call it at once.
 void multiply(const Product<float>& product);
 void multiply(const Product<double>& product);
 
-// The oracle of the above, and what runs without OpenBLAS.
+// The same with plain loops: the reference in tests, and what `multiply` uses without OpenBLAS.
 void multiply_plainly(const Product<float>& product);
 void multiply_plainly(const Product<double>& product);
 
-// "OpenBLAS 0.3.21 SkylakeX", or "plain loops" when no libopenblas.so.0 is found.
+// What `multiply` uses: for example "OpenBLAS 0.3.21 SkylakeX", or "plain loops" if no libopenblas.so.0 is found.
 const char* blas_name();
 
 }  // namespace foreshard::host

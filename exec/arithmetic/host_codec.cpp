@@ -32,13 +32,14 @@ void leave(std::int64_t at, std::span<const T> x, T decoded, T* left) {
 
 // ---- the largest numbers ------------------------------------------------------------------------------------------------------------
 
-// Sizes compare like these.
+// Keys compare as the magnitudes of their numbers.
 template <class T>
 std::uint32_t size_key(T value) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(std::abs(value)));
 }
 
-// The key of the kept-th largest number, and how many numbers of that key belong to the largest. Found from the highest eight bits down.
+// The key of the kept-th largest number, and how many of the numbers with that key are kept. Radix selection, eight bits at a time from the
+// highest.
 struct LeastKept {
   std::uint32_t key = 0;
   std::int64_t equal = 0;
@@ -144,7 +145,7 @@ T decoded_byte(const std::byte* codes, const std::byte* bytes, std::int64_t i) {
 // ---- segments -----------------------------------------------------------------------------------------------------------------------
 
 constexpr std::int64_t kBins = 4096, kShares = 128;
-using Below = std::array<std::int64_t, kBins + 1>;  // numbers in the bins before this one
+using Below = std::array<std::int64_t, kBins + 1>;  // [bin]: count of numbers in lower bins
 
 template <class T>
 struct Range {
@@ -180,7 +181,8 @@ Below count_bins(std::span<const T> x, const Range<T>& range, bool sizes) {
   return below;
 }
 
-// Twelve times the error of a centre of `c` bins with half of the levels and tails of the rest with a quarter each is proportional to this.
+// The width of the centre, in bins of the magnitude, with the least error. The centre (two segments) has half of the levels, each tail a
+// quarter, so all four segments have equally many levels, and the error is proportional to the sum of count * width^2.
 std::int64_t best_centre(const Below& below) {
   std::int64_t best = 1;
   std::uint64_t least = ~std::uint64_t{0};
@@ -210,7 +212,8 @@ Places border_places(const Below& below) {
   return places;
 }
 
-// best[s][j]: the least error of the numbers before place j in s segments; from[s][j]: where the last of them begins.
+// Dynamic program. After round s, best[j] is the least error of the numbers below place j in s segments; from[s][j] is the place at which
+// the last of these segments begins.
 void best_segments(const Below& below, std::int64_t segments, std::int64_t* borders) {
   const Places places = border_places(below);
   constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -241,7 +244,7 @@ void best_segments(const Below& below, std::int64_t segments, std::int64_t* bord
   borders[0] = 0;
 }
 
-// What the borders of a payload say, in the arithmetic type.
+// The levels of a payload, from its borders, in the arithmetic type.
 template <class T>
 struct Levels {
   std::array<T, kMostSegments + 1> border = {};
@@ -298,7 +301,7 @@ SegmentBorders choose_segments(const CodeForm& form, std::span<const T> x) {
   const auto at = [&](std::int64_t s, T value) { borders.at[static_cast<std::size_t>(s)] = static_cast<float>(value); };
   if (range.empty()) {
     borders.at.fill(static_cast<float>(range.low));
-    if (sizes) at(4, range.high), at(0, -range.high);  // of one size
+    if (sizes) at(4, range.high), at(0, -range.high);  // all magnitudes are equal
     return borders;
   }
   const Below below = count_bins(x, range, sizes);

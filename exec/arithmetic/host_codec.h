@@ -1,4 +1,5 @@
-// The arithmetic of the codes of core/op/codec.h, part by part. Used by exec/host/host_encode.cpp, and by tests as the reference.
+// Encodes and decodes one part of an array on the CPU; core/op/codec.h describes the codes. Used by exec/host/host_encode.cpp, and as the
+// reference in tests of the CUDA kernels.
 #pragma once
 
 #include <array>
@@ -10,26 +11,29 @@
 
 namespace foreshard::host {
 
-// Encodes a part of `length` elements, of which x are the first; the others are padding. `left`: what the code leaves out of x, x less what
-// decode_part makes of it; may be null.
+// Encodes a part of `length` elements: x, then padding. Writes form.part_bytes(length) bytes to `codes`. `left`: receives the residual, x
+// minus the decoded x; may be null.
 template <class T>
 void encode_part(const ops::CodeForm& form, std::span<const T> x, std::int64_t length, std::byte* codes, T* left);
 
-// The first elements of such a part are added to `y`, or overwrite it.
+// Decodes the first y.size() elements of a part of `length` elements. `add`: they are added to y; else they overwrite it.
 template <class T>
 void decode_part(const ops::CodeForm& form, const std::byte* codes, std::int64_t length, bool add, std::span<T> y);
 
-// Borders of segments, so that rounding each number to the middle of its level has a small mean squared error.
+// Chooses the borders of the segments of Code::Segments, such that rounding each number to the middle of its level has a small squared
+// error. The range of the numbers is cut into 4096 equal bins, and borders lie at bin edges:
 //
-//   segments 0   -m, -c, 0, c, m with m the largest size: c is the best of 4095 places (centre and two tails)
-//   else         from the smallest to the largest number, by a dynamic program over at most 255 inner places: each 32nd of 4096 equal bins,
-//                and the bins where the share of smaller numbers passes a multiple of 1/128
+//   form.segments = 0   borders -m, -c, 0, c, m, where m is the largest magnitude; all 4095 inner edges are tried for c
+//   else                from the smallest to the largest number; a dynamic program finds the best inner borders among at
+//                       most 255 edges: every 32nd edge, and the edges at which the fraction of smaller numbers passes a
+//                       multiple of 1/128
 //
-// The error of a segment of n numbers is taken as n width^2 / (12 levels^2). Counts and widths are whole numbers, so that every backend
-// finds the same borders; of equal errors the lowest places.
+// The squared error of a segment with n numbers is estimated as n width^2 / (12 levels^2), the variance of uniform quantization (Bennett,
+// "Spectra of quantized signals", 1948). It is computed in integers (counts and widths in bins), so that CPU and GPU find the same borders.
+// Among borders with equal error, the lowest is chosen.
 inline constexpr std::int64_t kMostSegments = 16;
 struct SegmentBorders {
-  std::array<float, kMostSegments + 1> at = {};
+  std::array<float, kMostSegments + 1> at = {};  // ascending; the first equal_segments() + 1 are used
 };
 template <class T>
 SegmentBorders choose_segments(const ops::CodeForm& form, std::span<const T> x);

@@ -1,4 +1,4 @@
-// Stored operands of any floating type <-> arrays of the arithmetic type. Used only by exec/host_*.cpp.
+// Converts operands of any floating-point format to arrays of the arithmetic type T (float or double), and back.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace foreshard::host {
 
 bool is_floating(DType dtype);
-// Whether the operand can be used where it lies.
+// Whether operands of this format have the arithmetic type, so that no conversion is needed.
 template <class T>
 bool is_native(DType dtype);
 
-// Elements [first, first + count) of the operand to `out`, and back with rounding to nearest even.
+// load: elements [first, first + count) of the operand to `out`. store: `in` to these elements, rounded to nearest even.
 template <class T>
 void load(const Operand& from, std::int64_t first, std::int64_t count, T* out);
 template <class T>

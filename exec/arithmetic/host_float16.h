@@ -1,4 +1,4 @@
-// 16-bit floating point as stored: conversion to and from float, rounding to nearest even.
+// The bits of bfloat16 and IEEE half-precision numbers, and their conversion to and from float, rounding to nearest even.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ struct Float16 {
 
 inline float to_float(BFloat16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16); }
 
-// NaN stays a NaN: rounding could carry its last bits into infinity.
+// A NaN needs a case of its own, because rounding its mantissa could turn it into infinity.
 inline BFloat16 to_bfloat16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;

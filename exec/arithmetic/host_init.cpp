@@ -18,7 +18,7 @@ std::int64_t product(const std::vector<std::int64_t>& dims, std::size_t from, st
   return size;
 }
 
-// The part as a list of runs along the cut dimension: row `local` of the part is row `global` of the tensor.
+// Index along the cut dimension in the whole tensor, from that in the part.
 std::int64_t global_row(const std::vector<std::int64_t>& shape, const ShardCut& cut, std::int64_t local) {
   if (cut.blocks.empty()) return cut.part * (shape[static_cast<std::size_t>(cut.dim)] / cut.parts) + local;
   std::int64_t begin = 0;
@@ -46,7 +46,7 @@ void store(const Operand& out, std::int64_t at, double value) {
   throw Error("plan", "buffer dtype", name_of(out.dtype), "fp64, fp32, bf16 or fp16 for weights on the host");
 }
 
-// "normal(0.02)" -> 0.02; zeros: 0; ones: nothing.
+// The standard deviation: "normal(0.02)" -> 0.02, 0 for "zeros" and "ones".
 double deviation(const Tensor& tensor) {
   if (tensor.init == "zeros" || tensor.init == "ones") return 0;
   char* end = nullptr;

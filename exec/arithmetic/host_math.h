@@ -1,4 +1,4 @@
-// exp for vectorised loops: branch-free, so that the compiler can do several at once. Used only by exec/host_*.cpp.
+// exp without branches, so that the compiler can vectorise loops that use it.
 #pragma once
 
 #include <bit>
@@ -46,8 +46,8 @@ inline T fast_exp(T x) {
   sum = sum * r + T(1);
   const Bits power = std::bit_cast<Bits>(sum) + (std::bit_cast<Bits>(shifted) << mantissa);
   const T value = std::bit_cast<T>(power);
-  // A NaN that carries bits would lose its exponent above: poisoned memory is full of such.
-  // NOLINTNEXTLINE(misc-redundant-expression): x == x is what the vectoriser knows of std::isnan
+  // NaN needs a case of its own: the addition to the exponent above may turn it into a number. Poisoned memory (bytes 0xFF) contains such
+  // NaN. NOLINTNEXTLINE(misc-redundant-expression): x == x is what the vectoriser knows of std::isnan
   return x < low ? T(0) : (x > high ? T(INFINITY) : (x == x ? value : x));
 }
 

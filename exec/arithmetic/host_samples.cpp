@@ -10,7 +10,7 @@ namespace {
 
 std::uint64_t stream_of(std::uint64_t what, std::int64_t sample) { return mix_keys(what, static_cast<std::uint64_t>(sample)); }
 
-// Uniform in [0, limit), but for a bias of limit / 2^64 at most.
+// A random number in [0, limit), uniform up to a bias of at most limit / 2^64.
 std::int64_t below(const PhiloxBlock& words, std::int64_t limit) {
   const std::uint64_t word = std::uint64_t{words[0]} << 32 | words[1];
   return static_cast<std::int64_t>(word % static_cast<std::uint64_t>(limit));

@@ -1,11 +1,11 @@
-// The state of a dynamic loss scale (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2; the rule and its numbers are those
-// of PyTorch's GradScaler): it lies in the arena of every rank, in the block that `lower` calls "loss scale", and every rank
-// makes it from the same norm, so all have the same.
+// The state of a dynamic loss scale (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2; the rule and its constants are those of
+// PyTorch's GradScaler). Every rank has it in its arena, in the block that `lower` calls "loss scale". All ranks compute it from the same
+// gradient norm, so it is equal on all.
 //
-//   backward   multiplies by  loss_scale * 2^exponent
-//   overflow   reads the norm of all gradients; not finite: this step's updates are skipped, exponent - 1;
-//              `growth` steps in a row that were finite: exponent + 1
-//   updates    divide by  loss_scale * 2^used, or do nothing
+//   backward         multiplies the gradient of the loss by loss_scale * 2^exponent
+//   overflow check   reads the norm of all gradients. If it is not finite, the updates of this step are skipped and the exponent is
+//                    decremented. After `growth` consecutive steps with a finite norm, the exponent is incremented.
+//   updates          divide gradients by loss_scale * 2^used, or do nothing if the step is skipped
 #pragma once
 
 #include <bit>
@@ -19,22 +19,24 @@ namespace foreshard {
 struct Operand;
 struct OpArguments;
 
-struct LossScaleState {  // as it lies in memory; zeros at the begin
-  float exponent = 0;    // of the next backward
-  float used = 0;        // of this step's gradients
-  float good = 0;        // finite steps in a row
-  float skipped = 0;     // steps, so far
-  float skips = 0;       // 1: this step's updates do nothing
+struct LossScaleState {  // the layout in memory; all zeros at the begin
+  float exponent = 0;    // for the next backward
+  float used = 0;        // the exponent with which the gradients of this step were made
+  float good = 0;        // consecutive steps with a finite norm
+  float skipped = 0;     // number of skipped steps so far
+  float skips = 0;       // 1: the updates of this step are skipped
   bool operator==(const LossScaleState&) const = default;
 };
 inline constexpr std::int64_t kLossScaleFloats = sizeof(LossScaleState) / sizeof(float);
 
-LossScaleState loss_scale_of(std::span<const double> numbers);  // in the order of the members
+// `numbers`: kLossScaleFloats numbers in the order of the members
+LossScaleState loss_scale_of(std::span<const double> numbers);
 LossScaleState read_loss_scale(const Operand& state);
 void write_loss_scale(const LossScaleState& state, const Operand& into);
-// After the gradients of a step, whose norm is finite or not. The scale stays above 2^least times what it began with.
+// The state after the overflow check of a step. `finite`: whether the norm of its gradients is. The exponent does not fall below `least`.
 LossScaleState judged(LossScaleState state, bool finite, std::int64_t growth, double least);
-// With the scale of the backward or of the update, and the number of the step without those skipped.
+// The arguments with loss_scale multiplied by 2^used for an update, 2^exponent for any other phase. For an update, the number of the
+// optimizer step does not count skipped steps.
 OpArguments with_loss_scale(OpArguments arguments, const LossScaleState& state, Phase phase);
 
 }  // namespace foreshard

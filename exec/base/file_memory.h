@@ -1,5 +1,5 @@
-// Memory that is a file: what a plan keeps on NVMe drives. The operating system writes pages to the drive when it likes and reads them when
-// they are touched, so the bytes need no room in memory.
+// Memory that is a mapped file (mmap), for what a plan keeps on NVMe drives. The operating system writes its pages to the drive and reads
+// them when they are accessed, so they need not fit in main memory.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace foreshard {
 
-// Zeroed, at a multiple of a page. The file has no name: it ends with the memory, or with the process. It lies in the folder that TMPDIR
-// names, else in /tmp. Throws DeviceError with folder and reason when there is no room for it.
+// Zeroed memory, aligned to a page. The file is in the folder $TMPDIR, else in /tmp. It has no name, so it vanishes with this object or
+// with the process. The constructor throws DeviceError, with folder and reason, if the file cannot be created or there is no room for it.
 class FileMemory {
  public:
   explicit FileMemory(Bytes bytes);

@@ -5,7 +5,7 @@
 namespace foreshard {
 
 void philox_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<PhiloxBlock> out) {
-  constexpr std::size_t lanes = 16;  // counters that the compiler works on together
+  constexpr std::size_t lanes = 16;  // number of counters in a vectorised loop
   for (std::size_t at = 0; at < out.size(); at += lanes) {
     std::uint32_t c0[lanes], c1[lanes], c2[lanes], c3[lanes];
     for (std::size_t i = 0; i < lanes; ++i) {

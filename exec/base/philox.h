@@ -1,5 +1,6 @@
-// Philox4x32-10: random words as a pure function of a key and a counter (Salmon et al., SC'11, "Parallel random numbers: as
-// easy as 1, 2, 3"). What is keyed by global indices has the same bits under every sharding.
+// Philox4x32-10, a counter-based random generator: random words are a pure function of a key and a counter (Salmon et al., SC'11, "Parallel
+// random numbers: as easy as 1, 2, 3"). With global indices (of samples, elements, ...) as counters, the numbers have the same bits under
+// every sharding.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@ namespace foreshard {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-// Ten rounds; multipliers and key increments of the paper's section 3.4.
+// Ten rounds; multipliers and key increments as in section 3.4 of the paper.
 constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0], b = std::uint64_t{0xCD9E8D57} * counter[2];
@@ -23,18 +24,18 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint32_t, 2> k
   return counter;
 }
 
-// Counter {index, stream}, key seed, each low word first.
+// The block with counter {index, stream} and key {seed}; of each 64-bit number, the low word comes first.
 constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(stream),
                  static_cast<std::uint32_t>(stream >> 32)},
                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
 
-// out[i] = philox(seed, stream, first + i), several at once.
+// out[i] = philox(seed, stream, first + i); faster than one by one.
 void philox_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<PhiloxBlock> out);
 
-// A scaled sum of eight 16-bit uniform numbers: mean 0, variance 1, bounded by 4.9. Integers until the one multiplication, so
-// equal on every machine.
+// An approximately normal number: the scaled sum of eight 16-bit uniform numbers, with mean 0, variance 1 and magnitude at most 4.9. The
+// sum is an integer and there is only one multiplication, so the result is equal on every machine.
 double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
 // The 64-bit finaliser of MurmurHash3: a bijection whose every output bit depends on every input bit.
@@ -44,10 +45,10 @@ constexpr std::uint64_t scramble(std::uint64_t h) {
   return h ^ (h >> 33);
 }
 
-// A stream number from the parts of a key; the order matters.
+// Combines two keys to one, for example to the number of a stream; mix_keys(a, b) differs from mix_keys(b, a).
 constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) { return scramble(scramble(a + 0x9E3779B97F4A7C15u) + b); }
 
-// 64-bit FNV-1a of a name: of a tensor or a layer.
+// The 64-bit FNV-1a hash of a name, for example of a tensor or a layer.
 constexpr std::uint64_t name_key(std::string_view name) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;

@@ -1,4 +1,4 @@
-// steady_now(): the clock of this machine that never goes back, in nanoseconds.
+// steady_now(): the monotonic clock of this machine (std::chrono::steady_clock), in nanoseconds.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The first failure of any rank stops all of them: whoever blocks looks here, several times a second.
+// Stop: a flag by which the first failure of any rank stops all ranks. Threads that block check it several times per second.
 #pragma once
 
 #include <atomic>
@@ -9,16 +9,17 @@
 
 namespace foreshard {
 
-// Thrown where a rank gives up because another one failed.
+// Thrown in a rank that stops because another one has failed.
 struct Stopped {};
 
 class Stop {
  public:
-  void raise(const std::string& why);  // the first reason stays
+  void raise(const std::string& why);  // if it is raised already, the first reason is kept
   bool raised() const { return raised_.load(std::memory_order_acquire); }
   std::string why() const;
 
-  // Waits until `ready` holds; throws Stopped once stopped.
+  // Blocks until ready() is true; throws Stopped if the flag is raised. `lock` guards what `ready` reads; `changed` is notified when that
+  // changes.
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Ready ready) const {
     while (!ready()) {

@@ -10,7 +10,7 @@ namespace foreshard {
 
 namespace {
 
-// Times of instructions by (op, phase, format, variant, joined) and by (sizes, traffic).
+// Collects measured times of instructions by kind (op, phase, number format, variant, joined) and by size (sizes, memory traffic).
 class SampleBook {
  public:
   void add(const Compute& what, Seconds time, bool joined) {
@@ -19,7 +19,7 @@ class SampleBook {
         time.value);
   }
 
-  // Where one kind has instructions with different numbers of sizes, those of the most samples stay.
+  // If instructions of one kind have different numbers of sizes, only the number with the most samples is kept.
   std::vector<ProfileOp> ops() const {
     std::vector<ProfileOp> all;
     for (const auto& [kind, sizes] : times_) {
@@ -35,8 +35,8 @@ class SampleBook {
     return all;
   }
 
-  // Each time is the median over the steps of a run; equal instructions differ by their neighbours, which leave the caches warm
-  // or cold. What is wanted is the time of many together, so the mean: a median would leave the cold ones out.
+  // Each value is the median over the steps of a run. Equal instructions of a plan differ, because the instructions before them leave the
+  // caches warm or cold. Predictions sum over many instructions, so the mean is right; a median would drop the cold ones.
   static double mean(const std::vector<double>& values) {
     double sum = 0;
     for (const double value : values) sum += value;
@@ -55,8 +55,8 @@ std::vector<std::int64_t> powers_of_two(std::int64_t least, std::int64_t largest
   return sizes;
 }
 
-// Of a line t = latency x + y / bandwidth through the all-reduces of two ranks, which are two steps and their bytes once: least
-// squares of the relative error, so that small ones count as much as large ones.
+// Fits latency and bandwidth to the all-reduces of two ranks: time = 2 latency + bytes / bandwidth, as a ring of two has two steps that
+// together send the bytes once. Least squares of the relative error, so that small sizes count as much as large ones.
 void fit_link(MachineProfile& profile) {
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
   for (const ProfileTransfer& at : profile.all_reduces) {

@@ -1,5 +1,5 @@
-// calibrate: measures this host as the executor runs it. Every number is CPU time of the thread that worked, but for all-reduces,
-// which are measured on the clock.
+// calibrate: measures the costs of one device, as the executor runs it, and returns them as a machine profile. On the host, times are CPU
+// time of the working thread; only all-reduces are measured in wall-clock time.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,23 @@ namespace foreshard {
 
 struct CalibrateOptions {
   std::string device = "host";  // MachineProfile::device
-  int steps = 5;                // runs of every probe; the first does not count, of the others the median does
-  std::vector<DType> dtypes = {DType::F32, DType::BF16, DType::F64};  // of the products measured by shape
-  std::int64_t least_product = 16, largest_product = 1024;            // rows, columns and depth of the products
-  std::function<void(double fraction)> progress = {};
-  const std::atomic<bool>* cancel = nullptr;
-  DeviceMeasures* measures = nullptr;  // of another device than the host
+  int steps = 5;                // runs of each probe plan; the result is the median of all runs but the first
+  std::vector<DType> dtypes = {DType::F32, DType::BF16, DType::F64};  // number formats in which matrix products are measured
+  // Range of their dimensions: powers of two from least_product on
+  std::int64_t least_product = 16, largest_product = 1024;
+  std::function<void(double fraction)> progress = {};  // called with the finished fraction, 0 to 1
+  const std::atomic<bool>* cancel = nullptr;           // becomes true when the caller cancels
+  DeviceMeasures* measures = nullptr;                  // measures another device; null: the host
 };
 
-// Products by shape and number format, copies and all-reduces by size, the start of an instruction; and every op of the probes: on the host by
-// executing them, so that caches are as cold as they are in a run, on a GPU each by itself. Nothing when it was cancelled.
-// Throws Error for a probe that cannot be run here, DeviceError when one fails.
+// Measures matrix products by shape and number format, copies and all-reduces by size, the launch overhead of an instruction, and every op
+// of the probes (plans that contain the ops to measure). On the host it executes the probes, so that caches are as cold as in a run; on a
+// GPU it runs each op by itself. Returns nothing if it was cancelled. Throws Error for a probe that cannot be run here, DeviceError when
+// one fails.
 std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options = {});
 
-// What machine_profile says about the processor, the number of cores and the matrix library.
+// Processor, number of cores and matrix library, in words: MachineProfile::machine of the host.
 std::string machine_words();
-Bytes physical_memory();
+Bytes physical_memory();  // of this machine
 
 }  // namespace foreshard

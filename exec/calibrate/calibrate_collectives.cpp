@@ -16,9 +16,9 @@ namespace foreshard {
 namespace {
 
 constexpr int kFewest = 6;
-constexpr std::int64_t kVolume = std::int64_t{64} << 20U;  // bytes of all rounds of one size, about
+constexpr std::int64_t kVolume = std::int64_t{64} << 20U;  // bytes of all rounds of one size together, approximately
 
-// Operands of a host rank, and the call with them.
+// Ranks on the CPU, with their operands and the tasks of all calls.
 class HostRanks : public CollectiveRanks {
  public:
   HostRanks(ProcessMesh* mesh, int threads, Bytes largest) : mesh_(mesh), meetings_(stop_) {
@@ -92,13 +92,13 @@ std::vector<MeasuredCall> calls_of(const std::vector<MeasuredGroup>& groups, con
   return all;
 }
 
-// All ranks everywhere go through the calls together, round by round.
+// Runs all calls on all ranks of all processes, round by round, with a barrier between the rounds.
 class Rounds {
  public:
   Rounds(CollectiveRanks& ranks, ProcessMesh* mesh, const std::vector<MeasuredCall>& calls)
       : ranks_(ranks), mesh_(mesh), calls_(calls), here_(ranks.here()), barrier_(static_cast<std::ptrdiff_t>(here_.size())) {}
 
-  // [call] seconds; of process 0.
+  // Returns the measured seconds [call]; they are right in process 0 only.
   std::vector<double> measure() {
     std::vector<std::thread> others;
     for (std::size_t r = 1; r < here_.size(); ++r) others.emplace_back([this, r] { work(r); });
@@ -134,12 +134,12 @@ class Rounds {
     }
   }
 
-  // Until all are there; tells process 0 what the round before took. False: somebody has failed, and all leave here.
+  // Barrier before a round. It also collects the times of the previous round. Returns false in all ranks if one has failed.
   bool meet(std::size_t r, std::size_t call, int round) {
     barrier_.arrive_and_wait();
     if (r == 0) {
       if (!failed()) gather(call, round);
-      goes_on_ = !failed();  // read by all before anybody can fail again
+      goes_on_ = !failed();  // all ranks read it before another round can fail
     }
     barrier_.arrive_and_wait();
     return goes_on_;
@@ -159,7 +159,7 @@ class Rounds {
         }
       }
       const std::size_t of = round > 0 ? call : call - 1;
-      if (of >= calls_.size()) return;  // before the first
+      if (of >= calls_.size()) return;  // the very first barrier: no round has run
       if (round != 1)                   // the first round does not count
         seconds_.push_back(static_cast<double>(sum) * 1e-12 / static_cast<double>(calls_[of].call.members.size()));
       if (round == 0) finish();
@@ -192,7 +192,7 @@ class Rounds {
   std::mutex mutex_;
   std::exception_ptr failure_;
   bool goes_on_ = true;
-  std::int64_t sum_ = 0;  // of the ranks here, of the last round
+  std::int64_t sum_ = 0;  // picoseconds of all ranks of this process in the last round
   std::vector<double> seconds_ = {}, times_ = {};
 };
 
@@ -202,7 +202,7 @@ std::unique_ptr<CollectiveRanks> host_ranks(ProcessMesh* mesh, int threads, Byte
   return std::make_unique<HostRanks>(mesh, threads, largest);
 }
 
-// NCCL's table of what is implemented, src/graph/tuning.cc; an all-to-all is made of messages.
+// From NCCL's table of implemented algorithms, src/graph/tuning.cc. An all-to-all is not in it, as NCCL makes it of send and receive.
 std::vector<CollectiveKind> kinds_of(MeasuredAlgorithm algorithm) {
   using enum CollectiveKind;
   switch (algorithm) {
@@ -254,7 +254,7 @@ void take_collectives(MachineProfile& profile, const std::vector<CollectiveMeasu
       return;
     }
   if (profile.link_bandwidth.value > 0) return;
-  for (const CollectiveMeasure& at : profile.collectives)  // no all-reduce among them
+  for (const CollectiveMeasure& at : profile.collectives)  // there is no all-reduce to fit
     if (at.bus_bandwidth() > profile.link_bandwidth) profile.link_bandwidth = at.bus_bandwidth();
 }
 

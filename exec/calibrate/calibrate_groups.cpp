@@ -28,7 +28,7 @@ class Groups {
  public:
   Groups(const std::vector<RankSeat>& seats, bool threads, std::optional<MeasuredLink> inside)
       : seats_(seats), threads_(threads), inside_(inside) {
-    std::map<std::string, std::size_t> place;  // of a node; nodes in the order of their first ranks
+    std::map<std::string, std::size_t> place;  // node -> index in nodes_, which is in the order of the nodes' first ranks
     for (std::size_t r = 0; r < seats.size(); ++r) {
       const auto [found, fresh] = place.try_emplace(seats[r].node, nodes_.size());
       if (fresh) nodes_.emplace_back();
@@ -82,7 +82,8 @@ class Groups {
     return joined_by_nvlink(members) ? MeasuredLink::NvLink : MeasuredLink::Pcie;
   }
 
-  // Rings pass by neighbours: it is enough that NVLinks lead from each to every other, over others of the group if need be.
+  // A ring sends between neighbours only. So it is enough that every member reaches every other over NVLinks, possibly through other
+  // members.
   bool joined_by_nvlink(const Members& members) const {
     Members reached = {members.front()};
     for (std::size_t i = 0; i < reached.size(); ++i)

@@ -10,33 +10,37 @@
 
 namespace foreshard {
 
-// Where a rank is. Of GPUs also the bus address, those that its process sees, and those of them that it reaches by NVLink.
+// Where a rank runs. GPUs are named by their PCI bus addresses.
 struct RankSeat {
-  std::string node = {}, gpu = {};  // no gpu: the host
-  std::vector<std::string> sees = {}, nvlinks = {};
+  std::string node = {}, gpu = {};                   // node: this_node() of its process; gpu: "" if it runs on the CPU
+  std::vector<std::string> sees = {}, nvlinks = {};  // GPUs that its process sees; those of them that its GPU has an NVLink to
   bool operator==(const RankSeat&) const = default;
 };
 
-// One line; to send it to other processes. Reading throws DeviceError for what is none.
+// A seat as one line of text, to send it to other processes, and back. seat_of_line throws DeviceError for any other text.
 std::string to_line(const RankSeat& seat);
 RankSeat seat_of_line(const std::string& line);
 
+// A group of ranks that is measured, with the slowest class of links that its collectives use.
 struct MeasuredGroup {
   MeasuredLink link = MeasuredLink::Process;
-  int nodes = 1;
+  int nodes = 1;  // number of nodes that the members are on
   std::vector<RankId> members = {};
   bool operator==(const MeasuredGroup&) const = default;
 };
 
-// [rank] -> groups, the first rank being in each but for those of a class of links that it has no part in:
-//   inside a node   the first 2, 4, 8, ... ranks of the first node, and all of them; two ranks of each class of links that these leave out
-//   between nodes   2, 4, ... and all nodes with one rank each, and with as many ranks as the smallest node has
-// `threads`: ranks of the host are threads of one process. `inside`: the class of links inside a node, where the seats need not or cannot tell.
-// Throws Error for GPUs that do not see each other, when `inside` is not given.
+// Chooses the groups to measure among ranks with these seats ([rank]):
+//   inside a node   the first 2, 4, 8, ... ranks of the first node, and all ranks of it;
+//                   for each class of links that is not yet among these, one pair of ranks
+//   between nodes   the first 2, 4, 8, ... nodes, and all nodes: once with one rank of each node,
+//                   once with as many ranks of each node as the smallest node has
+// `threads`: ranks on the CPU are threads of one process, else processes. `inside`: the class of links inside a node, if the caller knows
+// it; else it follows from the seats. Throws Error if it does not follow, because a process does not see the GPU of another.
 std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankSeat>& seats, bool threads,
                                              std::optional<MeasuredLink> inside = {});
 
-// Boot of the system that this process runs on: the same in all containers of a machine. `variable`: FORESHARD_NODE goes before it.
+// Identifies the machine of this process: `variable` (the value of FORESHARD_NODE) if it is set, else the boot id of the Linux kernel,
+// which is the same in all containers of a machine, else the host name.
 std::string this_node(const char* variable);
 
 }  // namespace foreshard

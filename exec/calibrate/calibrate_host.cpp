@@ -18,14 +18,15 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kUnused = std::size_t{8} << 20U;  // bytes that push operands out of the nearer caches
+// Bytes that are written before a product, to push its operands out of the L1 and L2 caches
+constexpr std::size_t kUnused = std::size_t{8} << 20U;
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
   return values[values.size() / 2];
 }
 
-// CPU time of a call.
+// CPU time of a call, in seconds.
 template <class Call>
 double time_of(const Call& call) {
   const std::int64_t before = thread_cpu_time();
@@ -33,7 +34,7 @@ double time_of(const Call& call) {
   return static_cast<double>(thread_cpu_time() - before) * 1e-9;
 }
 
-// One product as an instruction, with operands of its own.
+// A matrix product as an instruction, with its operands.
 class ProductProbe {
  public:
   ProductProbe(DType dtype, Phase phase, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -43,7 +44,7 @@ class ProductProbe {
              .shapes = {{{1, m, n, k}, dtype}},
              .flops = {2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)},
              .traffic = {(x + w + y) * each},
-             .accumulate = phase == Phase::WeightGrad};  // as in every step of several micro-batches
+             .accumulate = phase == Phase::WeightGrad};  // as in a step of several micro-batches
     switch (phase) {
       case Phase::InputGrad: reads_ = {{.elements = y}, {.elements = x}, {.elements = w}}, writes_ = {{.elements = x}}; break;
       case Phase::WeightGrad: reads_ = {{.elements = y}, {.elements = x}}, writes_ = {{.elements = w}}; break;

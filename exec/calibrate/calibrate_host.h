@@ -1,4 +1,4 @@
-// The single measurements of `calibrate`. Each is repeated; the median counts.
+// The single measurements of `calibrate` on the CPU. Each is repeated, and the result is the median.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace foreshard {
 
-// y = x w^T of `rows` rows, for all columns and depths of `sizes`, and the products of its gradients; operands come from memory
-// that was not used lately.
+// Measures y = x w^T with x [rows, depth] and w [columns, depth], for every pair (columns, depth) from `sizes`, and the products that make
+// the gradients of x and w. Operands are not in the caches before. Calls `tell` once per product, with CPU time.
 void measure_products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                       const std::function<void(const Compute&, Seconds)>& tell);
-Seconds measure_start();                             // of an instruction that does next to nothing
-std::vector<ProfileTransfer> measure_copies();       // 4 KiB to 64 MiB
-std::vector<ProfileTransfer> measure_all_reduces();  // 2 ranks, threads, 4 KiB to 16 MiB, fp32
+Seconds measure_start();                             // launch overhead: time of an instruction with almost no work
+std::vector<ProfileTransfer> measure_copies();       // copies in memory of 4 KiB to 64 MiB
+std::vector<ProfileTransfer> measure_all_reduces();  // of 2 ranks that are threads, fp32, 4 KiB to 16 MiB; wall-clock time
 
 }  // namespace foreshard

@@ -15,44 +15,51 @@
 
 namespace foreshard {
 
-// Memory that a communication touches.
+// Memory that a communication reads or writes.
 struct MemoryRange {
   std::byte* data = nullptr;
   Bytes bytes = {};
   DType dtype = DType::F32;
 };
 
-// Of n members, each part is bytes / n. All-reduce, all-to-all, broadcast and reduce move `bytes`; a reduce-scatter reads
-// `bytes` and writes a part, an all-gather the other way round. In place (both begin at the same address): the part is the own
-// one of the full tensor, at member * bytes / n.
-// Attributes: "max" (instead of the sum), "mean" (sum divided by n), "accumulate" (added to what the output holds).
+// A collective as one rank calls it. what.bytes is the size of the full tensor; a part of n members has bytes / n.
+//   all-reduce, all-to-all, broadcast, reduce   every member reads and writes the full tensor; the root is member 0
+//   reduce-scatter                              reads the full tensor, writes a part
+//   all-gather                                  reads a part, writes the full tensor
+// In place (`from` and `to` begin at the same address), the part of member m is at m * bytes / n of the full tensor. An all-to-all cannot
+// be in place.
 struct CollectiveCall {
   Collective what = {};
   std::vector<RankId> members = {};  // in group order
-  std::int64_t sequence = 0;         // of the group's collectives in a run
+  std::int64_t sequence = 0;         // number of this collective among those of its group in a run, from 0
   MemoryRange from = {}, to = {};
   std::string where = {};  // names the instruction in errors
 };
 
 inline std::string bytes_text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
 
+// A point-to-point exchange as one rank calls it: it sends `send` to rank `to` and receives `receive` from rank `from` at the same time
+// (MPI_Sendrecv).
 struct ExchangeCall {
-  RankId to = {}, from = {};  // invalid: does not send, does not receive
-  std::string tag = {};
-  std::int64_t sent = 0, received = 0;  // sequence numbers of this (peer, tag) in a run
+  RankId to = {}, from = {};            // an invalid rank: it does not send, or does not receive
+  std::string tag = {};                 // matches a send with its receive, as an MPI tag
+  std::int64_t sent = 0, received = 0;  // number of this message among those with the same peer and tag in a run
   MemoryRange send = {}, receive = {};
-  std::string where = {};
+  std::string where = {};  // names the instruction in errors
 };
 
+// Communication of one rank with the others.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  // Throw Error when the sides do not agree (kind, bytes, number of members) as far as they are known.
+  // Each makes the task that does the communication whenever it is run. They throw Error for operands that do not fit, or if the other
+  // sides, as far as they have made their tasks in this process, differ in kind, size or number of members.
   virtual std::unique_ptr<StreamTask> collective(const CollectiveCall& call) = 0;
   virtual std::unique_ptr<StreamTask> exchange(const ExchangeCall& call) = 0;
 };
 
-// Throws Error unless the operands are large enough and can be cut.
+// Throws Error unless the operands are large enough, have one number format that can be reduced if need be, and the bytes divide into parts
+// of whole elements.
 void check_call(const CollectiveCall& call);
 
 }  // namespace foreshard

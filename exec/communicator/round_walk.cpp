@@ -12,9 +12,10 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::int64_t kWhole = 8;  // elements that slices and pieces are a multiple of, but for the last: vectors of a kernel
+// The elements of slices and pieces, but for the last, are a multiple of this: CUDA kernels access memory in vectors.
+constexpr std::int64_t kWhole = 8;
 
-// Slice m is the part of member m.
+// Whether slice m is the part of member m.
 bool belongs_to_members(CollectiveKind kind) {
   return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
 }
@@ -78,7 +79,7 @@ void RoundWalk::add_rounds(const CollectiveRounds& all) {
       known->from.push_back(message.from);
     }
     for (Arrival& arrival : round.arrivals) std::ranges::sort(arrival.from);
-    std::ranges::sort(round.arrivals, {}, &Arrival::slice);  // between two members messages come in the order of the slices
+    std::ranges::sort(round.arrivals, {}, &Arrival::slice);  // sender and receiver have the same order of messages
     std::ranges::stable_sort(round.departures, {}, &Departure::slice);
   }
 }

@@ -1,12 +1,15 @@
-// What one member does in the rounds of a collective (core/network/collective_rounds.h): which pieces of its memory it sends and receives, and
-// the arithmetic of what it receives. How bytes come from one member to another is the communicator's business, so all communicators
-// make the same bits.
+// RoundWalk: what one member of a group does in the rounds of a collective (core/network/collective_rounds.h): which pieces of the tensor
+// it sends and receives in each round, and how it combines what it receives. Each communicator moves the bytes in its own way. All use the
+// same RoundWalk, so they all produce the same bits.
 //
-// A collective works in the output where every part of it is written anyway: all-reduce, all-gather, broadcast. Where it may not
-// (reduce-scatter, reduce, all-reduce that adds to its output) it works in memory of its own, window by window:
+// All-reduce, all-gather and broadcast overwrite the whole output, so the partial results lie there. Reduce-scatter, reduce and an
+// all-reduce that accumulates may not overwrite it: they use a temporary buffer ("own memory"). It holds one window of every slice at a
+// time, and all rounds are done for window 0, then for window 1, and so on:
 //
-//   tensor    | slice 0: window 0, window 1, ... | slice 1: window 0, window 1, ... |
-//   own       | window w of slice 0 | window w of slice 1 |
+//   tensor       | slice 0: window 0, window 1, ... | slice 1: window 0, window 1, ... |
+//   own memory   | window w of slice 0 | window w of slice 1 |
+//
+// A piece is one window of one slice: what one message carries.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +23,15 @@ namespace foreshard {
 
 class RoundWalk {
  public:
-  static constexpr std::int64_t kOwnMemory = 1 << 20;  // bytes, so that sums stay in a cache
+  static constexpr std::int64_t kOwnMemory = 1 << 20;  // bytes of own memory; few enough to stay in a cache
 
-  // Of a slice that comes in a round: all members that contribute to it, this rank among them where it adds its own; in the order of the members.
+  // A slice that this member receives in a round. Members are given by their positions in the group.
   struct Arrival {
     int slice = 0;
-    std::vector<int> from = {};
-    bool adds = false;
+    std::vector<int> from = {};  // in ascending order: who sends it; if `adds`, also this member, whose own piece is added
+    bool adds = false;           // the pieces of all `from` are summed; else the piece of the only sender is copied
   };
+  // A slice that this member sends in a round, to member `to`.
   struct Departure {
     int slice = 0, to = 0;
   };
@@ -36,21 +40,24 @@ class RoundWalk {
     std::vector<Departure> departures = {};
   };
 
-  // A ring or double tree of two members gives each a half to sum, and where all members serve each sums its slice: these, and all-to-all,
-  // are done at once, without rounds.
+  // Whether the communicators run this collective in rounds. The others they do in one step, in which every member sums or copies its part
+  // from all others: an all-to-all, a ring or double tree of two members, and a parameter server on every member.
   static bool wanted(const CollectiveCall& call);
-  // `most`: bytes of a piece, at least one element; 0: a slice is one piece where no memory of its own is needed. `own_memory`: the most of that.
+  // `own`: position of this member in the group. `most`: largest size of a piece in bytes; 0: no limit, so that without own memory a slice
+  // is one piece. `own_memory`: largest size of own memory, in bytes. A piece has at least one element.
   RoundWalk(const CollectiveCall& call, std::size_t own, Bytes most, Bytes own_memory = {kOwnMemory});
 
   int rounds() const { return static_cast<int>(rounds_.size()); }
   const Round& round(int t) const { return rounds_[static_cast<std::size_t>(t)]; }
-  int windows() const { return windows_; }
+  int windows() const { return windows_; }  // windows of a slice
+  // Bytes of own memory that it needs; 0: the output is used.
   Bytes own_memory() const { return own_memory_ ? Bytes{each_ * window_ * slices_} : Bytes{}; }
   Bytes bytes(int slice, int window) const { return {count(slice, window) * each_}; }
-  // Where the piece lies for a member that works at `base`: in its own memory or its output.
+  // Address of a piece of a member. `base`: where that member's own memory or output begins.
   std::byte* piece(std::byte* base, int slice, int window) const;
 
-  // Of a window, with `base` of this member: what it has itself, and what becomes of the sums in the end.
+  // Calls run(move) for the copies that this member makes before and after the rounds of a window: each_own copies its own data from the
+  // input to the pieces, each_result copies the results from the pieces to the output. `base`: as in `piece`.
   struct Move {
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
@@ -66,7 +73,7 @@ class RoundWalk {
     for (int slice = 0; slice < slices_; ++slice)
       if (const Move move = result(base, slice, window); move.count > 0) run(move);
   }
-  // How pieces that meet are combined; a mean is divided at the end, by the number of members.
+  // How pieces are combined in a round. For a mean that is the sum; the communicator divides it by the number of members in each_result.
   Combine meets() const { return call_.what.combine == Combine::Max ? Combine::Max : Combine::Sum; }
   std::int64_t count(int slice, int window) const;  // elements of a piece
 
@@ -79,18 +86,21 @@ class RoundWalk {
 
   CollectiveCall call_;
   int own_ = 0, members_ = 1, slices_ = 1, windows_ = 1;
-  std::int64_t each_ = 1, elements_ = 0, length_ = 0, window_ = 0;  // length_: of a slice
+  // Bytes of an element; elements of the tensor, of a slice, of a window.
+  std::int64_t each_ = 1, elements_ = 0, length_ = 0, window_ = 0;
   bool own_memory_ = false;
   std::vector<Round> rounds_ = {};
 };
 
-// The same on the host: copies and sums. `sources` are the pieces of arrival.from.
+// The arithmetic of the three parts of a window on the CPU: before the rounds, for each arrival of a round, after the rounds. `base`: as in
+// RoundWalk::piece. `sources`: addresses of the pieces of arrival.from, in this order.
 void begin_window(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window);
 void receive(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window, const RoundWalk::Arrival& arrival,
              std::span<const std::byte* const> sources);
 void end_window(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window);
 
-// The host runs all algorithms but NvlinkSharp. Throws Error that names what the plan wants and what `whose` communicator has.
+// Throws Error if the plan wants another algorithm for this collective than those in `known`. `whose` names the communicator in the
+// message. The host communicators know all algorithms but NvlinkSharp.
 void check_algorithm(const CollectiveCall& call, std::span<const Algorithm> known, const std::string& whose);
 void check_host_algorithm(const CollectiveCall& call);
 

@@ -18,21 +18,21 @@ using namespace tcp;
 
 namespace {
 
-// Bytes that are sent, received and summed at once: few enough to lie in the nearer caches, enough that a message costs little.
+// A chunk is sent, received and summed as a whole. Its bytes fit into the caches, and are enough that the cost per message is small.
+// Regions of at least kLarge bytes have large chunks; in smaller ones, small chunks overlap better.
 constexpr std::int64_t kLargeChunk = 512 << 10, kSmallChunk = 256 << 10, kLarge = 2 << 20;
-// What is lent is taken and summed in pieces that never leave the cache of the core.
+// Lent messages are read and summed in pieces of this size, which stay in the cache of the core.
 constexpr std::int64_t kPiece = 128 << 10;
-// A rank sends so many chunks before it sums the first.
+// A rank sends this number of chunks before it sums the first.
 constexpr std::int64_t kAhead = 4;
-// A peer is at most this many chunks further, so that each chunk finds its place waiting.
+// Buffers for received chunks: a peer is at most this many chunks ahead, so that a receive is posted before its chunk arrives.
 constexpr std::int64_t kPlaces = 2 * kAhead + 1;
 
-// Elements of the operands that one member sums, or gives to one other; in chunks, of which there is always one.
+// The bytes of the operands that one member sums, or sends to one other member, cut into chunks (at least one, possibly empty). `size`:
+// bytes of a chunk.
 struct Region {
   std::int64_t at = 0, bytes = 0;
-  std::int64_t size() const {
-    return bytes >= kLarge ? kLargeChunk : kSmallChunk;
-  }  // of a chunk; of few there had better be more
+  std::int64_t size() const { return bytes >= kLarge ? kLargeChunk : kSmallChunk; }
   std::int64_t chunks() const { return std::max<std::int64_t>(1, ceil_div(bytes, size())); }
   Region chunk(std::int64_t c) const { return {at + c * size(), std::min(size(), bytes - c * size())}; }
 };
@@ -56,7 +56,8 @@ class CollectiveTask : public MeetingTask {
 
   CollectiveCall call_;
   std::int64_t own_ = 0, members_ = 1, each_ = 1;
-  // To those who lent something: it has been taken. From those who borrowed: the operands are free.
+  // Tells the members whose memory this one has read that it is done, and waits until those that read this one's memory say so: then the
+  // operands may change.
   void part_from_neighbours() {
     for (std::int64_t i = 1; i < members_; ++i)
       if (wire_.mesh.lends_to(member(next(i)))) {
@@ -80,9 +81,10 @@ class CollectiveTask : public MeetingTask {
   std::condition_variable changed_;
 };
 
-// All-reduce, reduce-scatter, reduce that need no rounds. Every member sums its region, chunk by chunk, in the order of the members, while the next chunks are on
-// their way; of an all-reduce it gives each summed chunk to all at once. A rank sends and receives 2 (n - 1) / n of the bytes, as in a ring
-// (Patarasu and Yuan 2009), in two rounds instead of 2 (n - 1).
+// All-reduce, reduce-scatter and reduce without rounds (see RoundWalk::wanted). Every member sums its region chunk by chunk, in the order
+// of the members, while the next chunks are on their way. In an all-reduce it sends each summed chunk to all members at once. A rank sends
+// and receives 2 (n - 1) / n of the bytes, as in a ring (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+// workstations", 2009), but in two rounds instead of 2 (n - 1).
 class ReductionTask : public CollectiveTask {
  public:
   ReductionTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
@@ -116,10 +118,11 @@ class ReductionTask : public CollectiveTask {
   };
   Part& part_at(std::int64_t place, std::int64_t i) { return parts_[static_cast<std::size_t>(place * members_ + i)]; }
   std::int64_t places() const { return static_cast<std::int64_t>(parts_.size()) / members_; }
-  // An all-reduce is cut into slices; one that adds to what is there sums everything everywhere, so that it is rounded once.
+  // Whether each member sums a slice and sends it to the others. An all-reduce that accumulates does not: every member sums the whole
+  // tensor, so that the result is rounded only once.
   bool sliced() const { return call_.what.kind == CollectiveKind::AllReduce && !accumulate_; }
 
-  // What member i sums.
+  // The region that member i sums.
   Region region(std::int64_t i) const {
     const std::int64_t bytes = call_.what.bytes.value, elements = bytes / each_;
     if (call_.what.kind == CollectiveKind::ReduceScatter) return {part() * i, part()};
@@ -128,7 +131,7 @@ class ReductionTask : public CollectiveTask {
     const std::int64_t first = elements * i / members_ * each_, end = elements * (i + 1) / members_ * each_;
     return {first, end - first};
   }
-  std::byte* target() const {  // of what stands at byte 0 of the operands
+  std::byte* target() const {  // where byte 0 of the full tensor would lie in the output
     const bool scatters = call_.what.kind == CollectiveKind::ReduceScatter && !in_place();
     return call_.to.data - (scatters ? part() * own_ : 0);
   }
@@ -155,7 +158,7 @@ class ReductionTask : public CollectiveTask {
     forget_neighbours();
   }
 
-  // In place, what is added to is overwritten here while others may still want to read it.
+  // An accumulating collective in place overwrites its input while others might still read it, so it sends a copy.
   void give(RankId to, const std::byte* data, std::int64_t bytes, std::int64_t arrived) const {
     if (in_place() && accumulate_)
       wire_.send(to, first_, data, bytes, arrived);
@@ -217,9 +220,9 @@ class ReductionTask : public CollectiveTask {
   }
 
   std::int64_t most_chunks_ = 0;
-  std::int64_t length_ = 0;              // of a piece
-  std::unique_ptr<std::byte[]> memory_;  // for messages; where all is lent its pages are never touched
-  std::byte* taken_ = nullptr;           // its end: [member], pieces of what is lent
+  std::int64_t length_ = 0;              // bytes of a piece
+  std::unique_ptr<std::byte[]> memory_;  // received chunks; if all messages are lent, its pages are never touched
+  std::byte* taken_ = nullptr;           // the end of memory_: [member], pieces read from lent messages
   std::vector<Part> parts_;              // [place][member]
   std::vector<Landing> results_;
   std::vector<const std::byte*> sources_;
@@ -227,7 +230,7 @@ class ReductionTask : public CollectiveTask {
   bool accumulate_ = false;
 };
 
-// All-gather, broadcast, all-to-all: every byte goes straight to where it belongs.
+// All-gather, broadcast, all-to-all: every byte is sent directly to its final place.
 class GatherTask : public CollectiveTask {
  public:
   GatherTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
@@ -237,7 +240,7 @@ class GatherTask : public CollectiveTask {
   }
 
  private:
-  Region outgoing(std::int64_t to) const {  // of the source
+  Region outgoing(std::int64_t to) const {  // in the input
     switch (call_.what.kind) {
       case CollectiveKind::AllGather: return {in_place() ? part() * own_ : 0, part()};
       case CollectiveKind::AllToAll: return {part() * to, part()};
@@ -248,14 +251,14 @@ class GatherTask : public CollectiveTask {
     }
     return {};
   }
-  Region incoming(std::int64_t from) const {  // of the destination
+  Region incoming(std::int64_t from) const {  // in the output
     if (call_.what.kind == CollectiveKind::Broadcast) return {0, from == 0 && own_ != 0 ? call_.what.bytes.value : 0};
     return {part() * from, part()};
   }
 
   void meet(TaskTimes& times) override {
     const std::int64_t arrived = times.met;
-    // In place, an all-to-all overwrites what it has yet to send.
+    // An all-to-all in place overwrites what it has yet to send, so its receives are posted after its sends.
     const bool late = overwrites();
     if (!late) post();
     std::int64_t most = 0;
@@ -304,7 +307,7 @@ class GatherTask : public CollectiveTask {
   std::vector<Landing> landings_;
 };
 
-// The receiver tells the sender that it has the message; both know then when they met.
+// The receiver confirms the message to the sender, so that both know the time at which both had arrived.
 class ExchangeTask : public MeetingTask {
  public:
   ExchangeTask(const ExchangeCall& call, const Wire& wire) : MeetingTask(wire, std::array{call.from, call.to}), call_(call) {

@@ -1,5 +1,5 @@
-// Communicator between ranks of several processes: messages of a ProcessMesh, also between ranks of one process. The same slices
-// are summed by the same members in the same order as between threads, so the bits are the same.
+// Communicator between ranks of several processes. It sends messages through a ProcessMesh, also between ranks of one process. The same
+// members sum the same slices in the same order as in a ThreadCommunicator, so the results have the same bits.
 #pragma once
 
 #include "exec/base/stop.h"

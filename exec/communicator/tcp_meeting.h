@@ -1,4 +1,4 @@
-// What the tasks of a TcpCommunicator share: how messages come and go, and what happens when one does not. Used only by
+// What the tasks of a TcpCommunicator share: sending, receiving, and cancelling of receives after a failure. Used only by
 // exec/communicator/tcp_communicator.cpp and tcp_rounds.cpp.
 #pragma once
 
@@ -15,18 +15,21 @@
 
 namespace foreshard::tcp {
 
-// FNV-1a, 64 bits; 0 is kept for what the processes say to each other.
+// The channel of the messages with this name: its FNV-1a hash of 64 bits. Never 0, which is the channel of messages between processes.
 inline std::uint64_t channel_of(const std::string& words) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : words) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash | 1U;
 }
 
+// A name that the same collective has on all its members, and no other collective has.
 inline std::string name_of(const CollectiveCall& call) {
   return "collective " + std::to_string(call.what.group.value) + " " + std::to_string(call.members.front().value) + " " +
          std::to_string(call.sequence);
 }
 
+// Sending by one rank. `when`: the sender's time, in nanoseconds of its steady clock. Bytes given to `lend` must stay unchanged until the
+// receiver has confirmed that it has read them (ProcessMesh::lend).
 struct Wire {
   ProcessMesh& mesh;
   const Stop& stop;
@@ -41,7 +44,7 @@ struct Wire {
   }
 };
 
-// A message that is awaited, with all that is needed to forget it.
+// A receive of one message from rank `from`. After `post`, either `await` or `meet` completes it, or `forget` cancels it.
 struct Landing {
   RankId from = {};
   std::uint64_t channel = 0;
@@ -51,11 +54,12 @@ struct Landing {
     arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
     wire.mesh.post(from, wire.own, channel, arrival);
   }
+  // Blocks until the message is in its place; raises `met` to the sender's time.
   void await(const Wire& wire, std::int64_t& met) {
     wire.mesh.await(from, arrival, wire.stop, *wire.watch);
     met = std::max(met, arrival.when);
   }
-  // What is lent stays where it is, to be taken piece by piece.
+  // As `await`, but a lent message stays in the sender's memory; `take` copies `bytes` bytes of it from offset `at` on.
   void meet(const Wire& wire, std::int64_t& met) {
     wire.mesh.meet(from, arrival, wire.stop, *wire.watch);
     met = std::max(met, arrival.when);
@@ -68,7 +72,8 @@ struct Landing {
   void forget(const Wire& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
 };
 
-// A task that meets other ranks.
+// A task that communicates with other ranks. A derived class implements `meet`, which does the communication and sets times.own, and
+// `forget`, which cancels all its receives after an exception.
 class MeetingTask : public StreamTask {
  public:
   TaskTimes run(int) final {
@@ -90,7 +95,7 @@ class MeetingTask : public StreamTask {
     wire_.watch = &watch_;
   }
   virtual void meet(TaskTimes& times) = 0;
-  virtual void forget() = 0;  // the operands may not be written to any more
+  virtual void forget() = 0;  // when it returns, no message is written to the operands any more
 
   Wire wire_;
 

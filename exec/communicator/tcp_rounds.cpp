@@ -7,9 +7,9 @@ namespace foreshard::tcp {
 
 namespace {
 
-constexpr Bytes kPiece = {512 << 10};  // of a slice, that a message carries
+constexpr Bytes kPiece = {512 << 10};  // largest size of a message
 
-// What is copied lands where it belongs; what is added lands in places beside.
+// Pieces that replace data are received in place; pieces that are added are received in a buffer (`memory_`) and summed from there.
 class RoundsTask : public MeetingTask {
  public:
   RoundsTask(const CollectiveCall& call, const Wire& wire, std::size_t place)
@@ -79,8 +79,8 @@ class RoundsTask : public MeetingTask {
   int own_ = 0;
   RoundWalk walk_;
   std::uint64_t channel_ = 0;
-  std::vector<Landing> landings_;               // of a round
-  std::unique_ptr<std::byte[]> memory_, base_;  // places of what is added; own memory
+  std::vector<Landing> landings_;               // the receives of a round
+  std::unique_ptr<std::byte[]> memory_, base_;  // received pieces that are added; own memory of the walk
   std::condition_variable changed_;
 };
 

@@ -1,4 +1,4 @@
-// Collectives that are carried out in rounds (exec/communicator/round_walk.h), by messages of a ProcessMesh.
+// Collectives in rounds (exec/communicator/round_walk.h) with messages of a ProcessMesh.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 namespace foreshard::tcp {
 
+// `place`: position of this rank in call.members.
 std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, const Wire& wire, std::size_t place);
 
 }  // namespace foreshard::tcp

@@ -11,7 +11,7 @@
 
 namespace foreshard {
 
-// All members meet before anybody touches another's operands.
+// All members meet before any of them accesses another's operands.
 class ThreadMeetings::MeetingTask : public StreamTask {
  protected:
   MeetingTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
@@ -55,7 +55,7 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
     const std::int64_t before = thread_cpu_time();
     move();
     const std::int64_t own = thread_cpu_time() - before;
-    meet();  // nobody reads or writes the operands any more
+    meet();  // after it, no member accesses the operands of another
     return {.met = met, .own = own};
   }
 
@@ -81,7 +81,8 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
         return;
       case CollectiveKind::ReduceScatter: {
         const std::int64_t first = elements / n * own;
-        std::byte* to = in_place ? call_.to.data : call_.to.data - part * own;  // so that slice `own` begins at the operand
+        // So that slice `own` of it begins at the output
+        std::byte* to = in_place ? call_.to.data : call_.to.data - part * own;
         sum(std::span(&to, 1), first, elements / n);
         return;
       }
@@ -154,7 +155,7 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
       }
       advance();
     }
-    await({}, walk_.rounds());  // nobody reads here any more
+    await({}, walk_.rounds());  // after it, no member reads this one's pieces
     work(times, [&] { end_window(walk_, call_, base, window); });
   }
 
@@ -171,7 +172,8 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
     party_.changed.notify_all();
   }
 
-  // Those who send in this round have what they send; those who were sent something have taken it, for it may be overwritten now.
+  // Waits until the senders of this round have done the round before, so that their pieces are complete, and until the members that this
+  // one has sent something before have read it, as this round may overwrite it.
   void await(const RoundWalk::Round& round, int t) {
     std::unique_lock lock(party_.mutex);
     const std::uint64_t here = party_.progress[member_];
@@ -193,11 +195,11 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
 
   ThreadMeetings& meetings_;
   RoundWalk walk_;
-  std::vector<std::vector<int>> read_ = {};  // [round]: who was sent something up to it
+  std::vector<std::vector<int>> read_ = {};  // [round]: the members that were sent something up to this round
   std::vector<const std::byte*> sources_ = {};
 };
 
-// The receiver copies from the sender's memory; the sender waits until it has.
+// The receiver copies the message from the sender's memory; the sender waits until that is done.
 class ThreadMeetings::ExchangeTask : public StreamTask {
  public:
   ExchangeTask(const ExchangeCall& call, Parcel* out, Parcel* in, const Stop& stop)

@@ -1,11 +1,14 @@
-// What the kernels of codes and kept tokens are told.
+// Arguments of the kernels that compress numbers (core/op/codec.h) and select tokens. They follow the rules of exec/cuda/kernel_args.h.
+// Arrays of codes, counts and results of searches are arrays of 32-bit words with type F32, whose bits may be integers.
 #pragma once
 
 #include "exec/cuda/kernel_args.h"
 
 namespace foreshard::gpu {
 
-struct CodeSourceArgs {  // left = [left +] x', x' = [momentum velocity +] rest x [+ beta moment]; velocity: its new value
+// Computes the array that is encoded, in `left`: left = x' or, if `adds`, left + x', with x' = momentum velocity + (rest x + beta moment).
+// A term whose array has no data is left out. x' also becomes the new velocity.
+struct CodeSourceArgs {
   View x, moment, velocity, left;
   std::int64_t count;
   float rest, beta, momentum;
@@ -16,9 +19,11 @@ struct CodeSourceArgs {  // left = [left +] x', x' = [momentum velocity +] rest 
   }
 };
 
-// An array in parts of `length`, each with `part_words` words of codes (core/op/codec.h). left: what the code leaves out, may be x itself.
+// Encodes x. It has `elements` elements in parts of `length`; the codes of a part are `part_words` 32-bit words. left: receives the
+// residual; it may be x itself. For Segments, a part is searched in chunks of `per_chunk` elements: ranges [part, chunk, 2] holds the
+// smallest and largest number, counts [part, chunk, bin] the histograms.
 struct CodeArgs {
-  View x, codes, left, ranges, counts;  // ranges: [part, chunk, 2], counts: [part, chunk, bin]
+  View x, codes, left, ranges, counts;
   std::int64_t elements, length, part_words, per_chunk, segments;
   int bits;
   template <class F>
@@ -27,6 +32,9 @@ struct CodeArgs {
   }
 };
 
+// Finds the `kept` numbers of largest magnitude in x and writes them with their positions to `codes`; their entries in `left` (residual)
+// and `velocity` become 0. Radix selection in four passes, one per 8 bits of the magnitude: `shift` is 24, 16, 8, 0. `counts` and `found`
+// hold intermediate results (see kernels/largest.h).
 struct LargestOfArgs {
   View x, codes, left, velocity, counts, found;
   std::int64_t elements, kept, per_chunk;
@@ -38,7 +46,8 @@ struct LargestOfArgs {
 };
 
 enum class CodeHow : std::uint8_t { Signs, Bytes, Segments };
-// y[i] (+)= number i of the parts, or the sum of the numbers i of all parts where i < used, else 0
+// Decodes `count` elements to y. With `adds`, every part encodes the same elements: y[i] is the sum of element i of all parts, 0 for i >=
+// used. Without, the parts follow one another: y[i] is element i mod length of part i / length. `accumulates`: the result is added to y.
 struct DecodeArgs {
   View codes, y;
   std::int64_t count, used, length, parts, part_words, segments;
@@ -50,7 +59,7 @@ struct DecodeArgs {
     f(codes), f(y);
   }
 };
-struct PairsArgs {  // y[place] += number
+struct PairsArgs {  // decodes Code::Largest of one part: y[position] += number, for all `kept` pairs
   View codes, y;
   std::int64_t kept;
   template <class F>
@@ -59,7 +68,9 @@ struct PairsArgs {  // y[place] += number
   }
 };
 
-struct KeepTokensArgs {  // [sample, token] -> [sample, kept]
+// Selects tokens by score: scores [sample, token] -> tokens_kept [sample, kept], int64, ascending. The first token of a sample is always
+// kept.
+struct KeepTokensArgs {
   View scores, tokens_kept;
   std::int64_t tokens, kept;
   template <class F>
@@ -67,7 +78,9 @@ struct KeepTokensArgs {  // [sample, token] -> [sample, kept]
     f(scores), f(tokens_kept);
   }
 };
-struct KeptRowsArgs {  // rows [position, sample]
+// Copies the rows of kept tokens; rows are ordered [position, sample] and have h elements. `takes`: from all rows (x) to the kept rows (y);
+// else back.
+struct KeptRowsArgs {
   View x, tokens, y;
   std::int64_t samples, kept, h;
   bool takes, accumulate;

@@ -1,4 +1,4 @@
-// What a stream of the plan has been told to do and has not begun: the rank's thread adds commands, the stream's own thread takes them, in order.
+// The queue of commands of one stream of the plan: the thread of the rank adds commands, the thread of the stream takes them out in order.
 #pragma once
 
 #include <condition_variable>
@@ -17,19 +17,19 @@ struct IssuedStep;
 struct Command {
   enum class Kind : std::uint8_t { Wait, Record, Step, Graph };
   Kind kind = Kind::Step;
-  int index = 0;            // event, step or unit of steps
-  std::uint64_t count = 0;  // of an event: which of its records, from 1 on
-  int run = 0;              // of a step or a unit
+  int index = 0;            // of the event, the step, or the graph (GraphUnit)
+  std::uint64_t count = 0;  // Wait, Record: number of the event's record, from 1
+  int run = 0;              // Step, Graph: number of the run
   GpuTask* task = nullptr;
   IssuedStep* step = nullptr;
 };
 
 class CommandRing {
  public:
-  void hold(int commands) { ring_.resize(static_cast<std::size_t>(commands)); }  // at most; before the first
-  bool add(const Command& command);                                              // false: there is no room now
-  std::optional<Command> take(const Stop& stop);                                 // waits for one; none: closed. Throws Stopped
-  void close();                                                                  // no more will be added
+  void hold(int commands) { ring_.resize(static_cast<std::size_t>(commands)); }  // sets the capacity, before the first command
+  bool add(const Command& command);                                              // does not block; false: the queue is full
+  std::optional<Command> take(const Stop& stop);  // blocks for a command; nothing: closed and empty. Throws Stopped
+  void close();                                   // called when no more commands will be added
 
  private:
   std::mutex mutex_;

@@ -12,7 +12,7 @@ GpuMemory::~GpuMemory() {
 std::byte* GpuMemory::allocate(Space space, Bytes bytes) {
   if (bytes.value == 0) return nullptr;
   std::byte* memory = runtime_.allocate(space, bytes);
-  // No stream of ours waits for the legacy one, so what is put on them next could come before the zeros.
+  // Our streams do not wait for the legacy stream, which writes the zeros; without this, their next tasks could run before that.
   if (space == Space::Device) runtime_.synchronize(runtime_.legacy_stream());
   const std::lock_guard lock(mutex_);
   all_.emplace_back(space, memory);

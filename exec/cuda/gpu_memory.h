@@ -1,4 +1,4 @@
-// What ranks own on their GPUs beside streams: memory and events.
+// Memory and CUDA events of the ranks on their GPUs.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,23 @@
 
 namespace foreshard::gpu {
 
-// Where arenas come from: a library that wants to reach them in ways of its own. Memory of the current GPU, with anything in it, at a multiple of 4096
-// bytes; null: it has none, and the runtime's is taken.
+// An allocator for arenas in GPU memory, if a library has one of its own (NCCL, for buffer registration). `allocate` returns memory of the
+// selected GPU, aligned to 4096 bytes and not initialized; null: it cannot, and the runtime allocates the arena.
 struct ArenaSource {
   std::function<std::byte*(Bytes bytes)> allocate = {};
   std::function<void(std::byte* memory)> release = {};
 };
 
-// Memory that outlives the devices of all ranks: their streams may still reach into each other's arenas when one of them ends.
+// Owns the memory of all ranks and frees it in the destructor. It must outlive the devices of all ranks, because streams of one rank may
+// still access the arena of another when that rank's device ends. Functions may be called from any thread.
 class GpuMemory {
  public:
   explicit GpuMemory(Runtime& runtime, ArenaSource arenas = {}) : runtime_(runtime), source_(std::move(arenas)) {}
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
-  std::byte* allocate(Space space, Bytes bytes);
-  std::byte* arena(Space space, Bytes bytes);  // zeroed, too
+  std::byte* allocate(Space space, Bytes bytes);  // zeroed; null for 0 bytes; throws DeviceError
+  std::byte* arena(Space space, Bytes bytes);     // zeroed; from the ArenaSource if possible, for Space::Nvme a mapped file
 
  private:
   Runtime& runtime_;
@@ -37,9 +38,10 @@ class GpuMemory {
   std::vector<FileMemory> files_ = {};
 };
 
-// Events of one GPU, made once and used again and again; any thread may make them.
+// A pool of CUDA events of one GPU, which are reused. Not thread-safe.
 class EventPool {
  public:
+  // `timed`: events record a time stamp.
   EventPool(Runtime& runtime, int gpu, bool timed) : runtime_(runtime), gpu_(gpu), timed_(timed) {}
   ~EventPool();
   EventPool(const EventPool&) = delete;
@@ -54,7 +56,8 @@ class EventPool {
   std::vector<Event*> all_, free_;
 };
 
-// Nanoseconds between two timed events of an idle stream with nothing between them: what is measured with two is longer by that.
+// Nanoseconds between two timed events that are recorded one directly after the other on an idle stream (median of several). A time
+// measured with two events is too long by this amount.
 std::int64_t time_of_timing(Runtime& runtime, EventPool& times, Stream* stream);
 
 }  // namespace foreshard::gpu

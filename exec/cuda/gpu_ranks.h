@@ -1,4 +1,4 @@
-// ExecuteOptions::devices for GPUs.
+// Ranks on GPUs of one process: the value of ExecuteOptions::devices (exec/interpreter/execute.h).
 #pragma once
 
 #include <functional>
@@ -11,19 +11,21 @@
 namespace foreshard::gpu {
 
 struct GpuRuns {
-  bool graphs = false;  // what a stream does between two events is one CUDA graph from the third run on
-  // Steps of earlier runs tell when they have ended, but not their times: of each such run only its begin is timed. So a training pays for the
-  // timing of instructions in the run whose trace is asked for. What a run without times tells is when the host heard of it.
+  bool graphs = false;  // from the third run on, the steps of a stream between two events are launched as one CUDA graph
+  // Runs from this one on are timed: each step reports when it began and ended on the GPU. Timing costs time, so a training times only the
+  // runs whose trace is wanted. In earlier runs, a step's times are those at which the host noticed that it had begun and ended.
   int timed_from = 0;
-  bool fuse = true;           // a product does the work of instructions behind it, where it can: they are told as one span
-  bool any_order = false;     // gradients of attention may be added up in any order: faster, with other bits in every run
-  std::string products = {};  // the file of ProductChoice; empty: the library chooses algorithms of products
+  // Fuses matrix products with neighbouring instructions where possible (docs/cuda.md); they have one span together
+  bool fuse = true;
+  bool any_order = false;     // gradients of attention may be added up in any order: faster, but with other bits in every run
+  std::string products = {};  // file of ProductChoice; empty: the library chooses the algorithms of matrix products
 };
 
-// $FORESHARD_PRODUCTS, else foreshard/products.json in $XDG_CACHE_HOME or ~/.cache; empty: none, so said by FORESHARD_PRODUCTS=off.
+// The default file of ProductChoice: $FORESHARD_PRODUCTS, else foreshard/products.json in $XDG_CACHE_HOME or ~/.cache. Empty if
+// FORESHARD_PRODUCTS=off.
 std::string product_file_path();
 
-// Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.
+// The factory of such ranks: rank r runs on GPU r modulo the number of GPUs of the runtime. The runtime must outlive the runs.
 std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime, GpuRuns runs = {});
 
 }  // namespace foreshard::gpu

@@ -1,4 +1,4 @@
-// A task of a GPU's stream: something that is put on the stream, not run by the thread that does so.
+// GpuTask: a task that a thread enqueues on a CUDA stream; the GPU runs it later.
 #pragma once
 
 #include <thread>
@@ -9,15 +9,15 @@
 
 namespace foreshard::gpu {
 
-// What a task puts on its stream.
+// The stream on which a task is to be enqueued, and the memory that the tasks of this stream share.
 struct OnStream {
   Runtime& runtime;
   Stream* stream;
   std::byte *scratch, *workspace;
-  Event* met;  // null: times are not asked for
+  Event* met;  // recorded when all ranks that take part have arrived; null: the run is not timed
   bool has_met = false;
 
-  // By a task that meets others, when they are there.
+  // A task that communicates calls it at the point of its enqueued work at which the other ranks have arrived.
   void tell_met() {
     if (!met) return;
     runtime.record(met, stream);
@@ -28,12 +28,13 @@ struct OnStream {
 class GpuTask : public StreamTask {
  public:
   virtual void enqueue(OnStream& on, int run) = 0;
-  virtual bool meets() const { return false; }
-  virtual bool repeats() const { return false; }  // puts the same on its stream in every run
-  TaskTimes run(int run) override;                // never called: an assertion
+  virtual bool meets() const { return false; }  // it may wait for other ranks
+  // It enqueues exactly the same work in every run, so a CUDA graph can replay it
+  virtual bool repeats() const { return false; }
+  TaskTimes run(int run) override;  // never called; asserts
 };
 
-// Between two questions to the GPU, which may never say yes.
+// Called in loops that poll the GPU: yields the processor; throws Stopped if the run has failed.
 inline void yield_unless_stopped(const Stop& stop) {
   if (stop.raised()) throw Stopped{};
   std::this_thread::yield();

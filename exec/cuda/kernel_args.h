@@ -1,4 +1,6 @@
-// What the CUDA kernels are told: plain values, the same for nvcc, for the emulator of the tests and for those who launch them.
+// The arguments of the CUDA kernels: plain values, compiled by nvcc, by the emulator of the tests and by the code that launches kernels.
+// "(+)=" means "+=" if `accumulate` is set, else "=". A View without data means that the array does not exist. `state` is the state of a
+// dynamic loss scale (exec/arithmetic/loss_scale_state.h); without data, it is constant. Matrices are row-major. each(f) calls f(array).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +13,9 @@
 
 namespace foreshard::gpu {
 
-enum class Type : std::uint8_t { F32, BF16, F16, F64, I64, U8 };  // F64: sums in scratch memory only
+enum class Type : std::uint8_t { F32, BF16, F16, F64, I64, U8 };  // F64: only for sums in scratch memory
 
-// An operand of a kernel: `elements` from `data` on. A kernel may only write where `writes` says so; the emulator checks both.
+// An array of `elements` elements at `data`. A kernel may write to it only if `writes` is set. The emulator checks both.
 struct View {
   void* data = nullptr;
   std::int64_t elements = 0;
@@ -21,7 +23,8 @@ struct View {
   bool writes = false;
 };
 
-// RowPositions and the order of SequenceSplit (core/op/sequence_part.h) as kernels read them.
+// The positions of a rank's rows, as RowPositions (core/op/sequence_part.h): the first `length` rows have positions from `first` on, the
+// others from `second` on. at(row): position of a row. below(position, rows): how many of the first `rows` rows have a smaller position.
 struct Positions {
   std::int64_t first = 0, length = INT64_MAX, second = 0;
   GPU_AND_HOST std::int64_t at(std::int64_t row) const { return row < length ? first + row : second + (row - length); }
@@ -31,8 +34,10 @@ struct Positions {
     return (a < 0 ? 0 : a < early ? a : early) + (b < 0 ? 0 : b < late ? b : late);
   }
 };
+// The order of rows that were gathered from all context-parallel ranks, each of which has two chunks, an early and a late one
+// (SequenceSplit in core/op/sequence_part.h). row(position): index of the row with this position; position(row): the inverse.
 struct GatheredOrder {
-  std::int64_t chunk = 0;  // rows of each of two chunks per rank; 0: rows lie in the order of their positions
+  std::int64_t chunk = 0;  // rows of a chunk; 0: rows are in the order of their positions
   int ranks = 1;
   GPU_AND_HOST std::int64_t row(std::int64_t position) const {
     if (chunk == 0) return position;
@@ -46,21 +51,20 @@ struct GatheredOrder {
   }
 };
 
-// Packs of 16 bytes (kernels/packs.h): the types that have them, the elements of one, and whether an array begins where one may.
+// Packs are accesses of 16 bytes (kernels/packs.h): types that support them, elements of one, whether an array is aligned for them.
 GPU_AND_HOST inline bool has_packs(Type type) { return type == Type::F32 || type == Type::BF16 || type == Type::F16; }
 GPU_AND_HOST inline int pack_of(Type type) { return type == Type::F32 ? 4 : 8; }
 GPU_AND_HOST inline bool on_pack_border(const View& a) { return (reinterpret_cast<std::uintptr_t>(a.data) & 15U) == 0; }
 
-// Packs of a row that a thread keeps in registers (kernels/held_row.h), and that it has of the columns of a norm's backward (kernels/norm.h).
+// Largest number of packs per thread: of a row in registers (kernels/held_row.h), of columns in the backward of a norm (kernels/norm.h).
 inline constexpr int kHeldPacks = 8, kColumnPacks = 2;
 
-// `state`: that of a dynamic loss scale, exec/arithmetic/loss_scale_state.h; without data the scale is constant.
-// Each kernel's arguments have `each`, which calls f with every array.
-struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
+// LayerNorm of rows of h elements: y = (x - mean) / deviation * weight + bias. If not `centred`, RMSNorm: mean 0, no bias.
+struct NormArgs {
   View x, weight, bias, y;
   std::int64_t rows, h;
   float eps;
-  int warps_of_row;  // by packs; 0: one by one, a warp per row
+  int warps_of_row;  // warps that share a row, with packs; 0: one warp per row, without packs
   bool centred;
   template <class F>
   void each(F f) const {
@@ -68,8 +72,10 @@ struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, 
   }
 };
 
-struct NormGradArgs {                   // stats: {mean, 1 / deviation} per row, written; dx without data: not wanted
-  View dy, x, weight, stats, dx, sums;  // sums: by packs, [weight or bias, block, column], written
+// The backward of a norm. dx (+)= gradient of x. For the gradients of weight and bias it writes, without packs, stats [row, {mean,
+// 1 / deviation}], which column_sums uses; with packs sums [weight or bias, block, column], which column_sums adds up.
+struct NormGradArgs {
+  View dy, x, weight, stats, dx, sums;
   std::int64_t rows, h;
   float eps;
   bool centred, accumulate;
@@ -79,9 +85,10 @@ struct NormGradArgs {                   // stats: {mean, 1 / deviation} per row,
   }
 };
 
-// out[c] (+)= sum over rows of x[r, c] * factor. Rows are summed in chunks; with more than one chunk `out` is [chunk, column]
-// and a second launch sums the chunks.
-enum class Factor : std::uint8_t { One, Mask, Normalised };  // mask scale; (other - mean) / deviation
+// out[c] (+)= sum over the rows r of x[r, c] * factor[r, c]. The rows are summed in chunks of rows_of_chunk. If there are several chunks,
+// `out` is [chunk, column], and a second launch sums the chunks.
+// The factor: 1; mask * scale; (other - mean) / deviation, from stats.
+enum class Factor : std::uint8_t { One, Mask, Normalised };
 struct ColumnSumArgs {
   View x, mask, other, stats, out;
   std::int64_t rows, columns, rows_of_chunk;
@@ -95,9 +102,10 @@ struct ColumnSumArgs {
 };
 
 enum class Curve : std::uint8_t { Gelu, Relu, Tanh, SwiGlu };
-struct ActivationArgs {  // forward: y of x; backward: y (+)= dy slope(x)
+// Forward: y = curve(x). Backward: y (+)= dy * curve'(x). For SwiGlu, rows of x are [gate | up].
+struct ActivationArgs {
   View x, dy, y;
-  std::int64_t rows, columns;  // of the result of the forward
+  std::int64_t rows, columns;  // of the forward's result
   Curve curve;
   bool accumulate;
   template <class F>
@@ -107,11 +115,11 @@ struct ActivationArgs {  // forward: y of x; backward: y (+)= dy slope(x)
 };
 
 inline constexpr int kMostInputs = 8;
-struct AddArgs {  // y (+)= scale * sum of the inputs + bias
+struct AddArgs {  // y (+)= scale * loss scale * (sum of the inputs) + bias; the loss scale is 1 without `state`
   View inputs[kMostInputs];
-  View bias, y, state;  // the sum carries the loss scale
+  View bias, y, state;
   std::int64_t rows, columns;
-  int count;
+  int count;  // number of inputs
   bool accumulate;
   float scale = 1;
   template <class F>
@@ -121,18 +129,19 @@ struct AddArgs {  // y (+)= scale * sum of the inputs + bias
   }
 };
 
-// Runs of `length` contiguous elements of one sample: rows [position, sample] or maps [sample, head].
-struct DropoutArgs {  // forward: y = skip + keep scale (x + bias); backward: y (+)= keep scale x
+// Forward: y = skip + mask scale (x + bias), and writes the mask. Backward: y (+)= mask scale x. x consists of `runs` runs of `length`
+// contiguous elements of one sample: rows [position, sample], or attention maps [sample, head].
+struct DropoutArgs {
   View x, skip, bias, mask, y;
-  std::int64_t runs, length, samples, heads;  // heads 0: rows
-  int blocks_of_run;                          // of the forward
-  std::int64_t first_place, first_sample;     // of this rank and micro-batch; first_place: of maps
-  std::int64_t queries, keys;                 // of a whole map, where keys come from several ranks; else 0
-  Positions positions;                        // of rows, or of the queries of a map
-  GatheredOrder order;                        // of the keys
-  std::uint64_t seed, key;                    // key: of layer and site
-  std::uint32_t threshold;
-  float scale;
+  std::int64_t runs, length, samples, heads;  // heads = 0: runs are rows; else attention maps
+  int blocks_of_run;                          // thread blocks per run, in the forward
+  std::int64_t first_place, first_sample;     // global numbers of the first head (of maps) and of the first sample
+  std::int64_t queries, keys;                 // size of a whole map if its keys are gathered from several ranks; else 0
+  Positions positions;                        // of the rows, or of the queries of a map
+  GatheredOrder order;                        // of the keys of a map
+  std::uint64_t seed, key;                    // random key of the mask; `key` stands for layer and site
+  std::uint32_t threshold;                    // an element is kept if its random 32-bit word is at least this
+  float scale;                                // 1 / (1 - p)
   bool accumulate;
   template <class F>
   void each(F f) const {
@@ -140,23 +149,26 @@ struct DropoutArgs {  // forward: y = skip + keep scale (x + bias); backward: y 
   }
 };
 
-struct SoftmaxArgs {  // forward: y = softmax(scale x); backward: y (+)= scale p (dp - sum(p dp)), x = p
+// Forward: y = softmax(scale x) per row. Backward, with x = p the forward's result: y (+)= scale p (dp - sum(p dp)).
+struct SoftmaxArgs {
   View x, dp, y;
   std::int64_t rows, columns;
   float scale;
-  int warps_of_row;  // by packs; 0: one by one, a warp per row
+  int warps_of_row;  // as in NormArgs
   bool causal, accumulate;
-  std::int64_t queries;  // of this rank: row r is that of query r mod queries
+  std::int64_t queries;  // of this rank: row r belongs to query r mod queries
   Positions positions;   // of the queries
-  GatheredOrder order;   // of the columns
+  GatheredOrder order;   // of the columns (keys)
   template <class F>
   void each(F f) const {
     f(x), f(dp), f(y);
   }
 };
 
+// Rotary position embedding: y (+)= rotated x. Of the `width` elements of a row [position, sample], the first `rotated` are heads of `dim`
+// elements, which are rotated. table [position, {cos of dim / 2 angles, sin of them}], fp32. sign: 1 forward, -1 backward.
 struct RopeArgs {
-  View x, table, y;  // table: [position, cos of dim / 2 angles, sin]
+  View x, table, y;
   Positions positions;
   std::int64_t rows, samples, width, rotated, dim;
   float sign;
@@ -167,29 +179,35 @@ struct RopeArgs {
   }
 };
 
-struct LookupArgs {  // forward: out = row of the table; gradient: table (+)= sums of dy
+// Token embedding. Forward: rows[t] = table[i] with i = tokens[t] - first_row, or 0 if another rank has it. Gradient: table[i] += rows[t].
+struct LookupArgs {
   View table, tokens, rows;
-  std::int64_t count, h, table_rows, first_row;
+  std::int64_t count, h, table_rows, first_row;  // count: tokens; h: elements of a row; table_rows: rows on this rank
   template <class F>
   void each(F f) const {
     f(table), f(tokens), f(rows);
   }
 };
 
-struct PositionArgs {  // rows [position, sample]; y = x + table[position] + types[type of the position]
+// Position embedding of rows [position, sample]: y = x + table[position] + types[type of the position]. Gradient: table[position] += sum of
+// the rows x at this position. `sequence` positions are divided into `type_rows` equal parts, one per type.
+struct PositionArgs {
   View x, table, types, y;
   std::int64_t samples, positions, h, sequence, type_rows;
-  Positions held;
+  Positions held;  // of this rank's rows
   template <class F>
   void each(F f) const {
     f(x), f(table), f(types), f(y);
   }
 };
 
-struct CrossEntropyArgs {  // one block per row
+// Cross-entropy of rows of logits x. Forward: y = softmax(x), terms[row] = loss of the row. With tensor parallelism, a rank has some of the
+// columns, and the forward is in stages: maxima[row], then y = e^(x - maximum) and sums[row] = {sum of y, logit of the target or 0}.
+// Backward: y (+)= weight (p - 1 in the column of the target), where x is p, or e^(x - maximum) if `sums` are given. One block per row.
+struct CrossEntropyArgs {
   View x, targets, maxima, sums, y, terms, state;
-  std::int64_t rows, columns, used, first;  // columns that are classes; the first of this rank
-  float weight;
+  std::int64_t rows, columns, used, first;  // used: columns that are classes, the others are padding; first: class of column 0
+  float weight;                             // of a row in the mean loss
   bool accumulate;
   template <class F>
   void each(F f) const {
@@ -197,8 +215,9 @@ struct CrossEntropyArgs {  // one block per row
   }
 };
 
-enum class Terms : std::uint8_t { Given, Staged, Squares };  // as they are; log(sum) + max - logit; x^2
-struct TermSumArgs {                                         // out[block] or out[0] = weight * sum
+// out[block] (+)= weight * sum of the block's terms. Block b sums `per_block` of the `count` terms.
+enum class Terms : std::uint8_t { Given, Staged, Squares };  // term i: x[i]; log(x[2i]) + maxima[i] - x[2i + 1], a loss; x[i]^2
+struct TermSumArgs {
   View x, maxima, out;
   std::int64_t count, per_block;
   double weight;
@@ -210,7 +229,8 @@ struct TermSumArgs {                                         // out[block] or ou
   }
 };
 
-struct ScaleArgs {  // x *= min(1, limit / norm), norm = sqrt(square) / loss_scale
+// Gradient clipping: x *= min(1, limit / norm), norm = sqrt(square) / loss scale. Gradients and their squared norm contain the loss scale.
+struct ScaleArgs {
   View square, x, state;
   double limit, loss_scale;
   template <class F>
@@ -219,7 +239,8 @@ struct ScaleArgs {  // x *= min(1, limit / norm), norm = sqrt(square) / loss_sca
   }
 };
 
-struct JudgeArgs {  // the state after a step whose gradients have this square of their norm
+// The overflow check of a step: updates `state`, given the squared norm of all gradients (judged() in loss_scale_state.h).
+struct JudgeArgs {
   View square, state;
   float growth, least;
   template <class F>
@@ -228,20 +249,26 @@ struct JudgeArgs {  // the state after a step whose gradients have this square o
   }
 };
 
-struct UpdateArgs {  // Adam and SGD on the same elements of all arrays; those without data are not there
+// A step of Adam or SGD. Per element, with g = gradient * gradient_scale, p the master copy (else the value), m momentum, v variance:
+//   Adam   x = g + decay p, m = beta1 m + rest1 x, v = beta2 v + rest2 x^2, p = keep p - step m / (sqrt(v) root + eps)
+//   SGD    m = beta1 m + g + decay p, p = p - step m
+// rest1 = 1 - beta1, rest2 = 1 - beta2; keep: decoupled weight decay; step and root: learning rate and bias corrections.
+struct UpdateArgs {
   View gradient, master, momentum, variance, value, state;
-  std::int64_t count,
-      steps;  // of the training; steps, betas and rate count with `state` only: it says how many steps were skipped
+  // steps (number of this step), betas and rate (learning rate) are used only with `state`: then the kernel computes `step` and `root`
+  // itself, without the steps that were skipped.
+  std::int64_t count, steps;
   double betas[2], rate;
-  float gradient_scale, keep, decay, beta1, beta2, rest1, rest2, step, root, eps;  // SGD: beta1 momentum, step rate
-  bool moments, frozen;  // Adam: the gradient is the next first moment; the second one stays
+  float gradient_scale, keep, decay, beta1, beta2, rest1, rest2, step, root, eps;
+  // 1-bit Adam (Tang et al. 2021, algorithm 1). moments: the gradient is already the next first moment; frozen: v does not change.
+  bool moments, frozen;
   template <class F>
   void each(F f) const {
     f(gradient), f(master), f(momentum), f(variance), f(value), f(state);
   }
 };
 
-struct CastArgs {
+struct CastArgs {  // y = x, in the number format of y
   View x, y;
   std::int64_t count;
   template <class F>
@@ -250,20 +277,23 @@ struct CastArgs {
   }
 };
 
-struct LargestArgs {  // out[block]: the largest magnitude; last, by one block: {scale, 1 / scale}
+// The scale of an 8-bit factor, in two launches. First: out[block] = largest magnitude of the block's `per_block` elements. Second, with
+// `last` and one block: x is the result of the first, out = {scale, 1 / scale}.
+struct LargestArgs {
   View x, out;
   std::int64_t count, per_block;
-  bool last, gradient;  // of E5M2, else E4M3
+  bool last, gradient;  // gradient: for the format E5M2, else E4M3
   template <class F>
   void each(F f) const {
     f(x), f(out);
   }
 };
 
-struct EightBitsArgs {  // y: codes (U8), or what they stand for
+// Rounds x * scale[0] to 8 bits. y of type U8 gets the codes, any other y the values of the codes / scale[0].
+struct EightBitsArgs {
   View x, scale, y;
   std::int64_t rows, columns;
-  bool gradient, turned;
+  bool gradient, turned;  // gradient: as in LargestArgs; turned: y is transposed
   template <class F>
   void each(F f) const {
     f(x), f(scale), f(y);
@@ -272,8 +302,8 @@ struct EightBitsArgs {  // y: codes (U8), or what they stand for
 
 inline constexpr int kMostPeers = 16;
 enum class Fold : std::uint8_t { Sum, Mean, Max };
-struct
-    ReduceArgs {  // to[j][i] (+)= from[0][i] + from[1][i] + ... in the order of the sources, for `count` elements from `first` on
+// A reduction over ranks: to[j][i] (+)= from[0][i] + from[1][i] + ..., in this order, for i from `first` to first + count - 1.
+struct ReduceArgs {
   View from[kMostPeers], to[kMostPeers];
   std::int64_t first, count;
   int sources, targets;
@@ -286,9 +316,10 @@ struct
   }
 };
 
-// Pictures [plane, height, width]; a plane is a channel of a sample. Columns of a convolution are [plane, tap, output pixel].
+// Convolution windows and pooling of images [plane, height, width]; a plane is one channel of one sample. The columns of a convolution
+// (im2col) are [plane, tap, output pixel], where a tap is a position in the window.
 struct WindowArgs {
-  View x, picture, y;  // picture: what a maximum was taken of
+  View x, picture, y;  // picture: the input of the forward, for the backward of a maximum
   std::int64_t planes, height, width, out_height, out_width, kernel, stride, padding;
   bool maximum, accumulate;
   template <class F>
@@ -297,7 +328,8 @@ struct WindowArgs {
   }
 };
 
-struct ChannelArgs {  // x, dy, y: [sample, channel, pixel]; the others: [channel]
+// Batch norm, bias and sums per channel. x, dy, y (in the backward the gradient of x) are [sample, channel, pixel], the others [channel].
+struct ChannelArgs {
   View x, dy, weight, bias, y, weight_grad, bias_grad;
   std::int64_t samples, channels, pixels;
   float eps;
@@ -308,22 +340,24 @@ struct ChannelArgs {  // x, dy, y: [sample, channel, pixel]; the others: [channe
   }
 };
 
-// Which places of an attention's map dropout keeps, drawn by head, sample and position of the whole.
+// Dropout of an attention map. The random word of an element depends on its sample, head and positions in the whole model, so every
+// sharding drops the same elements. seed, key, threshold and scale as in DropoutArgs.
 struct MapDropout {
   std::uint64_t seed, key;
-  std::int64_t first_head, first_sample;  // of this rank and micro-batch
-  std::int64_t all_queries, all_keys;     // of the sequence
+  std::int64_t first_head, first_sample;  // index in the model of the first head; global number of the first sample
+  std::int64_t all_queries, all_keys;     // positions of the whole sequence
   std::uint32_t threshold;
   float scale;
-  bool drops;
+  bool drops;  // false: no dropout
 };
 
-// Element (position, sample, head, i) of an operand is at position * steps.position + sample * steps.sample + head * dim + i.
+// Strides of an operand of attention: element (position, sample, head, i) is at position * .position + sample * .sample + head * dim + i.
 struct RowSteps {
   std::int64_t position, sample;
 };
 
-// Attention that keeps no map.
+// Fused attention, which does not store the map: context = softmax(scale q k^T) v. lse and delta [sample, head, query], fp32: logarithm of
+// the sum of e^(scale q k), and sum of context * dcontext. Gradients: dq, dk, dv (+)= ...
 struct AttentionArgs {
   View q, k, v, context, lse, dcontext, delta, dq, dk, dv;
   std::int64_t samples, queries, keys, heads, kv_heads, dim;
@@ -331,15 +365,16 @@ struct AttentionArgs {
   MapDropout drop;
   float scale;
   bool causal, accumulate;
-  Positions query_positions, key_positions;  // keys are counted in the order of their positions ...
-  GatheredOrder order;                       // ... and lie in this one
+  Positions query_positions, key_positions;  // kernels number keys in the order of their positions;
+  GatheredOrder order;                       // order.row(number) is the row of a key in memory
   template <class F>
   void each(F f) const {
     f(q), f(k), f(v), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv);
   }
 };
 
-// Two parts of attention become one; their arrays are [query, sample, head, dim] and [sample, head, query].
+// Combines attention over two disjoint sets of keys: (context, lse) and (other, other_lse) to (merged, merged_lse). Contexts are [query,
+// sample, head, dim], lse are [sample, head, query]. See ops::MergeAttention (core/op/context_parallel.h).
 struct MergeArgs {
   View context, lse, other, other_lse, merged, merged_lse;
   std::int64_t samples, queries, heads, dim;
@@ -349,7 +384,7 @@ struct MergeArgs {
   }
 };
 
-// Rows of [heads | kv_heads | kv_heads], or `parts` arrays of rows with a part of each.
+// Heads for an all-to-all (ops::HeadParts): rows of [heads | kv_heads | kv_heads] to `parts` arrays with a part of the heads each.
 struct HeadPartsArgs {
   View x, y;
   std::int64_t rows, heads, kv_heads, dim;

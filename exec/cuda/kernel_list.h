@@ -1,4 +1,5 @@
-// Every kernel once: its number, its function and its arguments. The module, the emulator and the launches read this list.
+// The list of all CUDA kernels, as pairs (function, type of the arguments). The number of a kernel is its position. The CUDA module, the
+// emulator and the code that launches kernels expand this list.
 #pragma once
 
 #include "exec/cuda/codec_args.h"
@@ -100,7 +101,7 @@ inline const char* name_of(KernelId id) {
   return "?";
 }
 
-// Calls f with every array that has data in the arguments of a launch.
+// Calls f(view) with every array in the arguments of a launch that has data. `args` points to the arguments of kernel `id`.
 template <class F>
 void each_array(KernelId id, const void* args, F f) {
   const auto told = [&](const View& array) {

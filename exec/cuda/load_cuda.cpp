@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// Beside the program, or where it is installed.
+// The folders in which the module may be: next to the program, or where it is installed.
 static std::string module_path() {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -23,8 +23,8 @@ static std::string module_path() {
 
 std::unique_ptr<gpu::Runtime> load_cuda() {
   const std::string path = module_path();
-  // Streams share the connections to a GPU, and what waits at the head of one holds up the rest, maybe what it waits for. CUDA reads this when it
-  // makes a context; 32 is the most that it takes, 8 what it takes by itself.
+  // CUDA streams share hardware queues (connections). A task that waits at the head of a queue blocks those after it, maybe the very one
+  // that it waits for. CUDA reads this variable when it creates a context; 32 is the maximum, 8 the default.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module) {

@@ -1,4 +1,5 @@
-// The CUDA module, opened when somebody asks for it. Without CUDA in the build exec/no_cuda.cpp stands in its place.
+// Opens the CUDA module (libforeshard_cuda.so) at run time. In a build without CUDA, exec/no_cuda.cpp implements load_cuda and says what is
+// missing.
 #pragma once
 
 #include <memory>
@@ -7,13 +8,13 @@
 
 namespace foreshard {
 
-// Throws DeviceError that says what is missing: the module, one of its libraries, the driver, a device. The module stays open
-// until the program ends.
+// Opens the module and returns its runtime. Throws DeviceError that says what is missing: the module, one of its libraries, the driver, or
+// a GPU. The module stays open until the program ends.
 std::unique_ptr<gpu::Runtime> load_cuda();
 
 namespace gpu {
-// What the module gives: a runtime, or null and why. `version`: of this header and all it names, so that a module of another
-// build is refused.
+// The entry point of the module: returns a runtime, or null and sets *why. `version`: kModuleVersion of the caller; the module refuses
+// another one, because the interface (runtime.h and what it includes) may differ.
 inline constexpr int kModuleVersion = 6;
 inline constexpr const char* kModuleEntry = "foreshard_cuda_runtime";
 using ModuleEntry = Runtime* (*)(int version, const char** why);

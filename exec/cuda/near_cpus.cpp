@@ -7,7 +7,7 @@
 
 namespace foreshard::gpu {
 
-// "0-15,64-79"
+// The file contains, for example, "0-15,64-79".
 std::vector<int> near_cpus(const std::string& bus, const std::string& root) {
   std::string address = bus;
   std::transform(address.begin(), address.end(), address.begin(), [](unsigned char c) { return std::tolower(c); });

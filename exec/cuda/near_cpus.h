@@ -1,4 +1,4 @@
-// CPUs that a GPU hangs on: threads that feed it, and the pinned memory that they touch first, belong there.
+// The CPUs of a GPU's NUMA node. Threads that launch work on the GPU should run there, and pinned memory should be touched first there.
 #pragma once
 
 #include <sched.h>
@@ -8,17 +8,19 @@
 
 namespace foreshard::gpu {
 
-// As Linux tells (sysfs-bus-pci, local_cpulist) of the GPU with this address, "0000:1B:00.0"; none where it does not. `root`: before the path, for tests.
+// The CPUs near the GPU with this PCI address ("0000:1B:00.0"), from local_cpulist in sysfs of Linux; empty if that is not available.
+// `root`: prefix of the path, for tests.
 std::vector<int> near_cpus(const std::string& bus, const std::string& root = "");
 
-// This thread, and those that it starts, run on these CPUs until this ends: on those of them that it may use at all. None of them: nothing changes.
+// While it lives, this thread and the threads that it starts run only on these CPUs, as far as the thread's affinity allows them. If it
+// allows none of them, nothing changes.
 class NearCpus {
  public:
   explicit NearCpus(const std::vector<int>& cpus);
   ~NearCpus();
   NearCpus(const NearCpus&) = delete;
   NearCpus& operator=(const NearCpus&) = delete;
-  void stay() { changed_ = false; }  // as long as the thread lives
+  void stay() { changed_ = false; }  // keeps the affinity when this object ends
 
  private:
   bool changed_ = false;

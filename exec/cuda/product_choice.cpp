@@ -12,7 +12,7 @@
 
 namespace foreshard::gpu {
 
-// Takes products on a stream of its own and tells what they take.
+// Times products on a stream of its own.
 class ProductChoice::Timer {
  public:
   Timer(Runtime& runtime, int gpu) : runtime_(runtime), memory_(runtime), times_(runtime, gpu, true) {
@@ -24,7 +24,8 @@ class ProductChoice::Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Numbers that are no zeros for which the chip might save its power: about 0.01 in bf16 and fp32, 1 in fp16.
+  // Returns the fastest candidate. Operands are filled with bytes 0x3C, about 0.01 in bf16 and fp32, 1 in fp16: with zeros the GPU would
+  // draw less power and run faster.
   Algorithm quickest(Multiply product, const std::vector<Algorithm>& candidates) {
     const std::vector<ProductRange> ranges = ranges_of(product);
     fill(ranges, std::byte{0x3C});
@@ -44,7 +45,7 @@ class ProductChoice::Timer {
   void fill(const std::vector<ProductRange>& ranges, std::byte with) {
     for (const ProductRange& range : ranges) runtime_.fill(range.begin, with, {range.end - range.begin}, stream_);
   }
-  // The median of three, after one that loads it.
+  // Nanoseconds: the median of three runs, after one that loads the kernel.
   std::int64_t time_of(const Multiply& product) {
     std::array<std::int64_t, kCalls> times = {};
     runtime_.multiply(product, workspace_, kMultiplyWorkspace, stream_);
@@ -76,7 +77,7 @@ ProductFile::Row ProductChoice::row_of(const Multiply& product, int gpu) const {
   return {of.device, of.products, text_of(form_of(product, 0))};
 }
 
-// A file that is not there yet holds nothing; what is none of ours is told, and then nothing is kept.
+// Reads the file, once. If there is none, it counts as empty. If it has another format, a note says so, and nothing will be stored.
 void ProductChoice::read() {
   if (std::exchange(asked_, true)) return;
   for (int gpu = 0; gpu < runtime_.devices(); ++gpu) {
@@ -121,7 +122,7 @@ void ProductChoice::decide(int gpu, const std::vector<Multiply>& products) {
   if (std::exchange(dirty_, false)) keep();
 }
 
-// Another process may have been sooner: what the file holds then is obeyed.
+// Stores the choices. Another process may have stored some in the meantime; those are used then.
 void ProductChoice::keep() {
   if (path_.empty()) return;
   try {

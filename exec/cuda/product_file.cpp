@@ -1,4 +1,4 @@
-// The file of choices: JSON, one row per kind of GPU, version of the library and form of a product.
+// The file of ProductChoice: JSON with one row per kind of GPU, version of the library and form of a product.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFormat = "foreshard products";
 constexpr std::int64_t kVersion = 1;
 
-// JSON has integers of 63 bits: a word is its two halves.
+// Our JSON has signed integers of 64 bits, so an unsigned word of 64 bits is written as two halves.
 std::vector<std::int64_t> halves(const Algorithm& algorithm) {
   std::vector<std::int64_t> all;
   for (const std::uint64_t word : algorithm.words)
@@ -34,7 +34,7 @@ Algorithm algorithm_in(const JsonReader& row) {
   return algorithm;
 }
 
-// Held by one process at a time, until it ends or gives it back.
+// A lock that one process holds at a time, until it releases it or ends.
 class FileLock {
  public:
   explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
@@ -92,7 +92,7 @@ ProductFile add_to_file(const std::string& path, const ProductFile& found, const
     const auto found_wrong = wrong.rows.find(row.first);
     return found_wrong != wrong.rows.end() && found_wrong->second == row.second;
   });
-  all.rows.insert(found.rows.begin(), found.rows.end());  // what is there stays
+  all.rows.insert(found.rows.begin(), found.rows.end());  // insert keeps existing rows
   if (all != before) write_file(path, to_json(all));
   return all;
 }

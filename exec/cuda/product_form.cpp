@@ -75,7 +75,7 @@ std::vector<ProductRange> ranges_of(const Multiply& w) {
   return all;
 }
 
-// "To use FP8 kernels" in the documents of cublasLtMatmul.
+// The requirements "To use FP8 kernels" in the documentation of cublasLtMatmul.
 static std::string wrong_eight_bits(const Multiply& w) {
   if (w.a.dtype != DType::F8 && w.b.dtype != DType::F8) return {};
   if (w.a.dtype != w.b.dtype || !w.a.scale || !w.b.scale) return "a factor in 8 bits beside another format, or without a scale";

@@ -1,4 +1,5 @@
-// What the choice of an algorithm for a product depends on: a kernel that was chosen for one product runs all of the same form.
+// The form of a matrix product: everything that the choice of its algorithm may depend on (sizes, strides, formats, alignment, epilogue).
+// An algorithm that was chosen for one product can run all products of the same form.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +13,11 @@
 
 namespace foreshard::gpu {
 
-// Largest power of two up to 256 that divides the address: how many bytes a kernel may load at once from there.
+// The alignment of an address in bytes: the largest power of two that divides it, at most 256.
 std::uint32_t alignment(const void* data);
 
+// Members as in Multiply (runtime.h), with the alignment of each array in bytes instead of its address; alignment 0: the product has no
+// such array.
 struct ProductForm {
   struct Side {
     std::int64_t row = 0, step = 0;
@@ -27,8 +30,8 @@ struct ProductForm {
   int device = 0;
   std::array<std::int64_t, 4> sizes = {};  // m, n, k, count
   Side a = {}, b = {}, c = {};
-  std::uint32_t bias_aligned = 0;  // 0: there is none; so for the next two
-  bool keeps = false;
+  std::uint32_t bias_aligned = 0;
+  bool keeps = false;  // Multiply::keep is not 0
   Epilogue epilogue = Epilogue::None;
   std::int64_t aux_row = 0;
   std::uint32_t aux_aligned = 0;
@@ -36,21 +39,21 @@ struct ProductForm {
   std::uint32_t sums_aligned = 0;
   auto operator<=>(const ProductForm&) const = default;
 
-  // Of everything that the end of the kernel touches. The library is told nothing of the bias but this.
+  // The least alignment of the arrays that the epilogue accesses: c, bias, aux and sums. cuBLASLt takes one alignment for all of them.
   std::uint32_t end_aligned() const;
 };
 ProductForm form_of(const Multiply& product, int device);
-// The same for the same form on any GPU: what a file of choices knows it by.
+// The form without the device, as text: the key of a ProductFile.
 std::string text_of(const ProductForm& form);
 
-// First and last byte but one of what a product reads or writes.
+// The bytes [begin, end) that a product reads or writes, one range per array.
 struct ProductRange {
   std::byte *begin = nullptr, *end = nullptr;
   bool written = false;
 };
 std::vector<ProductRange> ranges_of(const Multiply& product);
 
-// What cuBLASLt's documents demand of epilogues and of factors in 8 bits; empty: nothing is wrong.
+// Which requirement of the cuBLASLt documentation on epilogues and 8-bit factors the product violates, in words; empty: none.
 std::string wrong_form(const Multiply& product);
 
 }  // namespace foreshard::gpu

@@ -1,5 +1,5 @@
-// The few calls of a GPU that the executor needs: the module implements them with CUDA and cuBLASLt, the tests with queues of their
-// own on the host. Everything above this line is the same code in both.
+// Runtime: the GPU functions that the executor needs. The CUDA module implements them with CUDA, cuBLASLt and cuDNN; the tests implement
+// them on the CPU. All other code of the executor is the same for both.
 #pragma once
 
 #include <array>
@@ -16,128 +16,140 @@
 
 namespace foreshard::gpu {
 
-struct Stream;  // opaque; of the implementation
+struct Stream;  // opaque types, defined by the implementation
 struct Event;
 struct Graph;
 
-// A kernel with its arguments, which are copied by the call.
+// A kernel launch. The call copies the arguments.
 struct Launch {
   KernelId kernel = {};
   unsigned blocks_x = 1, blocks_y = 1;
   int threads = 256;
   const void* args = nullptr;
-  std::size_t bytes = 0;  // of the arguments
+  std::size_t bytes = 0;  // size of the arguments
 };
 
-// c [m, n] = alpha op(a) op(b) + keep c + bias, row-major; op(a) is [m, k], op(b) is [k, n]; `count` of them, each operand `step` elements
-// after the one before. Products of fp32 are taken in fp32 (no TF32), of TF32 in TF32, of 16-bit numbers with sums in fp32.
+// An operand of a matrix product (Multiply).
 struct Matrix {
   std::byte* data = nullptr;
-  std::int64_t row = 0, step = 0;  // elements from one row, and from one product, to the next
-  bool transposed = false;
+  // Distance in elements from one row to the next, and from the matrix of one product of a batch to the next
+  std::int64_t row = 0, step = 0;
+  bool transposed = false;  // op() transposes it
   DType dtype = DType::F32;
-  // Of F8, factors only: the format, and on the GPU what its numbers are multiplied by, an fp32 number. Then a is as it lies, b is transposed, all sizes
-  // are multiples of 16, and one of the two is E4M3.
+  // For the factors of a product with DType::F8: the 8-bit format, and a number (fp32, in GPU memory) by which the values are multiplied.
+  // Such a product needs a not transposed, b transposed, all sizes multiples of 16, and at most one factor in E5M2.
   Float8 format = Float8::E4M3;
   const std::byte* scale = nullptr;
 };
-// What becomes of the sum x before it is stored. GELU is that in tanh form, and of 16-bit numbers only.
+// What the product does with its result x before it is stored. GELU is in tanh form, and only for 16-bit numbers.
 enum class Epilogue : std::uint8_t {
   None,
   Gelu,      // x is stored in `aux`, gelu(x) in c
-  GeluSlope  // c = x gelu'(aux); without bias, nothing is kept
+  GeluSlope  // c = x gelu'(aux); not with a bias, and with keep = 0
 };
-// Sums that the product makes beside: the gradient of a bias. They take the place of what was there.
+// Sums that the product computes in addition: the gradient of a bias. They overwrite `sums_to`.
 enum class Sums : std::uint8_t {
   None,
-  OfResult,  // [n]: over the rows of c, before they are rounded; with GeluSlope
-  OfFactor   // [m]: over the columns of op(a), which are of 16 bits
+  OfResult,  // [n]: over the rows of c, before rounding; only with GeluSlope
+  OfFactor   // [m]: over the columns of op(a), which has 16-bit numbers; only without epilogue and bias
 };
-// One of the ways in which the library takes products of a form, in its own words: of use to the same version of it.
+// An algorithm of the library for products of one form, as an opaque cublasLtMatmulAlgo_t. It is valid only for the same version of the
+// library.
 struct Algorithm {
   std::array<std::uint64_t, 8> words = {};
-  bool relaxed = false;  // fp32 that is not pedantic, of a shape that has no other
+  // An fp32 product without CUBLAS_COMPUTE_32F_PEDANTIC, because the library has no pedantic algorithm for this shape
+  bool relaxed = false;
   bool operator==(const Algorithm&) const = default;
 };
+// A batch of `count` matrix products: c [m, n] = alpha op(a) op(b) + keep c + bias, row-major, where op(a) is [m, k] and op(b) is [k, n].
+// fp32 products are computed in fp32 (not TF32), TF32 products in TF32, products of 16-bit numbers with fp32 sums.
 struct Multiply {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   Matrix a = {}, b = {}, c = {};
   float alpha = 1, keep = 0;
-  const std::byte* bias = nullptr;  // [n], of the type of c
+  const std::byte* bias = nullptr;  // [n], in the format of c
   Epilogue epilogue = Epilogue::None;
-  std::byte* aux = nullptr;  // [m, n], of the type of c, written by Gelu and read by GeluSlope
-  std::int64_t aux_row = 0;  // elements from one row to the next: a multiple of 8
+  std::byte* aux = nullptr;  // [m, n], in the format of c; Gelu writes it, GeluSlope reads it
+  std::int64_t aux_row = 0;  // elements from one row of aux to the next, a multiple of 8
   Sums sums = Sums::None;
-  std::byte* sums_to = nullptr;          // of the type of c
-  const Algorithm* algorithm = nullptr;  // none: the first that the library names
+  std::byte* sums_to = nullptr;          // in the format of c
+  const Algorithm* algorithm = nullptr;  // null: the first that the library's heuristic proposes
 };
 
 struct Properties {
-  std::string device = {}, driver = {}, libraries = {};
-  std::string products = {};  // the library of products and its version
+  std::string device = {}, driver = {}, libraries = {};  // names and versions, for people
+  std::string products = {};                             // name and version of the library of matrix products
   Bytes memory = {};
-  std::string bus = {};                   // address, "0000:1b:00.0": another process may know the GPU by another number
-  std::vector<int> cpus = {};             // of the host, near it; none: not known
-  std::vector<std::string> nvlinks = {};  // addresses of the other GPUs here that it reaches by NVLink
+  // PCI address, "0000:1b:00.0"; the same in all processes, unlike the number of the GPU
+  std::string bus = {};
+  std::vector<int> cpus = {};             // CPUs of its NUMA node; empty: unknown
+  std::vector<std::string> nvlinks = {};  // PCI addresses of the other GPUs that it is connected to by NVLink
 };
 
-// All calls may come from any thread. They throw DeviceError with the call and its code; a failure of something that runs on a
-// stream is told by a later call. Calls that take a stream return at once.
+// All functions may be called from any thread. They throw DeviceError with the failing CUDA call and its error code. A failure of work on a
+// stream is reported by a later call. Functions that take a stream enqueue work and return at once, except synchronize.
 class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  virtual int devices() = 0;
-  virtual Properties properties(int device) = 0;  // of the driver: makes no context
-  virtual Bytes free_memory(int device) = 0;      // makes a context there, and selects it
-  // For the calls of this thread, which begins on GPU 0: every call below makes a context on the GPU that is selected, and streams, events and memory belong to it.
+  virtual int devices() = 0;                      // number of GPUs
+  virtual Properties properties(int device) = 0;  // asks the driver only: creates no CUDA context
+  virtual Bytes free_memory(int device) = 0;      // selects the GPU and creates a context there
+  // Selects the GPU of this thread (cudaSetDevice); a thread begins with GPU 0. Every function below creates a context on the selected GPU,
+  // to which new streams, events and memory belong.
   virtual void select(int device) = 0;
-  // From now on kernels on `device` may use the memory of `peer`; false: this machine does not let them.
+  // Allows kernels on `device` to access the memory of `peer`, in this direction. Returns false if the machine does not support it.
   virtual bool reach(int device, int peer) = 0;
 
-  // Of a GPU: zeroed by its legacy stream, maybe later than this call returns. See GpuMemory.
+  // Allocates zeroed memory. GPU memory is zeroed by the legacy stream of the GPU, possibly after this function has returned; GpuMemory
+  // waits for it.
   virtual std::byte* allocate(Space space, Bytes bytes) = 0;
-  virtual void release(Space space, std::byte* memory) = 0;  // of any state of the device; tells nothing
+  virtual void release(Space space, std::byte* memory) = 0;  // ignores errors, so that it can be called after a failure
 
-  // Streams of the selected GPU, which do not order themselves with its legacy stream. Of two kernels that could begin, that of an urgent one does.
+  // Creates a non-blocking stream on the selected GPU: it is not ordered with the legacy stream. Kernels of an `urgent` stream have
+  // priority.
   virtual Stream* open_stream(bool urgent) = 0;
   virtual void close_stream(Stream* stream) = 0;
-  virtual Stream* legacy_stream() = 0;  // of the selected GPU; never closed
+  virtual Stream* legacy_stream() = 0;  // the legacy default stream of the selected GPU; must not be closed
   virtual Event* make_event(bool timed) = 0;
   virtual void drop_event(Event* event) = 0;
 
-  virtual void record(Event* event, Stream* stream) = 0;  // both of one GPU
-  virtual void wait(Stream* stream, Event* event) = 0;    // what was recorded before this call; never recorded: does not block
-  virtual bool done(Event* event) = 0;
-  virtual bool idle(Stream* stream) = 0;
-  virtual void synchronize(Stream* stream) = 0;
-  virtual std::int64_t nanoseconds(Event* from, Event* to) = 0;  // both timed and done
+  virtual void record(Event* event, Stream* stream) = 0;  // event and stream belong to the same GPU
+  // For the last record before this call; does not wait if there is none
+  virtual void wait(Stream* stream, Event* event) = 0;
+  virtual bool done(Event* event) = 0;                           // whether the GPU has reached the last record of the event
+  virtual bool idle(Stream* stream) = 0;                         // whether the stream is empty
+  virtual void synchronize(Stream* stream) = 0;                  // blocks until the stream is empty
+  virtual std::int64_t nanoseconds(Event* from, Event* to) = 0;  // between two events with timing that are done
 
-  // What is put on the stream between the two, by this thread alone and without a wait, does not run but becomes a graph; it needs the memory and
-  // the events that it names as long as it is launched.
+  // Work that this thread enqueues on the stream between the two calls does not run, but becomes a graph; it may not contain a `wait`. The
+  // memory and the events that it uses must stay valid as long as the graph is launched.
   virtual void begin_capture(Stream* stream) = 0;
   virtual Graph* end_capture(Stream* stream) = 0;
   virtual void launch(Graph* graph, Stream* stream) = 0;
   virtual void drop_graph(Graph* graph) = 0;
 
-  // What this thread does until the end is called that in a profiler; ranges nest.
+  // A named range of this thread in a profiler (NVTX); ranges may be nested.
   virtual void begin_range(const char* name) = 0;
   virtual void end_range() = 0;
 
   virtual void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) = 0;
-  virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other
+  virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // between any two memories
   virtual void launch(const Launch& launch, Stream* stream) = 0;
   virtual void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) = 0;
-  // For the selected GPU, what the library expects to be quickest first; none: it cannot do that. Of the operands only where they begin is looked at.
+  // At most `most` algorithms of the library for this product on the selected GPU, in the order in which its heuristic expects them to be
+  // fastest; empty: the library cannot compute it. The data of the operands are not accessed; only their alignment matters.
   virtual std::vector<Algorithm> algorithms(const Multiply& multiply, Bytes workspace, int most) = 0;
+  // Whether the algorithm can compute it
   virtual bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) = 0;
 
-  // The memory that an attention of these sizes, strides and options wants on the selected GPU beside its arrays; their data are not looked at. None:
-  // there is no such library, or it does not do that.
+  // The workspace that cuDNN needs for this attention on the selected GPU. The data of the arrays are not accessed. Nothing: there is no
+  // cuDNN, or it does not support this attention.
   virtual std::optional<Bytes> attention_workspace(const AttentionCall& call) = 0;
   virtual void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) = 0;
 };
 
+// A named range in a profiler for the life of this object.
 class Range {
  public:
   Range(Runtime& runtime, const std::string& name) : runtime_(runtime) { runtime.begin_range(name.c_str()); }
@@ -149,6 +161,6 @@ class Range {
   Runtime& runtime_;
 };
 
-inline constexpr Bytes kMultiplyWorkspace{std::int64_t{32} << 20U};  // what cuBLASLt is given per stream
+inline constexpr Bytes kMultiplyWorkspace{std::int64_t{32} << 20U};  // workspace for cuBLASLt, one per stream
 
 }  // namespace foreshard::gpu

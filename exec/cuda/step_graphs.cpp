@@ -12,7 +12,7 @@ StepGraphs::~StepGraphs() {
 
 void StepGraphs::close(StreamId stream) {
   std::vector<GraphUnit::Step>& steps = open_[stream.value];
-  if (steps.size() >= 2) {  // one alone is launched as fast
+  if (steps.size() >= 2) {  // a single step is as fast without a graph
     for (std::size_t i = 0; i < steps.size(); ++i) place_of_[steps[i].step] = {.unit = count(), .at = i};
     units_.push_back({.steps = std::move(steps)});
   }
@@ -28,7 +28,7 @@ StepGraphs::Place StepGraphs::step(StreamId stream, int step, GpuTask* task, int
       close(stream);
   }
   if (run < first_run_ + 2) return {};
-  for (auto& [open, steps] : open_) close({open});  // of the end of the second run
+  for (auto& [open, steps] : open_) close({open});  // those at the end of the second run
   open_.clear();
   const auto found = place_of_.find(step);
   return found == place_of_.end() ? Place{} : found->second;

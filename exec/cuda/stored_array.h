@@ -1,4 +1,4 @@
-// Arrays of any stored type, read and written as doubles: operands of the comparisons of a GPU with the host.
+// StoredArray: an array in any number format, whose elements are read and written as doubles. For tests that compare GPU and CPU.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class StoredArray {
  public:
   StoredArray() = default;
   StoredArray(std::int64_t elements, DType dtype);
-  StoredArray(const std::vector<double>& values, DType dtype);  // rounded to the type; NaN is -77 or 77 in integers
+  StoredArray(const std::vector<double>& values, DType dtype);  // rounded to the format; NaN becomes -77 (int64) or 77 (uint8)
   std::int64_t size() const { return elements_; }
   double at(std::int64_t i) const;
   void set(std::int64_t i, double value);
@@ -24,11 +24,12 @@ class StoredArray {
   std::vector<std::byte> bytes_ = {};
 };
 
-// Standard normal numbers, the same for the same seed.
+// Standard normal numbers that depend only on the seed.
 StoredArray random_array(std::int64_t elements, std::uint64_t seed, DType dtype);
+// Runs an instruction on the CPU.
 void run_on_host(const Compute& what, std::vector<StoredArray>& reads, std::vector<StoredArray>& writes,
                  const OpArguments& arguments);
-// Largest |a - b| over the largest |b|; infinity when sizes differ or a number is not finite.
+// The largest |a - b| divided by the largest |b|; infinity if the sizes differ or a number is not finite.
 double relative_error(const StoredArray& a, const StoredArray& b);
 
 }  // namespace foreshard::gpu

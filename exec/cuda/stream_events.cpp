@@ -6,7 +6,7 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr int kMarks = kRunsUnderWay + 1;  // a run may still have to wait for what the run before it recorded
+constexpr int kMarks = kRunsUnderWay + 1;  // one more, because a run may have to wait for a record of the run before it
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// The plan's events between the streams of a rank. The rank's thread counts records in issue order; a stream's thread that is to wait for one waits on
-// the host until that record has been put on its stream, and only then makes its own stream wait.
+// The plan's events between the streams of a rank. The rank's thread numbers the records of an event in issue order. To wait for a record,
+// the thread of a stream first waits on the host until the other thread has enqueued that record, and then lets its CUDA stream wait for
+// it.
 #pragma once
 
 #include <atomic>
@@ -18,20 +19,21 @@ class StreamEvents {
   StreamEvents(Runtime& runtime, const Stop& stop) : runtime_(runtime), stop_(stop) {}
   void open(int events, EventPool& pool);
 
-  // By the rank's thread: the number of the next record, and of the last one; 0: there is none.
+  // Called by the rank's thread: assigns the number of the next record, from 1; number of the last record, 0 if there is none.
   std::uint64_t next_record(int event) { return ++events_[static_cast<std::size_t>(event)].issued; }
   std::uint64_t last_record(int event) const { return events_[static_cast<std::size_t>(event)].issued; }
 
-  // By the streams' threads.
+  // Called by the threads of the streams. `count`: the number of the record.
   void record(int event, std::uint64_t count, Stream* stream);
   void wait(int event, std::uint64_t count, Stream* stream);
 
  private:
-  // One per run that may be under way and the one before, so that a stream far ahead does not record what another has yet to wait for.
+  // An event of the plan. It has a CUDA event for each run in flight and the one before, so that a stream that is ahead does not overwrite
+  // a record for which another has yet to wait.
   struct Mark {
-    std::vector<Event*> events = {};
-    std::uint64_t issued = 0;                // records, by the rank's thread
-    std::atomic<std::uint64_t> recorded{0};  // records made, by the stream's
+    std::vector<Event*> events = {};         // [count % size]
+    std::uint64_t issued = 0;                // number of the last record issued; used by the rank's thread
+    std::atomic<std::uint64_t> recorded{0};  // number of the last record enqueued
   };
 
   Runtime& runtime_;

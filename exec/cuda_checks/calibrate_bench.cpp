@@ -12,7 +12,7 @@ Bench::Bench(Runtime& runtime, int times, std::chrono::milliseconds lasting)
   other_ = memory_.allocate(Space::Device, other_bytes_);
 }
 
-// A part comes from the host, the rest are copies of what is there.
+// The first elements come from the host; the rest are copies of them.
 void Bench::fill_random(const Operand& operand) {
   const std::int64_t each = size_of(operand.dtype).value, bytes = operand.elements * each;
   if (operand.dtype == DType::I32) return runtime_.fill(operand.data, std::byte{0}, {bytes}, stream_);

@@ -1,4 +1,4 @@
-// A stream with memory, events and random numbers, to time single calls on GPU 0. Used only by exec/cuda/calibrate_*.cpp.
+// Bench: times single calls on GPU 0, with a stream, memory and random numbers for them. Used only by calibrate_*.cpp of this folder.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ inline double median(std::vector<double> values) {
 
 class Bench {
  public:
-  // `times`: rows of calls, of which the first is not counted and of the others the median is. A call that takes longer than `lasting` is timed once.
+  // `times`: number of repetitions of a measurement; the result is the median of all but the first. cold_and_warm measures a call that
+  // takes longer than `lasting` only once.
   Bench(Runtime& runtime, int times, std::chrono::milliseconds lasting);
   ~Bench() { runtime_.close_stream(stream_); }
   Bench(const Bench&) = delete;
@@ -27,10 +28,11 @@ class Bench {
 
   std::byte* memory(Space space, Bytes bytes) { return memory_.allocate(space, bytes); }
   Stream* stream() const { return stream_; }
-  // Normal numbers: products of zeros draw less power, so they run faster. Integers are zero.
+  // Fills with normal random numbers, because products of zeros draw less power and run faster. Integers (int32) become 0.
   void fill_random(const Operand& operand);
 
-  // Seconds of GPU time of one of `count` calls in a row, less what the timing takes; `before` is called before each row.
+  // GPU time per call, for `count` calls that are enqueued one after the other, without the overhead of timing. `before` is called before
+  // each repetition.
   template <class Call>
   Seconds time(int count, const Call& call) {
     return time(count, call, [] {});
@@ -44,8 +46,8 @@ class Bench {
     }
     return {std::max(median(std::move(seconds)), 1e-9)};
   }
-  // One call after other memory was written, whose operands lie in no cache, and one after itself. The GPU writes while the host puts the calls
-  // on the stream, so they follow each other without gaps.
+  // Times a call with cold caches (after other memory was written) and with warm ones (after the same call). The GPU writes that memory
+  // while the host enqueues the calls, so the calls run without gaps. Returns both times; for a call longer than `lasting`, a single time.
   template <class Call>
   std::vector<Seconds> cold_and_warm(const Call& call) {
     call();  // loads kernels and libraries
@@ -77,7 +79,7 @@ class Bench {
   Event *begin_ = times_.take(), *end_ = times_.take();
   Stream* stream_ = nullptr;
   std::int64_t timing_ = 0;
-  Bytes other_bytes_ = {};  // more than any cache holds
+  Bytes other_bytes_ = {};  // more than the L2 cache holds
   std::byte* other_ = nullptr;
   std::map<DType, StoredArray> numbers_ = {};
 };

@@ -16,7 +16,7 @@ namespace foreshard::gpu {
 
 namespace {
 
-// A product of a linear layer, in the first elements of a, b and c.
+// A product of a linear layer, whose operands are the first elements of a, b and c.
 struct Product {
   Compute what = {};
   std::vector<Operand> reads = {}, writes = {};
@@ -35,7 +35,7 @@ Operand first_of(Operand operand, std::int64_t elements) {
   return operand;
 }
 
-// In fp8 the factors, which lie in 16 bits, are rounded into a place of their own, as in plans.
+// Memory of the products. For fp8, operands are in 16 bits and are rounded into `factors`, as in plans.
 struct ProductMemory {
   Operand a = {}, b = {}, c = {}, factors = {};
 };
@@ -48,7 +48,7 @@ Product product_of(DType dtype, Phase phase, std::int64_t rows, std::int64_t n, 
                         .shapes = {{{1, rows, n, k}, dtype}},
                         .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},
                         .traffic = {(rows * k + n * k + rows * n) * size_of(a.dtype).value},
-                        .accumulate = phase == Phase::WeightGrad}};  // as in every step of several micro-batches
+                        .accumulate = phase == Phase::WeightGrad}};  // as in a step of several micro-batches
   const std::int64_t x = rows * k, w = n * k, y = rows * n;
   made.reads = {first_of(a, phase == Phase::Forward ? x : y), first_of(b, phase == Phase::Forward ? w : x)};
   if (phase == Phase::InputGrad) made.reads.push_back(first_of(b, w));
@@ -81,7 +81,7 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
         all.push_back(product_of(dtype, phase, rows, n, k, memory, runtime_));
         all.back().run(Launcher(forms));
       }
-  choice_.decide(0, forms);  // leaves zeros
+  choice_.decide(0, forms);  // sets all operands to 0
   for (const Operand& operand : {memory.a, memory.b, memory.c}) bench.fill_random(operand);
   const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace), &choice_, 0);
   for (const Product& product : all)
@@ -120,7 +120,7 @@ std::vector<HostCopy> CudaMeasures::host_copies() {
   return all;
 }
 
-// By the clock, from the moment that both ranks are there until both streams are empty.
+// In wall-clock time, from the moment when both ranks have arrived until both streams are empty.
 std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
   constexpr int kRanks = 2;
   std::vector<ProfileTransfer> all;
@@ -188,7 +188,7 @@ MeasureSizes sizes_for(Bytes memory) {
           .reduced = std::clamp(memory.value / 4096, std::int64_t{1} << 14U, std::int64_t{16} << 20U)};
 }
 
-// Products alone, and beside sums that are put in front of them and last longer than they do: 1 - alone / beside.
+// Times products alone, and while a sum kernel runs, which is enqueued before them and lasts longer: 1 - alone / slowed.
 double CudaMeasures::collective_share() {
   Bench bench(runtime_, sizes_.times, sizes_.lasting), other(runtime_, sizes_.times, sizes_.lasting);
   const std::int64_t side = sizes_.product, summed = sizes_.sum;
@@ -215,7 +215,8 @@ double CudaMeasures::collective_share() {
   return std::clamp(1 - alone.value / slowed.value, 0.0, 0.9);
 }
 
-// What is gone once kernels have run and cuBLASLt was asked, nothing of ours being there. On a GPU that others use too it counts them.
+// Memory that is not free after kernels and cuBLASLt were used once and all our memory was freed. If other processes use the GPU, their
+// memory is included.
 Bytes CudaMeasures::outside_memory() {
   {
     Bench bench(runtime_, sizes_.times, sizes_.lasting);

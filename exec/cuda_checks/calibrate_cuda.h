@@ -1,4 +1,4 @@
-// The measurements of `calibrate --device cuda`, by events of the GPU.
+// The measurements of `calibrate --device cuda`, timed with CUDA events.
 #pragma once
 
 #include <chrono>
@@ -14,33 +14,34 @@
 
 namespace foreshard::gpu {
 
-// Between host and GPU 0; not part of a profile.
+// A measured copy between host memory and GPU 0; not part of a machine profile.
 struct HostCopy {
   bool pinned = true, to_device = true;
   Bytes bytes = {};
   Seconds time = {};
 };
 
-// What is measured beside each other: computes of some ten microseconds each on a large GPU, sums of some hundred that slow them, and the largest
-// all-reduce. Less on a GPU with little memory.
+// Sizes of some measurements. collective_share runs products (some ten microseconds each on a large GPU) and sums (some hundred
+// microseconds) at the same time.
 struct MeasureSizes {
-  std::int64_t product = 2048, sum = std::int64_t{32} << 20U;  // rows, columns and depth; elements; all in bf16
-  std::int64_t reduced = std::int64_t{16} << 20U;              // bytes
-  int times = 7;                                               // of every measurement; the first does not count
-  std::chrono::milliseconds lasting{20};                       // instructions and products that take longer are timed once
+  // Rows, columns and depth of the product; elements of the sum; both in bf16.
+  std::int64_t product = 2048, sum = std::int64_t{32} << 20U;
+  std::int64_t reduced = std::int64_t{16} << 20U;  // bytes of the largest all-reduce
+  int times = 7;                                   // repetitions of every measurement; the first does not count
+  std::chrono::milliseconds lasting{20};           // an instruction or product that takes longer is timed only once
 };
-MeasureSizes sizes_for(Bytes memory);
+MeasureSizes sizes_for(Bytes memory);  // smaller sizes for a GPU with little memory
 
 class CudaMeasures : public DeviceMeasures {
  public:
   explicit CudaMeasures(Runtime& runtime) : CudaMeasures(runtime, sizes_for(runtime.properties(0).memory)) {}
-  // Products are measured with the algorithms of runs: `products` is the file of ProductChoice.
+  // Products are measured with the same algorithms as in runs; `products`: the file of ProductChoice.
   CudaMeasures(Runtime& runtime, MeasureSizes sizes, const std::string& products = "")
       : runtime_(runtime), sizes_(sizes), choice_(runtime, products) {}
   void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                 const std::function<void(const Compute&, Seconds)>& tell) override;
-  // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones; and products with their GELU where
-  // the library has that. What does not fit is left out.
+  // Measures each kind and size of compute once, over all calls: by itself, with cold and with warm caches; and each product with its GELU
+  // as epilogue if the library supports it. Instructions whose operands do not fit into memory are left out.
   void instructions(const Plan& plan, int steps, const TellCompute& tell) override;
   Seconds start() override;
   std::vector<ProfileTransfer> copies() override;
@@ -51,13 +52,13 @@ class CudaMeasures : public DeviceMeasures {
   std::vector<HostCopy> host_copies();
 
  private:
-  bool is_new(const Compute& what, bool joined);
+  bool is_new(const Compute& what, bool joined);  // whether `instructions` has not measured it before
 
   Runtime& runtime_;
   MeasureSizes sizes_;
   ProductChoice choice_;
   std::set<std::tuple<std::string, Phase, DType, std::string, bool, std::vector<std::int64_t>, Bytes>> known_ =
-      {};  // by `instructions`
+      {};  // kinds and sizes that `instructions` has measured
 };
 
 }  // namespace foreshard::gpu

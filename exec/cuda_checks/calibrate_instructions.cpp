@@ -1,5 +1,5 @@
-// Every compute of a plan by itself, and products with the GELU that a run joins to them, on random numbers: nothing of the plan runs, so its
-// sizes may be those of many ranks.
+// Measures every compute of a plan by itself, and products with the GELU that a run fuses with them, on random numbers. The plan is not
+// executed, so it may have more ranks than there are GPUs.
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kAlign = 512;
 
-// Where the blocks of one instruction lie, one after the other: uses of the same block stay uses of the same bytes.
+// Places the blocks of instructions one after the other; two uses of the same block remain uses of the same bytes.
 class Blocks {
  public:
   Blocks(const Role& role, const Action& action) : role_(role), action_(action) {}
@@ -45,7 +45,7 @@ struct Operands {
   std::vector<Operand> reads = {}, writes = {};
 };
 
-// A kernel ready to run, and the memory that it needs beside its operands.
+// A kernel that is ready to run, and the memory that it needs besides its operands.
 class Alone {
  public:
   Alone(Runtime& runtime, Bench& bench, ProductChoice& choice, Kernel kernel, Operands operands, const OpArguments& arguments)
@@ -59,7 +59,7 @@ class Alone {
     if (kernel_.prepare) kernel_.prepare(staged_, arguments_);
     std::vector<Multiply> products;
     if (kernel_.multiplies) run(Launcher(products));
-    choice.decide(0, products);  // leaves zeros
+    choice.decide(0, products);  // sets all operands to 0
     for (const std::vector<Operand>* operands : {&operands_.writes, &operands_.reads})
       for (const Operand& operand : *operands) bench.fill_random(operand);
     launcher_.emplace(runtime, bench.stream(), workspace_, &choice, 0);
@@ -84,7 +84,7 @@ class Alone {
   std::optional<Launcher> launcher_ = {};
 };
 
-// The operands of instructions of one action, in memory of their own. Nothing: they take more than half of what is free.
+// Memory for the operands of some instructions of an action. It allocates nothing if they need more than half of the free memory.
 class Placement {
  public:
   Placement(Runtime& runtime, const Role& role, const Action& action, const std::vector<const Instruction*>& instructions)
@@ -110,8 +110,8 @@ class Placement {
   std::byte* at_ = nullptr;
 };
 
-// Without the sums of a bias gradient, which are measured with the gradient of the weights. None: the library has no such product, or the
-// result would lie where the product reads.
+// The fused kernel of a product and an activation, without the bias gradient, which is measured with the weight gradient. Nothing: the
+// library has no such product, or the result would overwrite what the product reads.
 std::optional<Kernel> joined_kernel(const Compute& product, const Operands& of_product, const Compute& activation,
                                     const Operands& of_activation, Runtime& runtime) {
   for (const std::vector<Operand>* operands : {&of_product.reads, &of_product.writes})

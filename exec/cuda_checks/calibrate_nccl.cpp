@@ -10,7 +10,7 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr int kInARow = 5;  // collectives between two looks at the clock, as nccl-tests do
+constexpr int kInARow = 5;  // collectives per timing, as in nccl-tests
 
 class NcclRanks : public CollectiveRanks {
  public:
@@ -38,7 +38,7 @@ class NcclRanks : public CollectiveRanks {
   std::vector<RankId> here() const override { return here_; }
   MeasuredAlgorithm algorithm() const override { return algorithm_; }
 
-  // A rank makes its calls in the order in which its tasks were made, each once: one for every time that it runs.
+  // NCCL tasks run in the order in which they were made, each once per run. So there is a task for every time that a collective runs.
   void prepare(const std::vector<MeasuredCall>& calls) override {
     for (std::size_t r = 0; r < here_.size(); ++r) {
       Seat& seat = seats_[r];
@@ -79,7 +79,7 @@ class NcclRanks : public CollectiveRanks {
     int gpu = 0;
     MemoryRange from = {}, to = {};
     std::vector<std::unique_ptr<StreamTask>> tasks = {};
-    std::vector<std::size_t> first = {};  // [call] its first task
+    std::vector<std::size_t> first = {};  // [call] index of its first task
     Stream* stream = nullptr;
     std::vector<std::unique_ptr<EventPool>> events = {};
     Event *begin = nullptr, *end = nullptr;
@@ -89,7 +89,7 @@ class NcclRanks : public CollectiveRanks {
   std::vector<RankId> here_;
   MeasuredAlgorithm algorithm_;
   ProcessMesh* mesh_ = nullptr;
-  NcclDevices devices_;  // outlives the seats
+  NcclDevices devices_;  // declared before the seats, so that it outlives them
   std::vector<Seat> seats_ = {};
 };
 

@@ -1,4 +1,4 @@
-// The ranks of `calibrate --collectives --device cuda`: GPUs that meet by NCCL, as those of a run do.
+// The ranks of `calibrate --collectives --device cuda`: GPUs that communicate with NCCL, as in a run.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,16 @@
 
 namespace foreshard::gpu {
 
-// What NCCL_ALGO says, where it is one of its algorithms and no more; else what NCCL chooses. `text`: null: not set.
+// The algorithm that NCCL_ALGO names, if it names exactly one; else Automatic: NCCL chooses. `text`: the value of NCCL_ALGO, null if it is
+// not set.
 MeasuredAlgorithm algorithm_of(const char* text);
 
-// options.ranks is those of all processes, `here` those of this one. Runtime, library and mesh must outlive them. Throws DeviceError.
+// options.ranks: number of ranks of all processes; `here`: the ranks of this process; `largest`: bytes of the operands of a rank. Runtime,
+// library and mesh must outlive the result. Throws DeviceError.
 std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::Library& library, const NcclOptions& options,
                                                        std::vector<RankId> here, Bytes largest, MeasuredAlgorithm algorithm);
 
-// Of the rank whose GPU this is.
+// The seat (exec/calibrate/calibrate_groups.h) of a rank on this GPU. `node`: this_node().
 RankSeat seat_of(Runtime& runtime, int gpu, const std::string& node);
 
 }  // namespace foreshard::gpu

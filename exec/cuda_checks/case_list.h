@@ -1,4 +1,4 @@
-// What exec/cuda/kernel_cases*.cpp write their lists with.
+// Functions with which kernel_cases*.cpp of this folder write the lists of cases.
 #pragma once
 
 #include <cmath>
@@ -9,6 +9,7 @@
 
 namespace foreshard::gpu {
 
+// Tolerances of relative errors: exact results, fp32, 16-bit numbers, attention on tensor cores.
 inline constexpr double kExact = 0, kSingle = 1e-5, kHalf = 6e-3, kFlash = 1.2e-2;
 inline const RandomSamples kSamples(3);
 
@@ -17,7 +18,8 @@ inline constexpr Function kFunctions[] = {Function::Gelu, Function::Relu, Functi
 
 class Cases {
  public:
-  // Arrays of the given sizes; outputs hold numbers where they are added to, else NaN.
+  // Adds a case with random operands of the given numbers of elements. An output that is accumulated to holds random numbers, any other
+  // NaN.
   KernelCase& add(const std::string& name, Compute what, const std::vector<std::int64_t>& in,
                   const std::vector<std::int64_t>& out, DType dtype = DType::F32, double tolerance = kSingle) {
     KernelCase next{.name = name, .what = std::move(what), .tolerance = tolerance};
@@ -47,7 +49,7 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// exec/cuda_checks/kernel_cases_packed.cpp, exec/cuda_checks/kernel_cases_more.cpp, _eight_bits.cpp, _context_parallel.cpp, _codec.cpp
+// Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp and _codec.cpp.
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);

@@ -1,4 +1,4 @@
-// Runs one case on a GPU and on the host. Operands lie between borders that nobody may write to.
+// Runs one case on a GPU and on the host. Before and after each operand there are border bytes, which no kernel may change.
 #include <algorithm>
 #include <cstring>
 
@@ -11,11 +11,11 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr std::int64_t kBorder = 256;
-constexpr std::byte kBorderByte{0xFF};  // no number in any format
+constexpr std::byte kBorderByte{0xFF};  // NaN in every floating-point format
 
 struct Placed {
   Operand operand = {};
-  std::vector<std::byte> bytes = {};  // with the borders
+  std::vector<std::byte> bytes = {};  // including the borders
 };
 
 Placed placed(Runtime& runtime, GpuMemory& memory, Stream* stream, StoredArray& array) {
@@ -30,7 +30,7 @@ Placed placed(Runtime& runtime, GpuMemory& memory, Stream* stream, StoredArray& 
   return place;
 }
 
-// What lies there now; whether the borders are whole.
+// Reads an operand back from the GPU, and checks its borders.
 bool fetch(Runtime& runtime, Stream* stream, Placed& place, StoredArray& array) {
   const auto size = static_cast<std::int64_t>(place.bytes.size());
   runtime.copy(place.bytes.data(), place.operand.data - kBorder, {size}, stream);
@@ -115,7 +115,7 @@ void run_kernel(Runtime& runtime, Stream* stream, GpuMemory& memory, const Kerne
              {.reads = reads, .writes = writes, .scratch = scratch, .staged = nullptr, .table = nullptr, .arguments = none});
 }
 
-// False: not by this library.
+// False: the library does not support it.
 bool run_fused(const FusedCase& tried, Runtime& runtime, Stream* stream, GpuMemory& memory, std::vector<Placed>& places) {
   std::vector<PlacedPart> parts;
   for (const FusedCase::Part& part : tried.parts)

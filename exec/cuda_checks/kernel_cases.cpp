@@ -131,7 +131,7 @@ void add_losses(Cases& all) {
   grad.reads.push_back(filled(12, DType::I64, targets));
   grad.arguments.loss_scale = 64;
   KernelCase& maximum = all.add("loss_max", loss(Forward, {.piece = Piece::Max, .classes = 290}, 12, 150), {1800}, {12});
-  maximum.reads[0].set(0, 50);  // so that a row that begins one element late has another maximum
+  maximum.reads[0].set(0, 50);  // if a kernel began the row one element late, it would find another maximum
   maximum.arguments.tp_rank = 1;
   KernelCase& exponentials =
       all.add("loss_exp", loss(Forward, {.piece = Piece::Exp, .classes = 290}, 12, 150), {1800, 12}, {1800, 24});
@@ -162,7 +162,7 @@ void add_updates(Cases& all) {
     tried.arguments.step = 3;
     tried.arguments.optimizer = {.weight_decay = 0.1, .momentum = 0.9};
   };
-  // Values that a kernel reads stand among the reads, too; both read them in place among the writes.
+  // The plan lists values that are read among the reads too; both implementations read them in place, from the writes.
   KernelCase& master = all.add("adam_master", adam, {203, 203, 203, 203}, {}, DType::F32, kHalf);
   states(master, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}, {203, DType::BF16}});
   KernelCase& plain = all.add("adam", adam, {203, 203, 203, 203}, {});
@@ -174,7 +174,7 @@ void add_updates(Cases& all) {
   KernelCase& slice = all.add("adam_slice", sliced, {609, 203, 203, 203}, {}, DType::F32, kHalf);
   states(slice, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}, {609, DType::BF16}});
   slice.arguments.slice = 2;
-  for (const std::int64_t step : {3, 7}) {  // before and after the second moment stays
+  for (const std::int64_t step : {3, 7}) {  // before and after the second moment is frozen
     KernelCase& moments =
         all.add("adam_moments_" + std::to_string(step),
                 {.op = ops::Adam{.frozen_after = 5}, .phase = Phase::Update, .shapes = {{{203}}}}, {203, 203, 203, 203}, {});
@@ -276,7 +276,7 @@ void add_attention(Cases& all, bool large) {
   }
 }
 
-// Sizes of a training of about a billion parameters, where the host can still follow.
+// Sizes as in training a model of about a billion parameters, still small enough for the host.
 void add_large(Cases& all) {
   using enum Phase;
   const std::int64_t rows = 4096, h = 2048;

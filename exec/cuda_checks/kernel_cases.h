@@ -1,5 +1,5 @@
-// One instruction per case, with operands drawn by a seed, run by the kernels of a GPU and by the host: what `foreshard selftest` does,
-// and the tests do in the emulator.
+// Cases that compare GPU kernels with the host: each runs one instruction with random operands on both. `foreshard selftest` runs them on a
+// GPU, the tests run them in the emulator.
 #pragma once
 
 #include <optional>
@@ -17,22 +17,23 @@ struct KernelCase {
   Compute what = {};
   std::vector<StoredArray> reads = {}, writes = {};
   OpArguments arguments = {};
-  double tolerance = 0;
+  double tolerance = 0;  // largest accepted Outcome::error
 };
-// `large`: of sizes as in a training, beside the small ones with every odd border.
+// All cases. They are small, with all kinds of odd sizes; `large` adds cases with the sizes of real training.
 std::vector<KernelCase> kernel_cases(bool large = false);
 
 struct Outcome {
-  double error = 0;  // the largest relative error of an output
-  std::string fault = {};
-  bool borders_whole = true;  // the bytes around each operand are untouched
+  double error = 0;           // the largest relative error of an output
+  std::string fault = {};     // the message of an error that was thrown; empty: none
+  bool borders_whole = true;  // the bytes before and after each operand were not changed
   template <class Case>
   bool right(const Case& of) const {
     return fault.empty() && error <= of.tolerance && borders_whole;
   }
 };
-// Instructions that one product does: a product and the activation behind it, or, backward, in front of it, and then the gradient of the weights whose
-// bias gradient is made with it. Operands are numbers of arrays.
+// A case of kernel fusion (fuse_forward, fuse_backward in exec/cuda_ops/gpu_kernel.h): a product and the activation after it; or, in the
+// backward, the gradient of a product's input, the backward of the activation before it, and the weight gradient whose bias gradient is
+// fused. Operands are indices in `arrays`.
 struct FusedCase {
   struct Part {
     Compute what = {};
@@ -41,14 +42,16 @@ struct FusedCase {
   std::string name = {};
   std::vector<Part> parts = {};
   std::vector<StoredArray> arrays = {};
-  std::optional<std::size_t> unwritten = {};  // between two parts, and nowhere else
+  // the array that only passes data between two parts; the fused kernel does not write it
+  std::optional<std::size_t> unwritten = {};
   double tolerance = 0;
 };
 std::vector<FusedCase> fused_cases(bool large = false);
-// None: the library does not have it.
+// Runs a case on the GPU and on the host. Nothing: the library does not support the fusion.
 std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime);
 
-// Who does what libraries have beside products.
+// What runs the instruction of a case. Libraries: cuDNN and epilogues of cuBLASLt where they support the instruction. LibrariesInAnyOrder:
+// the same, but they may add up gradients of attention in any order. OurKernels: our own kernels and plain products.
 enum class By : std::uint8_t { Libraries, LibrariesInAnyOrder, OurKernels };
 Outcome run_case(const KernelCase& tried, Runtime& runtime, By by = By::Libraries);
 

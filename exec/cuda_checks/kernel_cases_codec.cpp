@@ -1,4 +1,4 @@
-// Codes of numbers and rows of kept tokens. Numbers are 64ths between -8 and 8, so that sums, borders and what is left out are exact.
+// Cases of compression and token selection. Numbers are multiples of 1/64 between -8 and 8, so that sums, borders and residuals are exact.
 #include "exec/cuda_checks/case_list.h"
 
 namespace foreshard::gpu {
@@ -32,7 +32,7 @@ void add_codes(Cases& all) {
     for (const std::int64_t parts : {1, 3}) {
       const std::int64_t size = 2500;
       form.parts = parts;
-      // Of segments all is exact but what 8 bits leave out; one element more or less in their counts may change nothing.
+      // With segments, all is exact but the residual of 8 bits; an error of one element in the histograms must show.
       const bool counts = form.code == ops::Code::Segments;
       const double tolerance = counts ? kExact : kSingle;
       for (const bool feedback : {false, true}) {
@@ -124,7 +124,7 @@ void add_moments(Cases& all) {
   const StoredArray left = exact_numbers(size, DType::F32, 31);
   encode.reads = {exact_numbers(size, DType::F32, 30), exact_numbers(size, DType::F32, 32), left};
   encode.writes = {filled(form.payload(size).value, DType::U8, [](std::int64_t) { return 255.0; }), left};
-  encode.arguments.optimizer.beta1 = 0.5;  // so that everything stays exact
+  encode.arguments.optimizer.beta1 = 0.5;  // so that all results are exact
 }
 
 void add_tokens(Cases& all) {
@@ -134,7 +134,7 @@ void add_tokens(Cases& all) {
     KernelCase& keep = all.add("keep_tokens_" + std::to_string(k), {.op = ops::KeepTokens{}, .shapes = {{{b, s, k}}}}, {}, {},
                                DType::F32, kExact);
     keep.reads = {
-        filled(b * s, DType::F32, [](std::int64_t i) { return static_cast<double>(i * 37 % 50); })};  // many are equal
+        filled(b * s, DType::F32, [](std::int64_t i) { return static_cast<double>(i * 37 % 50); })};  // many scores are equal
     keep.writes = {empty_array(b * k, DType::I64)};
     std::vector<StoredArray> kept = keep.writes, scores = keep.reads;
     run_on_host(keep.what, scores, kept, {});

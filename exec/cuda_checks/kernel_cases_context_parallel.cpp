@@ -1,4 +1,4 @@
-// Kernels whose rows are those of a context-parallel rank.
+// Cases in which the rows are those of a context-parallel rank.
 #include "exec/cuda_checks/case_list.h"
 
 namespace foreshard::gpu {
@@ -89,7 +89,7 @@ void add_maps(Cases& all) {
 
 void add_rows_of_ranks(Cases& all) {
   using enum Phase;
-  // The rows of the tensor-parallel rank go over from the early to the late chunk.
+  // The rows of the tensor-parallel rank begin in the early chunk and end in the late one.
   KernelCase& rows = all.add(
       "context_dropout_rows",
       {.op = ops::Dropout{.p = 0.25, .site = 3, .sequence_parallel = true, .split = kTwoChunks}, .shapes = {{{3, 6, 22}}}},

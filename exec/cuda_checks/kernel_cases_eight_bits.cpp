@@ -1,4 +1,4 @@
-// Linear layers with factors in 8 bits: of sizes that the library multiplies in 8 bits, and of sizes that it does not.
+// Linear layers with 8-bit factors: with sizes that the library multiplies in 8 bits, and with sizes that it does not.
 #include "exec/cuda_checks/case_list.h"
 
 namespace foreshard::gpu {
@@ -7,13 +7,13 @@ static void multiply_by_two_to(StoredArray& array, int power) {
   for (std::int64_t i = 0; i < array.size(); ++i) array.set(i, std::ldexp(array.at(i), power));
 }
 
-// The first `parts` factors small, each in its way, and one large: with a wrong scale, or that of another, they leave the range of 8 bits. What is added
-// to is as small as what is added.
+// Makes the first `parts` factors small, each by another power, and one factor large. With a wrong scale, or that of another factor, they
+// would leave the range of 8 bits. An output that is accumulated to is as small as what is added.
 static void spread(KernelCase& tried, std::size_t parts, std::size_t large) {
   const int least = tried.what.phase == Phase::Forward ? -14 : -40;
   for (std::size_t r = 0; r < parts; ++r) multiply_by_two_to(tried.reads[r], least + 4 * static_cast<int>(r));
   multiply_by_two_to(tried.reads[large], 10);
-  tried.reads[large].set(tried.reads[large].size() - 1, 9000);  // its largest number is found last
+  tried.reads[large].set(tried.reads[large].size() - 1, 9000);  // its largest number is the last one
   if (!tried.what.accumulate) return;
   multiply_by_two_to(tried.writes[0], least + 12);
   if (tried.writes.size() == 2) multiply_by_two_to(tried.writes[1], least + 2);
@@ -23,7 +23,7 @@ void add_eight_bits(Cases& all, bool large) {
   using enum Phase;
   struct Sizes {
     const char* name;
-    std::int64_t m, n, k, first;  // columns of the first part of y
+    std::int64_t m, n, k, first;  // first: columns of the first part of y
   };
   const Sizes small[] = {{"", 48, 80, 96, 80}, {"_parts", 32, 48, 64, 16}, {"_odd", 10, 12, 7, 8}};
   const Sizes real[] = {{"_large", 1024, 768, 3072, 768}};
@@ -41,7 +41,7 @@ void add_eight_bits(Cases& all, bool large) {
       const std::string name = std::string("eighth") + s.name + (dtype == DType::F16 ? "_fp16" : "");
       const std::size_t parts = y.size();
       spread(all.add(name, linear(Forward, false), {s.m * s.k, s.n * s.k, s.n}, y, dtype, kHalf), 1, 1);
-      if (dtype == DType::F16) continue;  // which holds no gradients as small as these
+      if (dtype == DType::F16) continue;  // fp16 cannot represent gradients as small as these
       spread(
           all.add(name + "_input_grad", linear(InputGrad, true), behind(y, {s.m * s.k, s.n * s.k}), {s.m * s.k}, dtype, kFlash),
           parts, parts + 1);
@@ -55,7 +55,7 @@ void add_eight_bits(Cases& all, bool large) {
     spread(wide, y.size(), y.size());
     wide.writes = {empty_array(s.n * s.k, DType::F32), empty_array(s.n, DType::F32)};
   }
-  // A number far beyond the rest: the scale follows the largest.
+  // One number far larger than the rest, which determines the scale.
   KernelCase& far =
       all.add(large ? "eighth_far_large" : "eighth_far", {.op = ops::MatMul{}, .shapes = {{{1, 16, 16, 640}, DType::F8}}},
               {16 * 640, 16 * 640}, {256}, DType::BF16, kHalf);

@@ -1,11 +1,11 @@
-// Instructions that one product does.
+// Cases of kernel fusion.
 #include "exec/cuda_checks/case_list.h"
 
 namespace foreshard::gpu {
 
 namespace {
 
-constexpr double kUnrounded = 1.2e-2;  // the host rounds what is between two instructions to 16 bits, the product does not
+constexpr double kUnrounded = 1.2e-2;  // the host rounds intermediate results to 16 bits, the fused product does not
 
 struct Sizes {
   std::int64_t rows = 0, hidden = 0, wide = 0;
@@ -31,7 +31,7 @@ FusedCase forward(const std::string& name, const Sizes& s, bool bias, DType dtyp
   return made;
 }
 
-// Arrays: d z, w2, fc1, x, d y, d fc1, d w1, d b1. `sums`: the gradient of the bias is wanted; `add`: added to what is there.
+// Arrays: d z, w2, fc1, x, d y, d fc1, d w1, d b1 ("d" is a gradient). `sums`: with the gradient of the bias; `add`: which is accumulated.
 FusedCase backward(const std::string& name, const Sizes& s, bool sums, bool add, DType dtype, DType gradients) {
   FusedCase made{.name = name, .unwritten = 4, .tolerance = kUnrounded};
   std::uint64_t seed = 500;

@@ -1,4 +1,4 @@
-// Loss scales that follow overflows; pictures.
+// Cases of dynamic loss scales and of images.
 #include <array>
 
 #include "exec/arithmetic/loss_scale_state.h"
@@ -6,7 +6,7 @@
 
 namespace foreshard::gpu {
 
-// The state of a loss scale that follows overflows: 2^3 for the next backward, 2^2 in this step's gradients, three good steps, two skipped.
+// The state of a dynamic loss scale: 2^3 for the next backward, 2^2 in the gradients of this step, three good steps, two skipped ones.
 void add_loss_scales(Cases& all) {
   const auto state = [](double skips) {
     return filled(kLossScaleFloats, DType::F32, [=](std::int64_t i) {
@@ -52,7 +52,7 @@ void add_loss_scales(Cases& all) {
         all.add(name, {.op = ops::JudgeOverflow{.growth = growth, .start = 65536}, .phase = Phase::Update}, {}, {});
     judge.reads.push_back(filled(1, DType::F32, [square = square](std::int64_t) { return square; }));
     judge.writes.push_back(state(0));
-    if (!std::isfinite(square)) judge.tolerance = kExact;  // what lies beside it is not finite either
+    if (!std::isfinite(square)) judge.tolerance = kExact;  // the new state consists of whole numbers
   }
 }
 
@@ -62,7 +62,7 @@ void add_pictures(Cases& all) {
     const char* name;
     std::int64_t samples, in, height, width, out, kernel, stride, padding;
   };
-  // Odd borders; a window that leaves rows out; the plain convolution, whose columns are its input.
+  // Odd sizes; a stride that skips rows; a 1x1 convolution, whose columns are its input.
   const Form forms[] = {{"3x3", 3, 5, 9, 7, 6, 3, 1, 1},
                         {"7x7_apart", 2, 3, 16, 14, 4, 7, 2, 3},
                         {"1x1", 2, 6, 5, 7, 3, 1, 1, 0},

@@ -1,4 +1,5 @@
-// Arrays of one type in rows of whole packs of 16 bytes, in every type that has them; and flat ones with some elements left over.
+// Cases in which kernels use packs: rows of whole packs of 16 bytes in every type that supports them, and arrays with some elements after
+// the last pack.
 #include "exec/cuda_checks/case_list.h"
 
 namespace foreshard::gpu {
@@ -34,7 +35,7 @@ void add_activations(Cases& all, const Format& format) {
           {size}, {size}, dtype, tolerance);
 }
 
-// Rows of one warp, of two and of eight; with blocks that are not full.
+// Rows for one warp, two warps and eight warps, with blocks that are not full.
 void add_norms(Cases& all, const Format& format) {
   using enum NormKind;
   const auto norm = [](NormKind kind, Phase phase, std::int64_t rows, std::int64_t h, bool add) {
@@ -116,11 +117,11 @@ void add_losses(Cases& all, const Format& format) {
     return Compute{.op = op, .phase = phase, .shapes = {{{rows, columns}}}, .accumulate = add};
   };
   const auto targets = [](std::int64_t i) { return static_cast<double>(i * 23 % 290); };
-  for (const std::int64_t columns : {304, 8200}) {  // 256 threads a row, and 1024
+  for (const std::int64_t columns : {304, 8200}) {  // with 256 and with 1024 threads per row
     const std::int64_t rows = columns == 304 ? 12 : 4;
     KernelCase& whole = all.add("loss_" + std::to_string(columns) + in, loss(Forward, {.classes = columns - 14}, rows, columns),
                                 {rows * columns}, {rows * columns, 1}, format.dtype, format.tolerance);
-    if (columns == 8200 && format.dtype == DType::F32) whole.tolerance = 2 * kSingle;  // sums of so many fp32 exponentials
+    if (columns == 8200 && format.dtype == DType::F32) whole.tolerance = 2 * kSingle;  // sums of 8200 exponentials in fp32
     whole.writes.insert(whole.writes.begin() + 1, empty_array(rows, DType::I64));
     whole.arguments.samples = rows / 2;
     for (std::int64_t i = 0; i < rows * columns; ++i) whole.reads[0].set(i, 4 * whole.reads[0].at(i));
@@ -134,7 +135,7 @@ void add_losses(Cases& all, const Format& format) {
   KernelCase& maximum = all.add("loss_max" + in, loss(Forward, {.piece = Piece::Max, .classes = 290}, 12, 152), {1824}, {12},
                                 format.dtype, format.tolerance);
   for (std::int64_t row = 0; row < 12; ++row)
-    maximum.reads[0].set(152 * row, 50);  // a row that begins one element late has another
+    maximum.reads[0].set(152 * row, 50);  // if a kernel began a row one element late, it would find another maximum
   maximum.arguments.tp_rank = 1;
   KernelCase& exponentials = all.add("loss_exp" + in, loss(Forward, {.piece = Piece::Exp, .classes = 290}, 12, 152), {1824},
                                      {1824}, format.dtype, format.tolerance);
@@ -179,7 +180,7 @@ void add_dropout(Cases& all, const Format& format) {
   plain.reads.push_back(filled(315, DType::U8, mask));
 }
 
-// Gradients, values and states: as a training in that format has them; those of a slice begin wherever it does.
+// Gradients, values and states in the formats of a training; arrays of a slice begin at any element.
 void add_updates(Cases& all, const Format& format) {
   const std::int64_t size = 1203;
   const bool master = format.dtype != DType::F32;
@@ -199,13 +200,13 @@ void add_updates(Cases& all, const Format& format) {
         tried.reads.push_back(array);
         tried.writes.push_back(array);
       }
-      if (master) tried.reads.pop_back();  // the master is read instead of the value
+      if (master) tried.reads.pop_back();  // the master copy is read instead of the value
       tried.arguments.step = 3;
       tried.arguments.optimizer = {.weight_decay = 0.1, .momentum = 0.9};
     }
 }
 
-// Factors in 16 bits, gradients in fp32: the product adds to them itself.
+// Factors in 16 bits and gradients in fp32, which the product accumulates itself.
 void add_fp32_gradients(Cases& all) {
   for (const DType half : {DType::BF16, DType::F16}) {
     KernelCase& product =

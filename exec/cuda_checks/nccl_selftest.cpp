@@ -18,12 +18,12 @@ struct Case {
   DType dtype = DType::F32;
   Combine combine = Combine::Sum;
   bool accumulate = false;
-  std::int64_t part = 1;  // elements of the tensor by ranks
-  bool message = false;   // no collective: every rank sends to the next
+  std::int64_t part = 1;  // elements of the tensor divided by the number of ranks
+  bool message = false;   // not a collective: every rank sends to the next one
 };
 
 constexpr std::int64_t kMostPart = 3000;
-// Numbers of at most 6 binary digits, so that the sums of a few are exact in 16 bits; a mean of three is not.
+// Numbers of at most 6 bits, so that sums over a few ranks are exact in 16 bits; a mean over three ranks is not.
 constexpr double kExact = 0, kMeanOfSingle = 1e-6, kMeanOfHalf = 1.0 / 128;
 
 double input(std::int64_t rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 13 - 6) / 4; }
@@ -50,7 +50,7 @@ double over_ranks(const Case& tried, int ranks, std::int64_t i) {
   return tried.combine == Combine::Mean ? result / ranks : result;
 }
 
-// What element i of rank q's output should be; what nobody writes stays as it was.
+// The expected element i of rank q's output; elements that the collective does not write stay unchanged.
 double expected(const Case& tried, int ranks, int q, std::int64_t i) {
   const std::int64_t part = tried.part;
   const double kept = tried.accumulate ? before(q, i) : 0;
@@ -110,7 +110,7 @@ class Selftest {
 
   std::unique_ptr<StreamTask> task(const Case& tried, int r) {
     Seat& seat = seats_[static_cast<std::size_t>(r)];
-    runtime_.select(seat.gpu);  // some need memory of their own
+    runtime_.select(seat.gpu);  // some tasks allocate memory
     const Bytes bytes = size_of(tried.dtype) * elements(tried);
     const MemoryRange from{seat.from, bytes, tried.dtype}, to{seat.to, bytes, tried.dtype};
     if (tried.message)
@@ -186,7 +186,7 @@ class Selftest {
         if (std::chrono::steady_clock::now() > until) stop_.raise("rank " + std::to_string(r) + " does not come to an end");
         std::this_thread::yield();
       }
-    } catch (const Stopped&) {  // the reason is told by whoever stopped
+    } catch (const Stopped&) {  // the reason is reported by the thread that raised the stop
     } catch (const std::exception& problem) {
       stop_.raise(problem.what());
     }
@@ -197,7 +197,7 @@ class Selftest {
   std::chrono::milliseconds patience_;
   std::vector<Case> cases_ = cases(ranks_);
   Stop stop_;
-  NcclDevices devices_;  // outlives the seats
+  NcclDevices devices_;  // declared before the seats, so that it outlives them
   std::vector<Seat> seats_ = {};
 };
 

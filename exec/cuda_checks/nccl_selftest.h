@@ -1,4 +1,5 @@
-// Every collective and messages by NCCL between the GPUs of this machine, against what the host makes of the same numbers: `selftest --nccl`.
+// `selftest --nccl`: runs every collective and messages with NCCL between the GPUs of this machine, and compares the results with those
+// computed on the host.
 #pragma once
 
 #include <string>
@@ -12,11 +13,12 @@ struct NcclOutcome {
   std::string name = {};  // "all_reduce bf16, mean, 3000 elements"
   double error = 0;       // the largest relative error of an element
   double tolerance = 0;
-  std::string fault = {};  // a call that failed or did not come to an end: the last outcome then
+  std::string fault = {};  // a call that failed or hung; then this is the last outcome
   bool right() const { return fault.empty() && error <= tolerance; }
 };
 
-// A rank per GPU, but options.ranks of them; all threads of this process. Throws DeviceError when they do not meet. `patience`: with one collective.
+// Runs them with options.ranks ranks, which are threads of this process. `patience`: after this time, a collective counts as hung. Throws
+// DeviceError if the ranks cannot connect.
 std::vector<NcclOutcome> nccl_outcomes(Runtime& runtime, nccl::Library& library, const NcclOptions& options,
                                        std::chrono::milliseconds patience = std::chrono::seconds(300));
 

@@ -1,4 +1,4 @@
-// A compute instruction on a stream.
+// ComputeTask: a compute instruction of a plan as a task that enqueues its kernels on a CUDA stream.
 #pragma once
 
 #include <algorithm>
@@ -10,24 +10,26 @@
 
 namespace foreshard::gpu {
 
-// Memory beside the arenas that the kernels of a stream share, for they run one after the other.
+// Bytes of memory outside the arenas for the kernels of one stream. They share it, because they run one after the other.
 struct StreamMemory {
-  Bytes scratch = {}, workspace = {};
+  Bytes scratch = {}, workspace = {};  // workspace: of cuBLAS
 
+  // Enlarges the sizes to what this kernel needs.
   void holds(const Kernel& kernel) {
     scratch = std::max(scratch, kernel.scratch);
     if (kernel.multiplies) workspace = kMultiplyWorkspace;
   }
 };
 
-// What the tasks of a GPU ask while they are enqueued.
+// What all compute tasks of a GPU use while they are enqueued. The objects must outlive the tasks.
 struct OfGpu {
   int gpu = 0;
   const ProductChoice& choice;
   const Stop& stop;
 };
 
-// One compute instruction. What the host makes for a run waits in pinned memory until the copy of the run before has been made.
+// One compute instruction. Data that the host prepares for each run (Kernel::staged) lies in pinned memory, from which the kernel copies it
+// to the GPU. Before the host prepares the data of the next run, `enqueue` waits until that copy is done.
 class ComputeTask : public GpuTask {
  public:
   ComputeTask(OfGpu of, Compute what, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
@@ -39,7 +41,7 @@ class ComputeTask : public GpuTask {
         writes_(writes.begin(), writes.end()),
         arguments_(arguments) {}
 
-  // Before the first run.
+  // Called once before the first run: allocates the pinned memory, and writes the kernel's constant table to the GPU.
   void open(GpuMemory& memory, EventPool& marks, DeviceBackend& device) {
     staged_ = memory.allocate(Space::PinnedHost, kernel_.staged);
     if (staged_) copied_ = marks.take();
@@ -49,22 +51,24 @@ class ComputeTask : public GpuTask {
     device.write(table_, kernel_.table.data(), bytes);
   }
   bool repeats() const override { return !kernel_.varies && kernel_.staged == Bytes{}; }
-  // Of a task that is part of a row.
+  // Its instruction and operands, as fuse_forward and fuse_backward (exec/cuda_ops/gpu_kernel.h) take them.
   FusedPart part() const { return {what_, reads_, writes_}; }
-  // From now on it does this, with these operands.
+  // Replaces its kernel and operands: for fusion, before `open`.
   void become(Kernel kernel, std::vector<Operand> reads, std::vector<Operand> writes) {
     kernel_ = std::move(kernel), reads_ = std::move(reads), writes_ = std::move(writes);
   }
   void becomes_nothing() {
     become({.run = [](const Launcher&, const Call&) {}}, {}, {});
   }
-  // The products that it will take; `scratch`: memory of the GPU, its size in bytes.
+  // Appends the matrix products that it will launch to `all`, without launching them. `scratch`: memory of the GPU of `bytes` bytes; a task
+  // that needs more appends nothing.
   void products(std::vector<Multiply>& all, std::byte* scratch, Bytes bytes) const {
     if (!kernel_.multiplies || kernel_.scratch > bytes) return;
     kernel_.run(
         Launcher(all),
         {.reads = reads_, .writes = writes_, .scratch = scratch, .staged = nullptr, .table = nullptr, .arguments = arguments_});
   }
+  // Bytes of its constant table, which lies outside the arenas.
   Bytes outside() const { return {static_cast<std::int64_t>(kernel_.table.size())}; }
 
   void enqueue(OnStream& on, int run) override {
@@ -90,7 +94,7 @@ class ComputeTask : public GpuTask {
   std::vector<Operand> reads_, writes_;
   OpArguments arguments_;
   std::byte *staged_ = nullptr, *table_ = nullptr;
-  Event* copied_ = nullptr;
+  Event* copied_ = nullptr;  // recorded after the kernels of the last run, which copy from `staged_`
   bool used_ = false;
 };
 

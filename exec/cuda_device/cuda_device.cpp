@@ -26,7 +26,7 @@ class CopyTask : public GpuTask {
   Bytes bytes_;
 };
 
-// Of the host's processor: the stream's thread waits for what is before it on the stream, and runs it itself.
+// A compute on the CPU: the stream's thread waits until the CUDA stream is empty and runs it itself.
 class HostTask : public GpuTask {
  public:
   HostTask(HostOp op, std::span<const Operand> reads, std::span<const Operand> writes, const OpArguments& arguments)
@@ -75,7 +75,7 @@ CudaDevice::~CudaDevice() {
     if (channel.thread.joinable()) channel.thread.join();
   try {
     enter();
-  } catch (const DeviceError&) {  // it has failed already: who stopped has told why
+  } catch (const DeviceError&) {  // the device has failed already, and the reason is known
   }
   static_cast<void>(ended_within(std::chrono::milliseconds(10'000)));
   for (const Channel& channel : channels_)
@@ -153,12 +153,12 @@ std::unique_ptr<StreamTask> CudaDevice::host_compute(StreamId, const Compute& wh
 }
 
 void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {
-  const NearCpus near(cpus_);  // pinned memory is touched first, threads are started
+  const NearCpus near(cpus_);  // while it lives: pinned memory and new threads are near the GPU
   enter();
   steps_.open(observer);
   for (const StreamId id : streams) {
     Channel& on = channel(id);
-    on.stream = runtime_.open_stream(!on.computes);  // what others wait for goes first
+    on.stream = runtime_.open_stream(!on.computes);  // communication streams get the higher priority: other ranks wait for them
     on.scratch = memory_.allocate(Space::Device, on.needs.scratch);
     on.workspace = memory_.allocate(Space::Device, on.needs.workspace);
     on.commands.hold(commands);
@@ -202,7 +202,7 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* streamed, int run
   IssuedStep& next = steps_.add(step, run, task);
   if (graphs_) {
     const StepGraphs::Place place = graphs_->step(stream, step, task, run);
-    // Graphs of runs that are not timed record no times: one that is does without.
+    // The graphs were captured in runs that are not timed and record no times, so a timed run does not use them.
     if (place.unit >= 0 && (steps_.all_timed() || !steps_.timed(run))) return join_unit(stream, place, next);
   }
   steps_.give_events(next);
@@ -240,7 +240,7 @@ bool CudaDevice::ended_within(std::chrono::milliseconds patience) {
       if (channel.thread.joinable() && !ends([&] { return channel.over.load(); })) return false;
       if (!ends([&] { return runtime_.idle(channel.stream); })) return false;
     }
-  } catch (const DeviceError&) {  // a device that has failed runs nothing any more
+  } catch (const DeviceError&) {  // a device that has failed runs nothing more
   }
   return true;
 }

@@ -1,5 +1,6 @@
-// A GPU as the device of one rank. Every stream has a thread that puts its tasks on the CUDA stream, in order and far ahead of the GPU; a
-// task that meets other ranks blocks that thread only. The rank's own thread hears in issue order of the steps that have ended.
+// A GPU as the device of one rank. Every stream of the plan has a CUDA stream and a thread that enqueues its tasks there, in order and
+// ahead of the GPU. A task that has to meet other ranks on the host blocks that thread only. The rank's own thread issues the steps, and
+// tells the observer in issue order which of them have ended.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,9 @@ namespace foreshard::gpu {
 
 class CudaDevice : public DeviceBackend {
  public:
-  // `alone`: all runs are timed, and none has graphs.
+  // `alone`: if not null, a mutex of all devices that share it: each compute and copy locks it until the GPU has done it, so that tasks are
+  // timed with no other running. Then all runs are timed, and none uses CUDA graphs. All references must outlive the device. Throws
+  // DeviceError.
   CudaDevice(Runtime& runtime, GpuMemory& memory, ProductChoice& choice, int gpu, const Stop& stop, std::mutex* alone,
              GpuRuns runs = {});
   ~CudaDevice() override;
@@ -48,47 +51,48 @@ class CudaDevice : public DeviceBackend {
   bool works() override;
 
   int gpu() const { return gpu_; }
-  const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // on the GPU
+  const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // those in the memory of the GPU
 
  private:
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
     bool computes = false;
-    std::atomic<bool> loads = false;  // its thread is inside a task without communication: a library may be at work
+    // Its thread is enqueuing a task without communication; a library may compute on the CPU then
+    std::atomic<bool> loads = false;
     StreamMemory needs = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
     CommandRing commands;
-    std::atomic<bool> over = false;
+    std::atomic<bool> over = false;  // its thread has ended
     std::thread thread;
   };
-  void enter() const { runtime_.select(gpu_); }  // by every thread, before it asks anything of the runtime
+  void enter() const { runtime_.select(gpu_); }  // every thread calls it before it uses the runtime
   Channel& channel(StreamId stream);
   void empty_streams() const;
   void choose_algorithms();
-  // By the rank's thread.
-  void push(StreamId stream, const Command& command);
-  void join_unit(StreamId stream, StepGraphs::Place place, IssuedStep& step);
-  // By the stream's.
-  void work(Channel& on);
-  void run(Channel& on, const Command& command);
-  void put_step(Channel& on, const Command& command);
-  void put(Channel& on, IssuedStep& step, GpuTask* task);
-  void put_unit(Channel& on, int unit, int run);
+  // Called by the rank's thread.
+  void push(StreamId stream, const Command& command);                          // blocks while the stream's command ring is full
+  void join_unit(StreamId stream, StepGraphs::Place place, IssuedStep& step);  // the step is part of a CUDA graph
+  // Called by the thread of the stream.
+  void work(Channel& on);                                  // its main function
+  void run(Channel& on, const Command& command);           // executes one command
+  void put_step(Channel& on, const Command& command);      // enqueues a step
+  void put(Channel& on, IssuedStep& step, GpuTask* task);  // enqueues the step's task and its events
+  void put_unit(Channel& on, int unit, int run);           // launches a CUDA graph; captures it first if there is none yet
 
   Runtime& runtime_;
   GpuMemory& memory_;
   ProductChoice& choice_;
   int gpu_;
-  const bool fuses_, any_order_;
-  const std::vector<int> cpus_;  // near the GPU
-  bool settled_ = false;         // the rank's thread is there
+  const bool fuses_, any_order_;  // as in GpuRuns
+  const std::vector<int> cpus_;   // the CPUs of the GPU's NUMA node
+  bool settled_ = false;          // the rank's thread is bound to them
   const Stop& stop_;
   std::mutex* alone_;
   std::deque<Channel> channels_;  // [StreamId]
-  Stream* outside_ = nullptr;     // copies between runs
+  Stream* outside_ = nullptr;     // for `read`, `write` and `fill`
   std::vector<std::pair<std::byte*, Bytes>> arenas_;
   std::vector<ComputeTask*> tasks_;
-  EventPool marks_;  // events without a time
+  EventPool marks_;  // CUDA events without timing
   RunClock clock_;
   StreamEvents events_;
   IssuedSteps steps_;

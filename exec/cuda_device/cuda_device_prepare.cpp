@@ -1,4 +1,5 @@
-// What a device does when all tasks are made and before the first step: tasks of a row become fewer, products get their algorithms.
+// What CudaDevice does when all tasks are made and before the first step: it fuses tasks of a row, and chooses the algorithms of matrix
+// products.
 #include "exec/cuda_device/cuda_device.h"
 #include "exec/cuda_device/joined_rows.h"
 
@@ -6,7 +7,7 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr Bytes kScratch{std::int64_t{16} << 20U};  // of products that are asked for beforehand
+constexpr Bytes kScratch{std::int64_t{16} << 20U};  // stands in for the scratch memory of the streams, which is allocated later
 
 }  // namespace
 
@@ -23,7 +24,7 @@ std::vector<JoinedTasks> CudaDevice::prepare(std::span<const TaskRow> rows) {
   return all;
 }
 
-// Products of operands in the arenas; those of windows lie elsewhere.
+// Chooses the algorithms of all products whose operands lie in the arenas (or in scratch memory). Others are left to the library.
 void CudaDevice::choose_algorithms() {
   if (!choice_.asks()) return;
   GpuMemory memory(runtime_);

@@ -1,4 +1,4 @@
-// What the thread of a stream does: it puts steps on the CUDA stream, by themselves or as one CUDA graph.
+// What the thread of a stream does: it enqueues steps on the CUDA stream, one by one or many as one CUDA graph.
 #include "exec/cuda_device/cuda_device.h"
 
 namespace foreshard::gpu {
@@ -13,7 +13,7 @@ void CudaDevice::work(Channel& on) {
       if (command->kind == Command::Kind::Graph) step = graphs_->unit(command->index).steps.front().step;
       run(on, *command);
     }
-  } catch (const Stopped&) {  // the reason is told by whoever stopped
+  } catch (const Stopped&) {  // the reason is reported by the thread that raised the stop
   } catch (const std::exception& problem) {
     steps_.fails(step, problem.what());
   }
@@ -32,7 +32,7 @@ void CudaDevice::run(Channel& on, const Command& command) {
 void CudaDevice::put_step(Channel& on, const Command& command) {
   if (!alone_ || (command.task && command.task->meets())) {
     put(on, *command.step, command.task);
-  } else {  // what it waits for is over before it takes the turn, and it is over when it gives it back
+  } else {  // it locks `alone_` when everything before it has ended, and unlocks it when it has ended itself
     while (!runtime_.idle(on.stream)) yield_unless_stopped(stop_);
     const std::lock_guard lock(*alone_);
     put(on, *command.step, command.task);
@@ -59,7 +59,7 @@ void CudaDevice::put(Channel& on, IssuedStep& step, GpuTask* task) {
     runtime_.record(step.over, on.stream);
 }
 
-// The unit is pushed with its last step; until then nothing else of this stream is.
+// Adds a step to the run of its graph. The graph is pushed with its last step; until then this stream pushes nothing else.
 void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, IssuedStep& step) {
   GraphUnit& unit = graphs_->unit(place.unit);
   GraphUnit::Instance& instance = unit.instances[static_cast<std::size_t>(step.run % kRunsUnderWay)];
@@ -87,7 +87,8 @@ void CudaDevice::put_unit(Channel& on, int index, int run) {
   const Range range(runtime_, *steps.front()->name + " to " + *steps.back()->name);
   if (Event* border = steps.front()->border) runtime_.record(border, on.stream);
   runtime_.launch(instance.graph, on.stream);
-  // An event that a graph records keeps its former state until the GPU comes to it; this one is not done from here on.
+  // An event that a graph records keeps its state of the previous run until the GPU reaches it, so it might still count as done. `over` is
+  // recorded on the stream and counts as not done from here on.
   runtime_.record(instance.over, on.stream);
   for (IssuedStep* step : steps) step->enqueued.store(true);
 }

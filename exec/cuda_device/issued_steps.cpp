@@ -44,7 +44,7 @@ void IssuedSteps::poll() {
   busy_.store(!steps_.empty() && steps_.front().enqueued.load() && !steps_.front().meets);
 }
 
-// Steps are told in issue order: who looks for what hangs is told the oldest.
+// Steps are told in issue order, so if the run hangs, the step that began last is the oldest one that has not ended.
 void IssuedSteps::begin(IssuedStep& oldest) {
   if (!std::exchange(oldest.begun, true)) observer_->begins(oldest.step, oldest.run);
 }

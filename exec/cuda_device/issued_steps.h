@@ -1,5 +1,5 @@
-// The steps of a rank that have been issued and are not known to have ended. The rank's thread hears of their ends in issue order, and tells the
-// observer with their times; the streams' threads fill in what they put on the streams.
+// The steps of a rank that have been issued and are not known to have ended. The rank's thread polls them in issue order, and tells the
+// observer which have ended and when. The threads of the streams set the events that they enqueue for a step.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 
 namespace foreshard::gpu {
 
-// Numbers that stand there when the step ends.
+// Numbers that are copied to the host whenever the step ends (DeviceBackend::keep).
 struct KeptNumbers {
   int step = 0;
-  Operand at = {};
-  std::byte* copies = nullptr;  // pinned, one per run that may be under way
+  Operand at = {};              // the numbers on the GPU
+  std::byte* copies = nullptr;  // pinned memory for one copy per run that may be under way
 
   Bytes bytes() const { return size_of(at.dtype) * at.elements; }
   std::byte* copy_of(int run) const { return copies + bytes().value * (run % kRunsUnderWay); }
@@ -26,37 +26,44 @@ struct KeptNumbers {
 
 struct IssuedStep {
   int step = 0, run = 0;
-  Event *begin = nullptr, *met = nullptr, *end = nullptr;  // timed; null where times are not asked for
-  Event* border = nullptr;                                 // timed, before the first step of a run that is not timed
-  Event* over = nullptr;  // tells that `end` can be read; of a step by itself `end`, in a graph recorded after it
-  bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
-  bool meets = false;                      // it may wait for another rank, which is no work
+  Event *begin = nullptr, *met = nullptr, *end = nullptr;  // CUDA events with timing; null if the run is not timed
+  Event* border = nullptr;  // CUDA event with timing at the begin of a run that is not timed; else null
+  // The step has ended when this event is done: `end`, or for a step in a graph an event after the graph
+  Event* over = nullptr;
+  // has_met: `met` has been recorded. in_graph: the step is part of a CUDA graph, which owns its events.
+  bool has_met = false, in_graph = false;
+  bool meets = false;  // the step may wait for another rank; such waiting does not count as computing
   const KeptNumbers* kept = nullptr;
-  const std::string* name = nullptr;
-  bool begun = false;  // the observer has heard of it
-  std::atomic<bool> enqueued = false;
+  const std::string* name = nullptr;   // StepObserver::label
+  bool begun = false;                  // the observer has been told that it begins
+  std::atomic<bool> enqueued = false;  // all of it is on the CUDA stream
 };
 
 class IssuedSteps {
  public:
-  // Runs from `timed_from` on tell their times.
+  // Runs from number `timed_from` on are timed: the observer is told when each of their steps began and ended on the GPU.
   IssuedSteps(Runtime& runtime, const Stop& stop, RunClock& clock, EventPool& marks, int timed_from)
       : runtime_(runtime), stop_(stop), clock_(clock), marks_(marks), timed_from_(timed_from) {}
 
   void open(StepObserver& observer) { observer_ = &observer; }
+  // Before the first run. The caller sets `copies` in the result.
   KeptNumbers& keep(int step, const Operand& numbers) { return kept_.emplace_back(KeptNumbers{.step = step, .at = numbers}); }
 
-  // By the rank's thread.
+  // Called by the rank's thread.
+  // Whether `run` must not be issued yet, because kRunsUnderWay runs before it have not ended.
   bool far_ahead(int run) const { return !steps_.empty() && steps_.front().run + kRunsUnderWay <= run; }
-  IssuedStep& add(int step, int run, const GpuTask* task);
-  void give_events(IssuedStep& step);  // its own; one of a graph has the graph's
+  IssuedStep& add(int step, int run, const GpuTask* task);  // the reference is valid until the step has ended
+  void give_events(IssuedStep& step);                       // gives it events of its own; a step in a graph uses the graph's
   bool timed(int run) const { return run >= timed_from_; }
   bool all_timed() const { return timed_from_ == 0; }
-  void poll();  // hears of what has ended; throws Stopped after a failure
+  // Tells the observer of the steps that have ended since the last call; does not block; throws Stopped after a failure
+  void poll();
   bool empty() const { return steps_.empty(); }
 
-  void fails(int step, const std::string& why) { observer_->fails(step, why); }  // by any thread
-  bool busy() const { return busy_.load(); }                                     // the GPU runs the oldest; for any thread
+  // Called by any thread.
+  void fails(int step, const std::string& why) { observer_->fails(step, why); }
+  // At the last `poll`, the oldest step was on the GPU, and not waiting for other ranks
+  bool busy() const { return busy_.load(); }
 
  private:
   void begin(IssuedStep& oldest);
@@ -70,7 +77,7 @@ class IssuedSteps {
   StepObserver* observer_ = nullptr;
   std::deque<KeptNumbers> kept_;
   std::deque<IssuedStep> steps_;      // in issue order
-  std::map<int, std::string> names_;  // of steps, as a trace has them; made when they are first issued
+  std::map<int, std::string> names_;  // label of each step, made when it is first issued
   int issued_run_ = -1;
   std::atomic<bool> busy_ = false;
 };

@@ -34,7 +34,8 @@ std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Runt
   auto& activation = static_cast<ComputeTask&>(*row.members[at + 1].task);
   if (!is<ops::MatMul>(product.part().what.op) || !is<ops::Activation>(activation.part().what.op)) return {};
   const FusedPart first = product.part(), second = activation.part();
-  const Area made = range_of(second.writes[0]);  // y may take the place of x, which is still read then
+  // The plan may have given y the memory of x, which the fused kernel still reads
+  const Area made = range_of(second.writes[0]);
   if (touches(first.reads, made) || touches(first.writes, made)) return {};
   std::optional<Kernel> kernel = fuse_forward(first, second, runtime);
   if (!kernel) return {};
@@ -44,12 +45,12 @@ std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Runt
   return JoinedTasks{.first = at, .count = 2};
 }
 
-// The member that makes the gradient of the bias in front of the activation, if that may be made with the activation's: nobody touches its place until
-// then. None: the number of members.
+// The member that computes the gradient of the bias before the activation, if the fused kernel may compute it: no member from `first` up to
+// it uses the memory of that gradient. If there is none: the number of members.
 std::size_t bias_behind(const TaskRow& row, std::size_t first, std::size_t activation) {
   const auto part = [&](std::size_t i) { return static_cast<const ComputeTask*>(row.members[i].task)->part(); };
   const std::size_t none = row.members.size();
-  std::size_t behind = activation + 1;  // the gradient of the input may stand between
+  std::size_t behind = activation + 1;  // the gradient of the input may come before it
   if (behind < none && !is_weight_grad(part(behind).what)) ++behind;
   if (behind >= none || !is_weight_grad(part(behind).what)) return none;
   const FusedPart grad = part(behind);
@@ -73,7 +74,7 @@ std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Run
   if (last >= size || !is<ops::Activation>(part(last).what.op)) return {};
   const FusedPart product = part(at), activation = part(last);
   const Area unwritten = range_of(product.writes[0]), made = range_of(activation.writes[0]);
-  // What the product reads: its input, second where there are three operands or more, is none of it.
+  // What the product reads: the gradient of its output and the weight. Its input, the second of three or more operands, is not read.
   const std::vector<Operand> needed = {product.reads.front(), product.reads[product.reads.size() == 2 ? 1 : 2]};
   if (!within(row.members[last].ends, unwritten) || touches(needed, made) || touches(activation.reads, made)) return {};
   if (between && touches(part(at + 1).reads, unwritten)) return {};

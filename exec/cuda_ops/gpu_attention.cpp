@@ -1,5 +1,5 @@
-// Attention in one operator: by the library where it has it, else on the tensor cores where the numbers are bf16 and the head size is 64 or 128,
-// else a warp per row.
+// Fused attention: by cuDNN if it supports the form, else by our kernels: on tensor cores for bf16 and head size 64 or 128, else with one
+// warp per row.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -21,14 +21,14 @@ struct AttentionForm {
   host::DropRule drop = {};
   ops::Attention op = {};
 
-  std::int64_t all_queries() const { return at.queries * op.split.parts(); }  // of the sequence
+  std::int64_t all_queries() const { return at.queries * op.split.parts(); }  // of the whole sequence
   std::int64_t all_keys() const { return at.keys * op.blocks; }
 
   std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
   std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
 };
 
-// From `at` on.
+// The elements of an array from `at` on.
 View part(View array, DType dtype, std::int64_t at) {
   array.data = static_cast<std::byte*>(array.data) + at * size_of(dtype).value;
   array.elements -= at;
@@ -68,7 +68,7 @@ AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
   return args;
 }
 
-// By the tensor cores: all numbers in bf16, words of two of them aligned.
+// Whether the kernels for tensor cores (kernels/flash.h) can run it.
 bool is_flash(const host::Form& form, const AttentionForm& attention) {
   const host::HeadLayout& at = attention.at;
   if (attention.drops || (at.dim != 64 && at.dim != 128) || at.samples * at.heads > kMostBlocksY) return false;
@@ -81,9 +81,9 @@ bool is_flash(const host::Form& form, const AttentionForm& attention) {
   return true;
 }
 
-// By the library: 16-bit numbers, gradients that take the place of what was there, and keys that all queries see or that are causal in the
-// order in which they lie: not those of a causal model whose positions are cut over ranks. Dropout is drawn by the library: its mask is
-// not that of the host or of our kernels, and depends on how heads and samples are cut over ranks.
+// cuDNN is used for 16-bit numbers, gradients that are not accumulated, and attention that is not causal or whose keys lie in the order of
+// their positions (so not for a causal model whose positions are split over context-parallel ranks). cuDNN makes its own dropout masks.
+// They differ from those of the host and of our kernels, and depend on how heads and samples are split over ranks.
 AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward) {
   const host::HeadLayout& at = form.at;
   AttentionCall call = {
@@ -121,8 +121,8 @@ std::optional<LibraryPlan> by_library(const host::Form& form, const AttentionFor
   return LibraryPlan{call, *workspace};
 }
 
-// What the library draws the mask of a call from: a seed of its own for each layer, micro-batch, head and part of the sequence, the same in
-// forward, recomputation and backward; and an offset.
+// Seed and offset of cuDNN's dropout mask. The seed differs by layer, micro-batch, head and part of the sequence, and is the same in
+// forward, recomputation and backward.
 std::array<std::int64_t, 2> random_of(const AttentionForm& form, const OpArguments& given) {
   std::uint64_t seed = mix_keys(mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site), given.seed);
   for (const std::int64_t place : {given.first_sample, host::first_head(form.op.split, form.at.heads, given),
@@ -132,9 +132,9 @@ std::array<std::int64_t, 2> random_of(const AttentionForm& form, const OpArgumen
 }
 
 constexpr std::int64_t kRandomBytes = 2 * sizeof(std::int64_t);
-constexpr Bytes kRandom = {256};  // of scratch memory: seed and offset, and what aligns the library's workspace
+constexpr Bytes kRandom = {256};  // scratch memory for seed and offset, padded so that the library's workspace is aligned
 
-// `put` names the arrays of a call. With dropout, seed and offset come from the host before every run.
+// `put` sets the addresses of the arrays. With dropout, the host prepares seed and offset before every run.
 template <class Put>
 Kernel library_kernel(const AttentionForm& form, const LibraryPlan& plan, Put put) {
   const AttentionCall& planned = plan.call;

@@ -1,4 +1,4 @@
-// Codes of numbers, and rows of kept tokens (exec/host/host_encode.cpp, host_token_rows.cpp).
+// Makers for compression (Encode, Decode) and for token selection; on the host exec/host/host_encode.cpp, host_token_rows.cpp.
 #include <algorithm>
 
 #include "exec/cuda_ops/gpu_kernel.h"
@@ -13,7 +13,7 @@ std::int64_t chunks_of(std::int64_t elements) {
   return std::clamp<std::int64_t>(ceil_div(elements, kFewestNumbers), 1, kMostChunks);
 }
 
-// The parts that an instruction works on: all, or the one of the rank's slice.
+// The parts that an instruction encodes or decodes: all, or the one of the rank's slice.
 struct Parts {
   ops::CodeForm form = {};
   std::int64_t elements = 0, length = 0;
@@ -40,8 +40,8 @@ struct Encoding {
   std::int64_t per_chunk() const {
     return ceil_div(op.form.code == ops::Code::Largest ? parts.elements : parts.length, chunks());
   }
-  bool added() const { return op.feedback || op.averaging > 0; }  // what is encoded is not what is read
-  // counts, then ranges or what was found, then what is encoded where nothing keeps it.
+  bool added() const { return op.feedback || op.averaging > 0; }  // the encoded array is not the array that is read
+  // Layout of scratch memory: counts, then `ranges` or `found`, then the array to encode if no operand holds it.
   std::int64_t counts() const {
     if (op.form.code == ops::Code::Largest) return 256 * chunks();
     return op.form.code == ops::Code::Segments ? kBinsOfPart * chunks() * parts.count() : 0;
@@ -110,14 +110,15 @@ struct Encoding {
 struct Decoding {
   ops::Decode op;
   Parts parts;
-  bool narrow;  // y is no array of fp32
+  bool narrow;  // y is not in fp32
   bool accumulates;
 
   void operator()(const Launcher& on, const Call& call) const {
     const View codes = words(call.reads[0], false);
     if (op.form.code == ops::Code::Largest) return pairs(on, call, codes);
     Operand y = call.writes[0];
-    if (const Bytes each = size_of(y.dtype); op.adds && parts.sliced && y.elements > parts.own())  // the slice of it
+    // only this rank's slice of y
+    if (const Bytes each = size_of(y.dtype); op.adds && parts.sliced && y.elements > parts.own())
       y.data += each.value * parts.own() * call.arguments.slice, y.elements = parts.own();
     DecodeArgs args = {.codes = codes, .y = writes(y)};
     args.accumulates = accumulates;

@@ -1,4 +1,4 @@
-// What context parallelism adds to attention: merging parts that saw different keys, and dealing out heads.
+// Makers for the operators of context parallelism: MergeAttention and HeadParts.
 #include "exec/cuda_ops/gpu_kernel.h"
 
 namespace foreshard::gpu {

@@ -1,9 +1,10 @@
-// Linear layers whose factors are rounded to 8 bits, each with a scale of its own that follows from its largest number (exec/host/host_matmul.cpp).
+// Linear layers whose factors are rounded to 8 bits, each with a scale that follows from its largest magnitude; on the host
+// exec/host/host_matmul.cpp.
 //
-// Where the library multiplies 8 bits the factors lie as codes, their rows along what is summed over: so some are turned. Else they lie as the numbers
-// that the codes stand for, in the type of the operands, which holds them exactly. They lie where the plan says (core/op/eight_bit_factors.h). Scratch
-// memory of the stream takes those of an instruction without such a place, or with one that is too small: of a plan for GPUs that have products of 8
-// bits, on one that has not.
+// If the library multiplies 8-bit numbers, the rounded factors are stored as 8-bit codes. The library needs rows along the summed
+// dimension, so some factors are transposed. Otherwise they are stored as the values of the codes in the number format of the operands,
+// which represents them exactly. The plan has memory for them (core/op/eight_bit_factors.h). If it has none, or too little because the plan
+// was made for GPUs with 8-bit products and this one has none, they are in the scratch memory of the stream.
 #include "core/op/eight_bit_factors.h"
 #include "exec/cuda_ops/gpu_kernel.h"
 
@@ -18,12 +19,12 @@ struct Factor {
   std::int64_t rows = 0, columns = 0;
   bool gradient = false;
 };
-// A product of a linear layer: op(a) [m, k], op(b) [k, n]; a, b as they lie in the plan.
+// A matrix product of a linear layer: op(a) [m, k] times op(b) [k, n]. a and b are the operands as the plan stores them.
 struct Eighth {
   Factor a = {}, b = {};
-  bool a_turned = false, b_turned = false;  // lie as [k, m]; as [k, n]
+  bool a_turned = false, b_turned = false;  // a is stored as [k, m]; b is stored as [k, n]
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t first_of_b = 0;  // the first row of b that is used, of b as it lies
+  std::int64_t first_of_b = 0;  // the first row of the stored b that is used
 };
 
 View scales(std::byte* place, int which) {
@@ -69,11 +70,11 @@ Matrix matrix_of(const Factor& factor, std::byte* data, bool codes, bool turned,
           .scale = codes ? static_cast<const std::byte*>(scales(place, which).data) + 4 : nullptr};
 }
 
-// Codes: a as it lies, b transposed, whatever lay how; numbers: as the plan has them.
+// As codes, a is stored as [m, k] and b as [n, k], whatever the plan's layout; as values, both have the plan's layout.
 Multiply product_of(const Eighth& e, std::byte* place, const EightBitFactors& at_place, bool codes, const Operand& c,
                     std::int64_t at, bool keep) {
   Multiply product = {.m = e.m, .n = e.n, .k = e.k};
-  const bool b_transposed = !e.b_turned;  // rows of b as it lies are those of op(b)^T
+  const bool b_transposed = !e.b_turned;  // the stored b is op(b)^T
   const std::int64_t skipped =
       e.first_of_b * (codes && e.b_turned ? 1 : e.b.columns) * (codes ? 1 : size_of(e.b.from->dtype).value);
   product.a = matrix_of(e.a, place + EightBitFactors::first, codes, e.a_turned, !codes && e.a_turned, place, 0);
@@ -83,7 +84,7 @@ Multiply product_of(const Eighth& e, std::byte* place, const EightBitFactors& at
   return product;
 }
 
-// All products of a layer and phase.
+// All matrix products of a layer in one phase: one per part of y.
 std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand> reads,
                                 const std::vector<std::int64_t>& parts) {
   const std::int64_t m = form.dims(0, 4)[1], n = form.dims(0, 4)[2], k = form.dims(0, 4)[3];
@@ -107,9 +108,9 @@ std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand>
 
 struct Layer {
   Compute what = {};
-  std::vector<std::int64_t> parts = {};  // columns of the parts of y
+  std::vector<std::int64_t> parts = {};  // columns of each part of y
   bool forward = false, weights = false, bias = false, codes = false;
-  bool planned = false;  // where the factors lie, the plan says
+  bool planned = false;  // the plan has memory for the rounded factors
 
   EightBitFactors layout(std::span<const Operand> reads) const {
     return eight_bit_factors(what.shapes[0], what.phase, parts, codes ? 1 : size_of(reads[0].dtype).value);
@@ -118,7 +119,7 @@ struct Layer {
   std::vector<Eighth> products(std::span<const Operand> reads, std::span<const Operand> writes) const {
     return products_of({what, reads, writes}, reads, parts);
   }
-  // Of columns from `at` on.
+  // The product of one part; its columns of y begin at column `at`.
   Multiply product(const std::vector<Eighth>& all, std::size_t part, std::int64_t at, const Call& call) const {
     const bool keep = what.accumulate || (!forward && !weights && part > 0);
     Multiply product = product_of(all[part], place(call), layout(call.reads), codes, call.writes[forward ? part : 0],
@@ -159,11 +160,11 @@ struct Layer {
 
 }  // namespace
 
-// The operands have been looked at.
+// The caller has checked the operands.
 Kernel make_eight_bit_matmul(const host::Form& form, const std::vector<std::int64_t>& parts, Runtime* libraries) {
   Layer layer{.what = form.what, .parts = parts, .forward = form.forward(), .weights = form.what.phase == Phase::WeightGrad};
   layer.bias = layer.forward ? form.reads.size() == 3 : layer.weights && form.writes.size() == 2;
-  auto* scratch = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20U);  // only where it begins is looked at
+  auto* scratch = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20U);  // not accessed: only its alignment matters
   const OpArguments none;
   const Call planned{
       .reads = form.reads, .writes = form.writes, .scratch = scratch, .staged = {}, .table = {}, .arguments = none};

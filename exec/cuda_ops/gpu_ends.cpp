@@ -1,4 +1,4 @@
-// Where data enters, and the losses. Tokens, targets and pictures come from the host, by one copy per run.
+// Makers for embeddings, samples and losses. Tokens, targets and images are prepared by the host and copied to the GPU once per run.
 #include <array>
 
 #include "core/base/error.h"
@@ -9,7 +9,8 @@ namespace foreshard::gpu {
 
 namespace {
 
-// out row [position, sample]: tokens of the micro-batch, `ahead` positions behind those of the rows; or the sample's label in every row.
+// Fills rows [position, sample] with the tokens of the micro-batch, `ahead` positions after those of the rows; or with the label of the
+// sample.
 void fill_tokens(const OpArguments& arguments, const SequenceSplit& split, std::int64_t rows, std::int64_t vocab,
                  std::int64_t ahead, bool label, std::byte* to) {
   FS_ASSERT(arguments.source);
@@ -62,7 +63,7 @@ Kernel make_token_embedding(const host::Form& form) {
   }};
 }
 
-// The rows of a type's positions follow each other: type t has those from ceil(t sequence / types) on.
+// The positions of a token type are consecutive: type t begins at position ceil(t sequence / types).
 static void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scratch) {
   const auto begin = [&](std::int64_t type) {
     return args.held.below(ceil_div(type * args.sequence, args.type_rows), args.positions);
@@ -149,7 +150,8 @@ Kernel make_sample(const host::Form& form) {
 
 namespace {
 
-constexpr std::int64_t kWideRow = 8192;  // of such, two on a multiprocessor stay in the L2 until they are read again
+// two rows of this size per multiprocessor stay in the L2 cache until they are read again
+constexpr std::int64_t kWideRow = 8192;
 
 struct LossForm {
   std::int64_t rows = 0, columns = 0, classes = 0;
@@ -170,7 +172,7 @@ struct LossForm {
   }
 };
 
-// A kernel that takes the targets from the host.
+// A kernel whose targets are prepared by the host.
 Kernel with_targets(const LossForm& form, std::function<void(const Launcher&, const Call&)> run, Bytes scratch) {
   return {.run = std::move(run),
           .scratch = scratch,

@@ -1,9 +1,9 @@
-// Products with an epilogue that does the work of the instructions behind them:
+// Matrix products with an epilogue that replaces the following instructions ("d" is a gradient):
 //
-//   forward    fc1 = x w^T + b          -> one product that writes fc1 and gelu(fc1)
+//   forward    fc1 = x w^T + b            -> one product that writes fc1 and gelu(fc1)
 //              y = gelu(fc1)
-//   backward   d y = d z w              -> one product that reads fc1 and writes d fc1 (d y is never there),
-//              d fc1 = d y gelu'(fc1)      and, where it may be written so early, the gradient of b: the sums of its columns
+//   backward   d y = d z w                -> one product that reads fc1 and writes d fc1 (d y is never stored),
+//              d fc1 = d y * gelu'(fc1)      and, if that may be written so early, the gradient of b: the sums of its columns
 #include "exec/cuda_ops/gpu_kernel.h"
 
 namespace foreshard::gpu {
@@ -42,7 +42,8 @@ Multiply forward_product(const Sizes& sizes, std::span<const Operand> reads, std
   return product;
 }
 
-// dy [m, n], the input of the product and its weight are read; then dy of the activation, which is not there, and what it saved.
+// Operands read: dy [m, n] of the product, its input, its weight; then dy of the activation, which is not stored, and the operand that the
+// activation saved.
 Multiply backward_product(const Sizes& sizes, const Operand& dy, const Operand& weight, const Operand& saved,
                           const Operand& to) {
   Multiply product = {.m = sizes.m, .n = sizes.k, .k = sizes.n};
@@ -78,12 +79,12 @@ std::optional<Kernel> fuse_backward(const FusedPart& product, const FusedPart& a
       !is_gelu(activation.what) || activation.what.phase != Phase::InputGrad || activation.what.accumulate)
     return {};
   const Sizes sizes = sizes_of(product);
-  const std::size_t weight = product.reads.size() == 2 ? 1 : 2;  // the input in between need not be there
+  const std::size_t weight = product.reads.size() == 2 ? 1 : 2;  // the product may have no operand for its input
   if (product.reads.size() < 2 || product.reads[0].elements < sizes.m * sizes.n ||
       !same(activation.reads[0], product.writes[0]) || activation.writes[0].dtype != product.reads[0].dtype ||
       activation.reads[1].dtype != product.reads[0].dtype || product.reads[weight].dtype != product.reads[0].dtype)
     return {};
-  const std::size_t saved = product.reads.size() + 1;  // among the operands of the kernel
+  const std::size_t saved = product.reads.size() + 1;  // index among the operands of the kernel
   const auto made = [=](std::span<const Operand> reads, std::span<const Operand> writes) {
     return backward_product(sizes, reads[0], reads[weight], reads[saved], writes[1]);
   };

@@ -9,8 +9,7 @@
 
 namespace foreshard::gpu {
 
-// The table of kernels: makers, one per operator, in exec/cuda/gpu_*.cpp, and which operator each is for. They throw Error for a form that
-// GPUs cannot run.
+// The makers, one per operator, which are in gpu_*.cpp of this folder. They throw Error for a form that GPUs cannot run.
 Kernel make_matmul(const host::Form& form, Runtime* libraries);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
@@ -45,8 +44,8 @@ Kernel make_pool(const host::Form& form);
 
 namespace {
 
-constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;       // of a column sum
-constexpr std::int64_t kMostBlocks = 1024, kFewestTerms = 4096;  // of a sum of terms
+constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;       // column sums: most chunks, fewest rows of a chunk
+constexpr std::int64_t kMostBlocks = 1024, kFewestTerms = 4096;  // sums of terms: most blocks, fewest terms of a block
 
 std::int64_t rows_of_chunk(std::int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostChunks)); }
 std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, round_up(ceil_div(terms, kMostBlocks), 8)); }

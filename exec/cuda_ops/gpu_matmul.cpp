@@ -1,4 +1,4 @@
-// Linear layers: y [m, n] = x [m, k] w [n, k]^T (+ bias), and attention in separate operators as products of heads.
+// Makers for linear layers, y [m, n] = x [m, k] w [n, k]^T (+ bias), and for attention in separate operators, as products per head.
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "exec/host/host_heads.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 struct LinearSizes {
   std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> columns = {};  // of the parts of y
+  std::vector<std::int64_t> columns = {};  // of each part of y
 };
 
 LinearSizes linear_sizes(const host::Form& form) {
@@ -65,7 +65,7 @@ Kernel linear_forward(const host::Form& form, const LinearSizes& sizes) {
 
 Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
   const std::size_t parts = sizes.columns.size();
-  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
+  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which the gradient of x does not need, may be left out
   const std::size_t weight = bare ? parts : parts + 1;
   std::vector<std::int64_t> in;
   for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
@@ -93,12 +93,12 @@ Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
           .multiplies = true};
 }
 
-// The gradient of the weights and, beside it, that of the bias, which the product itself sums where the library has that.
+// The gradients of weight and bias. The product computes the bias gradient in its epilogue if the library supports it.
 struct WeightGrad {
   LinearSizes sizes = {};
   bool accumulate = false, bias = false, summed = false;
 
-  // Whether the sums of a product go where they belong at once.
+  // Whether the epilogue can write the sums directly to the bias gradient.
   bool straight(const Call& call) const { return !accumulate && call.writes[1].dtype == call.writes[0].dtype; }
   View bias_grad(const Call& call, std::int64_t at) const {
     View out = writes(call.writes[1]);
@@ -131,7 +131,7 @@ struct WeightGrad {
     if (!straight(call)) on.add_sums(scratch_array(call.scratch, columns, type_of(call.writes[0].dtype)), sum.out, accumulate);
   }
   bool can_be_summed(const host::Form& form, Runtime& library) const {
-    alignas(256) static std::byte scratch;  // that of a stream begins at such a border, too
+    alignas(256) static std::byte scratch;  // stands in for the stream's scratch memory, which has the same alignment
     const OpArguments none;
     const Call planned{
         .reads = form.reads, .writes = form.writes, .scratch = &scratch, .staged = {}, .table = {}, .arguments = none};
@@ -188,11 +188,11 @@ Kernel make_matmul(const host::Form& form, Runtime* libraries) {
 
 namespace {
 
-// A batch of products at a time: the heads of a sample that are the j-th of their group. `add` products of one group write to the
-// same keys, so their order is that of j.
+// Batches of products: batch j has the j-th query head of every key-value head of a sample. Products that are added to the same keys are in
+// different batches, so their order is fixed.
 struct HeadBatch {
   const host::HeadLayout& at;
-  std::int64_t sample = 0, head = 0;  // the first head; the next is `group` further
+  std::int64_t sample = 0, head = 0;  // the first head of the batch; the next one is `group` heads further
 
   std::int64_t group() const { return at.heads / at.kv_heads; }
   Matrix query(const Operand& o, bool turned = false) const {

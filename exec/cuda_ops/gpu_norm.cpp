@@ -7,11 +7,12 @@ namespace foreshard::gpu {
 
 namespace {
 
-// By packs: blocks of a number that does not depend on the GPU, so that its sums do not; two on each multiprocessor of an H100.
+// Number of blocks of the backward with packs: constant, so that the order of sums does not depend on the GPU; two per multiprocessor of an
+// H100.
 constexpr std::int64_t kMostNormBlocks = 264;
 std::int64_t norm_blocks(std::int64_t rows) { return std::clamp<std::int64_t>(ceil_div(rows, 4), 1, kMostNormBlocks); }
 
-// Threads of a block that has a row by packs; 0: it does not.
+// Threads of a block that processes rows with packs; 0: packs cannot be used.
 int norm_threads(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t h) {
   const std::int64_t packs = h / pack_of(arrays.begin()->type);
   if (!in_packs(arrays, rows, h) || packs > std::int64_t{512} * kColumnPacks) return 0;
@@ -19,7 +20,7 @@ int norm_threads(std::initializer_list<View> arrays, std::int64_t rows, std::int
 }
 
 struct NormGradients {
-  View dw, db;  // db without data: RMSNorm has none
+  View dw, db;  // db has no data for RMSNorm
   bool accumulate;
 };
 
@@ -38,7 +39,7 @@ void norm_backward_in_packs(const Launcher& on, NormGradArgs args, const NormGra
   }
 }
 
-// One by one. In place the gradient of the input is written last: the sums of the weights read what it takes the place of.
+// Without packs. If the gradient of the input is in place, it is written last, because the sums of the weights read what it overwrites.
 void norm_backward_in_rows(const Launcher& on, const NormGradArgs& args, const NormGradients& gradients, std::byte* scratch) {
   const bool in_place = args.dx.data && (args.dx.data == args.dy.data || args.dx.data == args.x.data);
   NormGradArgs first = args;
@@ -61,7 +62,7 @@ void norm_backward_in_rows(const Launcher& on, const NormGradArgs& args, const N
 Kernel norm_backward(const host::Form& form, NormGradArgs args) {
   const std::int64_t size = args.rows * args.h, h = args.h;
   const std::size_t weights = args.centred ? 2 : 1;
-  const bool input = form.writes.size() == weights + 1;  // the input wants a gradient
+  const bool input = form.writes.size() == weights + 1;  // the gradient of the input is wanted
   std::vector<std::int64_t> sizes = {size, size}, out;
   if (input) out.push_back(size);
   sizes.insert(sizes.end(), weights, h);

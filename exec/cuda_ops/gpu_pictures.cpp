@@ -1,4 +1,5 @@
-// Convolutions as products over columns, a piece of the batch at a time (Chellapilla et al. 2006); batch norm; pools.
+// Makers for convolutions, batch norm and pooling. A convolution is im2col and a matrix product (Chellapilla et al. 2006), for some samples
+// at a time.
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "exec/host/host_window.h"
 
@@ -21,14 +22,14 @@ WindowArgs window_args(const host::Window& w, std::int64_t samples) {
 
 struct Convolution : host::Convolution {
   std::int64_t pixels() const { return window.out_picture(); }
-  // Samples whose columns are in scratch memory at once.
+  // Number of samples whose columns are in scratch memory at the same time.
   std::int64_t at_once(DType dtype) const {
     return std::clamp<std::int64_t>(kMostColumns.value / (columns_size() * size_of(dtype).value), 1, window.samples);
   }
   Bytes scratch(DType dtype) const { return plain() ? Bytes{} : Bytes{at_once(dtype) * columns_size() * size_of(dtype).value}; }
 };
 
-// `count` matrices of `rows` x `row`, of one sample each, from sample `first` on.
+// `count` matrices of `rows` x `row` elements, one per sample, from sample `first` on.
 Matrix of_samples(const Operand& operand, std::int64_t first, std::int64_t step, std::int64_t row, bool turned = false) {
   return {.data = operand.data + first * step * size_of(operand.dtype).value,
           .row = row,
@@ -41,7 +42,8 @@ Operand part_of(const Operand& operand, std::int64_t first, std::int64_t element
   return {operand.data + first * size_of(operand.dtype).value, elements, operand.dtype};
 }
 
-// Calls body(first sample, samples, their columns) piece by piece; the columns of a plain convolution are its input.
+// Calls body(first sample, number of samples, their columns) piece by piece. A 1x1 convolution with stride 1 needs no im2col: its columns
+// are its input.
 template <class F>
 void for_each_piece(const Launcher& on, const Convolution& conv, const Operand& x, std::byte* scratch, F body) {
   const std::int64_t piece = conv.plain() ? conv.window.samples : conv.at_once(x.dtype);
@@ -95,7 +97,7 @@ Kernel convolution_forward(const host::Form& form, const Convolution& conv) {
           .multiplies = true};
 }
 
-// The gradient of the columns is in fp32; its places are summed per pixel of the input.
+// The gradient of the columns is in fp32; col2im sums it per pixel of the input.
 Kernel convolution_input_grad(const host::Form& form, const Convolution& conv) {
   const std::int64_t samples = conv.window.samples;
   std::vector<std::int64_t> in = {samples * conv.out_size(), 0, conv.filters * conv.taps()};
@@ -141,7 +143,8 @@ Kernel convolution_weight_grad(const host::Form& form, const Convolution& conv) 
                 const Operand &dy = call.reads[0], &dw = call.writes[0];
                 for_each_piece(on, conv, call.reads[1], call.scratch,
                                [&](std::int64_t first, std::int64_t count, const Matrix& columns) {
-                                 for (std::int64_t n = 0; n < count; ++n) {  // they all add to the same weights, in order
+                                 // one product after the other, because all are added to the same weights
+                                 for (std::int64_t n = 0; n < count; ++n) {
                                    Matrix turned = columns;
                                    turned.data += n * columns.step * size_of(columns.dtype).value, turned.transposed = true;
                                    on.multiply({.m = conv.filters,

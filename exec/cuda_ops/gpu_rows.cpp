@@ -1,4 +1,4 @@
-// Activations, dropout, sums, softmax, rotary positions, casts.
+// Makers for activations, dropout, sums, softmax, rotary position embedding and casts.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -87,7 +87,7 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, const op
   return {.run = run, .varies = true};
 }
 
-// dx = dy keep scale; with a bias its gradient is the column sum of the same.
+// dx = dy mask scale; the gradient of a bias is the column sum of dx.
 Kernel dropout_backward(const host::Form& form, const DropoutArgs& args) {
   const std::int64_t size = args.runs * args.length;
   const bool bias = form.what.phase == Phase::Backward, input = form.writes.size() == (bias ? 2 : 1);
@@ -187,7 +187,7 @@ Kernel make_softmax(const host::Form& form) {
     args.queries = queries, args.positions = positions_of(split.rows_of(call.arguments.cp_rank, queries));
     args.order = gathered_order(split, queries);
     if (forward && causal && split.parts() > 1)
-      args.warps_of_row = 0;  // one by one: what a row sees is not all at its beginning
+      args.warps_of_row = 0;  // without packs: the columns that a row may use are not contiguous
     on.held_rows(forward ? KernelId::softmax_forward : KernelId::softmax_backward, rows, args.warps_of_row, args);
   }};
 }
@@ -204,8 +204,8 @@ Kernel make_rope(const host::Form& form) {
   form.expect({size}, {size});
   const double theta = form.as<ops::Rope>().theta;
   const SequenceSplit split = form.as<ops::Rope>().split;
-  const std::int64_t all = positions * split.ranks;               // of the sequence
-  std::vector<float> table(static_cast<std::size_t>(all * dim));  // as the host's: in double, rounded once
+  const std::int64_t all = positions * split.ranks;               // positions of the whole sequence
+  std::vector<float> table(static_cast<std::size_t>(all * dim));  // computed in double and rounded once, as on the host
   for (std::int64_t p = 0; p < all; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));

@@ -1,4 +1,4 @@
-// Optimizers, the norm of all gradients, clipping.
+// Makers for optimizer steps, the norm of all gradients, gradient clipping and the overflow check.
 #include <climits>
 #include <cmath>
 
@@ -8,12 +8,12 @@ namespace foreshard::gpu {
 
 namespace {
 
-// Places among the writes; -1: the strategy has none.
+// Indices of the arrays among the writes; -1: there is no such array.
 struct States {
   int master = -1, momentum = -1, variance = -1, value = -1;
 };
 
-// reads: gradient and states, without a master the value too; writes: states and value.
+// Reads: gradient and states; without a master copy also the value. Writes: states and value.
 States states_of(const host::Form& form, bool adam) {
   const int writes = static_cast<int>(form.writes.size()), reads = static_cast<int>(form.reads.size());
   States at;
@@ -89,7 +89,7 @@ Kernel make_update(const host::Form& form, bool adam) {
     args.count = elements, args.state = call.state;
     on.elements(adam ? KernelId::update_adam : KernelId::update_sgd, elements, args);
   };
-  return {.run = run, .varies = adam};  // the bias correction of each step
+  return {.run = run, .varies = adam};  // the bias correction differs from step to step
 }
 
 // writes[0] (+)= sum of squares of all elements read, divided by `divide=`; `slice=`, `used=`: docs/host-kernels.md.
@@ -141,7 +141,7 @@ Kernel make_clip_scale(const host::Form& form) {
   }};
 }
 
-// reads[0]: the square of the norm of all gradients; writes[0]: the state of the loss scale, which follows it.
+// reads[0]: the squared norm of all gradients; writes[0]: the state of the loss scale, which is updated.
 Kernel make_judge_overflow(const host::Form& form) {
   const host::OverflowRule rule = host::overflow_rule(form);
   return {.run = [rule](const Launcher& on, const Call& call) {

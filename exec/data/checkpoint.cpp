@@ -21,7 +21,7 @@ constexpr std::pair<TensorPart, const char*> kParts[] = {{TensorPart::Value, ""}
                                                          {TensorPart::Momentum, "momentum."},
                                                          {TensorPart::Variance, "variance."}};
 constexpr const char* kFormat = "foreshard-checkpoint-1";
-constexpr const char* kRankStates = "rank_states";  // how they lie
+constexpr const char* kRankStates = "rank_states";  // metadata key of layout_of_rank_states
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
@@ -29,7 +29,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-// Rows (of the first dimension) of a vocabulary; the others pad it. 0: the tensor is none.
+// Tokens of the model's vocabulary; further rows of an embedding table are padding. 0: the model has no vocabulary.
 std::int64_t vocabulary_of(const Plan& plan) {
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions)
@@ -38,7 +38,7 @@ std::int64_t vocabulary_of(const Plan& plan) {
   return 0;
 }
 
-// The elements in the shape that the plan has: equal, or with fewer or more rows of padding.
+// Reads a tensor and adds or removes rows of padding, so that it has the shape of the plan.
 std::vector<double> read_in_shape(SafetensorsFile& file, const std::string& name, const Tensor& tensor,
                                   std::int64_t vocabulary) {
   const std::vector<std::int64_t>& found = file.at(name).shape;
@@ -58,7 +58,7 @@ struct Entry {
   DType dtype = {};
 };
 
-// What a checkpoint of this plan holds, in the order of the file.
+// The tensors in a checkpoint of this plan, in the order of the file.
 std::vector<Entry> entries_of(const Plan& plan, const TensorPieces& pieces) {
   std::vector<Entry> entries;
   for (const auto& [part, prefix] : kParts)
@@ -81,7 +81,7 @@ bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
 
 namespace {
 
-// Runs of elements that it holds; how many those are.
+// Writes all elements that `own` holds, and returns their number.
 std::int64_t write_held(TensorPlaces& file, std::size_t tensor, const WholeTensor& own) {
   std::int64_t count = 0;
   for (auto from = std::find(own.held.begin(), own.held.end(), 1); from != own.held.end();) {
@@ -95,7 +95,7 @@ std::int64_t write_held(TensorPlaces& file, std::size_t tensor, const WholeTenso
   return count;
 }
 
-// [entry], of all processes.
+// The sums over all processes, [tensor of the file].
 std::vector<std::int64_t> summed(ProcessMesh& mesh, const std::vector<std::int64_t>& own) {
   std::vector<std::int64_t> all(own.size());
   const std::string text(reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]);
@@ -152,12 +152,12 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
     if (file) held[i] = write_held(*file, i, own);
   }
   if (joined) joined->sync();
-  if (mesh) held = summed(*mesh, held);  // and all have written
+  if (mesh) held = summed(*mesh, held);  // also a barrier: all processes have written
   for (std::size_t i = 0; i < stored.size(); ++i)
     if (held[i] != stored[i].elements())
       throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
   if (writer) writer->finish();
-  if (mesh) static_cast<void>(mesh->all_gather(""));  // nobody goes on before it is on the disk
+  if (mesh) static_cast<void>(mesh->all_gather(""));  // barrier: no process returns before the file is on disk
   return static_cast<int>(writers);
 }
 
@@ -190,7 +190,7 @@ TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
   return point_of(words, path);
 }
 
-// Tensors of another model would be left out without a word.
+// Throws Error for a tensor that the plan does not have; it would be ignored silently otherwise.
 static void expect_known(const SafetensorsFile& file, const Plan& plan) {
   for (const StoredTensor& tensor : file.tensors()) {
     std::string name = tensor.name;
@@ -202,7 +202,7 @@ static void expect_known(const SafetensorsFile& file, const Plan& plan) {
   }
 }
 
-// The entry's elements, and the format in which they are stored.
+// The elements of an entry, and the number format in which the file has them.
 static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, const Entry& entry, const Plan& plan,
                                                         std::int64_t vocabulary) {
   const Tensor& tensor = plan.tensors[entry.tensor.index()];
@@ -214,19 +214,20 @@ static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, c
   return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
 }
 
+// Opens the file if this process sees a safetensors file there.
 static std::optional<SafetensorsFile> file_if_there(const std::string& path) {
   try {
     return SafetensorsFile(path);
-  } catch (const Error&) {  // none here, or one that is none
+  } catch (const Error&) {
     return {};
   }
 }
 
-// Who reads a checkpoint: all processes where all see the same file, else process 0.
+// The processes that read a checkpoint: all if all see the same file, else process 0.
 struct CheckpointReaders {
-  std::optional<SafetensorsFile> file = {};  // of a reader
-  int count = 1;
-  ProcessMesh* shares = nullptr;  // over it goes what process 0 reads; null: who needs something reads it
+  std::optional<SafetensorsFile> file = {};  // nothing if this process does not read
+  int count = 1;                             // number of processes that read
+  ProcessMesh* shares = nullptr;             // to send what process 0 reads; null: each process reads what its ranks need
 };
 static CheckpointReaders readers_of(const std::string& path, const Plan& plan, ProcessMesh* mesh) {
   CheckpointReaders readers;
@@ -249,7 +250,7 @@ static CheckpointReaders readers_of(const std::string& path, const Plan& plan, P
   return readers;
 }
 
-// Of a plan that lays them out as the one that was saved.
+// Loads the rank states if the plan lays them out as the plan did that was saved.
 static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Ranks& ranks,
                              const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
   std::string layout;

@@ -1,12 +1,12 @@
-// Checkpoints: the whole tensors of a training run, whatever the strategy that trained them, and how far it has come. Saved
-// under one split and resumed under another, a run goes on with the same numbers.
+// Checkpoints: the whole (unsharded) tensors of a training run, and how far it has come. They do not depend on the strategy: a run that is
+// saved under one sharding and resumed under another continues with the same numbers.
 //
-//   name in the file                        what
-//   layers.0.qkv.weight                     the value, in the format that the forward reads
-//   master.layers.0.qkv.weight              the copy that the update works on (mixed precision)
-//   momentum.... variance....               states of the optimizer
-//   rank 3: left out.0.1                    what codes of gradients left out on a rank (exec/data/rank_states.h): of use only to a plan that
-//                                           lays out its gradients in the same way; another one begins with nothing left out
+//   name in the file              contents
+//   layers.0.qkv.weight           the value, in the number format that the forward reads
+//   master.layers.0.qkv.weight    the master copy that the optimizer updates (mixed precision)
+//   momentum.... variance....     states of the optimizer
+//   rank 3: left out.0.1          the residual of gradient compression on one rank (exec/data/rank_states.h). Only a plan
+//                                 that lays out its gradients in the same way uses it; otherwise residuals begin with zeros
 #pragma once
 
 #include <string>
@@ -17,21 +17,23 @@
 
 namespace foreshard {
 
-// Every process makes the same calls, and they end together. Of several only process 0 needs to see the file. Those that see the one it makes, on a
-// file system that they share, write what they hold themselves, the others send it. Where all see the one it reads, each reads the tensors of
-// which its ranks hold something; else process 0 reads all and sends it. What goes wrong at one is thrown there; the caller has to tell the
-// others (ProcessMesh::tell_failure).
+// All processes of a run make the same calls, with `mesh` (null: the run has one process), and none returns before all are done. Only
+// process 0 needs access to the file. When saving, processes that share a file system with process 0 write their elements to the file
+// themselves; the others send them to process 0. When loading, if all processes see the same file as process 0, each reads the tensors of
+// which its ranks keep elements; else process 0 reads all tensors and sends them. A failure is thrown in the process where it happens; the
+// caller has to tell the others (ProcessMesh::tell_failure).
 
-// Between two steps. `memories` are those of the ranks, by number; null: of another process. Throws Error when some part of a
-// tensor lies on no rank; see SafetensorsWriter. Tells how many processes wrote their elements themselves.
+// Saves; called between two training steps. `memories`: [rank], null for a rank of another process. Returns the number of processes that
+// wrote their elements themselves. Throws Error if no rank holds some element of a tensor, and as SafetensorsWriter does.
 int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh = nullptr);
 
-// How far the run of a checkpoint has come. Throws Error.
+// How far the run of a checkpoint has come. Throws Error for a file that cannot be read or is no checkpoint.
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);
 
-// Before the first step. A master copy missing in the file is taken from the value; a value is made from the master copy.
-// Rows of a vocabulary that only pad it need not agree. Throws Error: names what is missing or of another shape. Tells how many processes read.
+// Loads; called before the first step. Value and master copy are both read from the master copy of the file, or from its value if there is
+// none. The rows that pad a vocabulary may differ in number between file and plan. Returns the number of processes that read the file.
+// Throws Error that names a tensor which is missing, unknown to the plan, or has another shape.
 int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
 

@@ -23,7 +23,7 @@ void loaded(const std::string& bytes, std::size_t at, std::int64_t count, DType 
   host::load({reinterpret_cast<std::byte*>(part.data()), count, dtype}, 0, count, values);
 }
 
-// Runs of held elements: first, count, values.
+// The held elements as runs: index of the first, count, values.
 std::string pack(const WholeTensor& own, DType dtype) {
   std::string text;
   const auto end = static_cast<std::int64_t>(own.held.size());
@@ -60,7 +60,7 @@ void unpack(const std::string& text, DType dtype, WholeTensor& into) {
 WholeTensor gather_shares(ProcessMesh& mesh, WholeTensor own, bool sends, DType dtype) {
   const std::vector<std::string> parts = mesh.gather(sends ? pack(own, dtype) : std::string());
   for (const std::string& part : parts) unpack(part, dtype, own);
-  static_cast<void>(mesh.all_gather(""));  // who is ahead would fill the memory of process 0
+  static_cast<void>(mesh.all_gather(""));  // barrier: messages of processes that are ahead would fill the memory of process 0
   return sends ? WholeTensor{} : own;
 }
 

@@ -1,5 +1,5 @@
-// Tensors of a checkpoint between the processes of a run: from those that do not see the file to process 0, and back from process 0, which
-// reads it.
+// Sends the tensors of a checkpoint between processes: when saving, from processes without access to the file to process 0; when loading,
+// from process 0, which reads the file, to all others.
 #pragma once
 
 #include <string>
@@ -11,14 +11,18 @@
 
 namespace foreshard {
 
-// Called by every process in the same order, with TensorPieces::share of what it holds. What is left for it to write: at process 0, which never sends,
-// that and what was sent; nothing where it was sent. Values travel as `dtype`. Both throw DeviceError when another process failed or ended.
+// Called by all processes, for the same tensors in the same order. `own`: the elements that this process holds (TensorPieces::share).
+// `sends`: it sends them to process 0; process 0 itself never does. Returns the elements that the process has to write to the file: process
+// 0 its own and those sent to it, a process that sent none, any other its own. Elements are sent as `dtype`. Throws DeviceError if another
+// process failed or ended.
 WholeTensor gather_shares(ProcessMesh& mesh, WholeTensor own, bool sends, DType dtype);
 
-// The `count` elements that process 0 has, on all; the others pass nothing. Called by every process in the same order.
+// Broadcast: returns the `count` elements that process 0 passes, in all processes; the others pass none. Called by all processes in the
+// same order. Elements are sent as `dtype`. Throws DeviceError if another process failed or ended.
 std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype, std::int64_t count);
 
-// What travels for it: the format, then the elements. Throws DeviceError for a text that is not that of `count` elements.
+// Decodes a message of share_elements: one byte for the number format, then the elements. Throws DeviceError if it does not hold `count`
+// elements.
 std::vector<double> shared_elements_of(const std::string& text, std::int64_t count);
 
 }  // namespace foreshard

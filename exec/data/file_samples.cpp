@@ -80,7 +80,7 @@ void FileSamples::tokens(std::int64_t sample, std::int64_t position, std::int64_
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = token(std::min(first + static_cast<std::int64_t>(i), size_ - 1));
 }
 
-// Of BERT's next-sentence head, which has no truth in a plain text.
+// The label of BERT's next-sentence head. A plain text does not contain it, so it is random.
 std::int64_t FileSamples::label(std::int64_t sample, std::int64_t classes) const {
   return RandomSamples(seed_).label(sample, classes);
 }

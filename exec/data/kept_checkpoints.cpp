@@ -19,7 +19,7 @@ void keep_checkpoints(const std::string& path, int step, int keep) {
   fs::remove(kept, problem);
   fs::create_hard_link(path, kept, problem);
   if (problem) throw DeviceError("second name " + kept.string(), problem.message() + "; " + path + " is whole");
-  std::vector<std::tuple<fs::file_time_type, int, fs::path>> all;  // when written, step, name
+  std::vector<std::tuple<fs::file_time_type, int, fs::path>> all;  // time of writing, step, name
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     const std::string name = entry.path().filename().string();
     const std::string number = name.starts_with(prefix) ? name.substr(prefix.size()) : "";

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPrefix = "rank ";
 
-// [buffer of the role]
+// [buffer of the role]: 1 if it is resident and an Encode writes it.
 std::vector<char> written_by_encodes(const Plan& plan, const Role& role) {
   std::vector<char> states(role.buffers.size());
   for (const Action& action : role.actions)

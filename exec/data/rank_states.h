@@ -1,6 +1,6 @@
-// States of a training that belong to a rank and to no tensor: what the codes of its gradients have left out, and the velocity in which
-// they accumulate (core/op/codec.h). A checkpoint keeps them under the number of the rank, and a plan that lays out its gradients in the
-// same way goes on with them.
+// Rank states: the states of gradient compression, which belong to a rank and not to a tensor of the model. They are the residual (error
+// feedback) and the velocity (momentum correction) of an Encode (core/op/codec.h). A checkpoint stores them under the number of the rank.
+// Only a plan that lays out its gradients in the same way can continue with them.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,15 @@ struct RankState {
   std::string name = {};  // in a checkpoint: "rank 3: left out.0.1"
 };
 
-// Resident buffers that an encode writes, rank by rank.
+// All rank states of a plan, rank by rank: the resident buffers that an Encode writes.
 std::vector<RankState> rank_states(const Plan& plan, const Ranks& ranks);
-bool names_rank_state(const std::string& name);
-// Equal for plans whose rank states mean the same: axes, placement, gradients and states lie alike. Empty: the plan has no such states.
+bool names_rank_state(const std::string& name);  // whether a tensor of a checkpoint with this name is a rank state
+// A hash that is equal for two plans if one can continue with the rank states of the other: axes, placement, and the layout of gradients
+// and states are equal. Empty: the plan has no rank states.
 std::string layout_of_rank_states(const Plan& plan);
 
-// Of a rank that is elsewhere: nothing held.
+// Read and write one state; `memories`: [rank], null for a rank of another process. For such a rank, read_state returns elements that are
+// not held, and write_state does nothing.
 WholeTensor read_state(const std::vector<const RankMemory*>& memories, const RankState& state);
 void write_state(const std::vector<const RankMemory*>& memories, const RankState& state, const std::vector<double>& elements);
 

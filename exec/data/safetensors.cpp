@@ -144,7 +144,7 @@ void SafetensorsWriter::finish() {
   places_->sync();
   if (::rename(part_.path.c_str(), path_.c_str()) != 0) fail("rename of " + part_.path);
   part_.finished = true;
-  // The new name, too, has to survive a power failure.
+  // Syncs the folder, so that the new name survives a power failure too.
   if (const int at = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
     ::fsync(at);
     ::close(at);
@@ -193,7 +193,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), fil
     const std::vector<std::int64_t> offsets = entry.at("data_offsets").as_ints(0, INT64_MAX);
     if (offsets.size() == 2 && std::max(offsets[0], offsets[1]) > size - data)
       throw Error(path_, name, "an end within its data", "a whole safetensors file");
-    double elements = 1;  // in double: the product of wrong sizes may not fit
+    double elements = 1;  // in double, because the product of wrong sizes may overflow an integer
     for (const std::int64_t dim : tensor.shape) elements *= static_cast<double>(dim);
     if (offsets.size() != 2 ||
         static_cast<double>(offsets[1] - offsets[0]) != elements * static_cast<double>(size_of(tensor.dtype).value))

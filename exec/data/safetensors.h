@@ -1,6 +1,8 @@
-// Files in the safetensors layout (huggingface/safetensors, "Format"): 8 bytes with the length of a JSON header, the header
-// {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {text: text}}, then the data of the tensors, little-endian and
-// row-major, without gaps.
+// Reads and writes files in the safetensors format (huggingface/safetensors, README, "Format"):
+//
+//   8 bytes    length of the header, little-endian
+//   header     JSON: {"name": {"dtype", "shape", "data_offsets"}, ..., "__metadata__": {text: text, ...}}
+//   data       of the tensors, little-endian and row-major, without gaps
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,7 @@ struct StoredTensor {
   std::int64_t elements() const;
 };
 
-// Throws Error when no file of this name can be made.
+// Throws Error if no file of this name can be created or replaced.
 void expect_place(const std::string& path);
 
 struct CloseFile {
@@ -32,41 +34,46 @@ struct CloseFile {
 };
 using StdioFile = std::unique_ptr<std::FILE, CloseFile>;
 
-// A file that is being written, as one of its writers has it open: several processes may write their elements at once. Throws DeviceError when
-// writing fails.
+// The data section of a file that is being written. Several processes may have the file open and write different elements at the same time.
+// All functions throw DeviceError when writing fails.
 class TensorPlaces {
  public:
+  // `data`: offset in the file at which the data of the tensors begin.
   TensorPlaces(StdioFile file, std::string path, std::int64_t data, std::vector<StoredTensor> tensors);
-  void write(std::size_t tensor, std::int64_t first, std::span<const double> elements);  // rounded to its format
-  void put(const void* bytes, std::size_t count, std::int64_t at);
-  void sync();  // what was written here is on disk
+  // Writes elements of a tensor, from element `first` on, rounded to the number format of the tensor.
+  void write(std::size_t tensor, std::int64_t first, std::span<const double> elements);
+  void put(const void* bytes, std::size_t count, std::int64_t at);  // writes bytes at an offset in the file
+  void sync();                                                      // returns when all that this object wrote is on disk
   std::int64_t data() const { return data_; }
-  std::int64_t size() const { return begin_.back(); }
+  std::int64_t size() const { return begin_.back(); }  // bytes of the whole file
 
  private:
   StdioFile file_;
   std::string path_;
-  std::int64_t data_ = 0;  // where the header ends
+  std::int64_t data_ = 0;  // offset of the end of the header
   std::vector<StoredTensor> tensors_;
-  std::vector<std::int64_t> begin_;  // [tensor]: in the file; then its end
+  std::vector<std::int64_t> begin_;  // [tensor]: offset in the file; then the end of the file
 };
 
-// Writes beside the file and renames at the end: whoever reads the name finds the old file or the new one, whole. What an
-// interrupted writer leaves behind (NAME.part) is overwritten by the next.
+// Writes to a temporary file (NAME.part) and renames it at the end, so that a reader finds either the complete old file or the complete new
+// one. The temporary file of an interrupted writer is overwritten by the next one.
 class SafetensorsWriter {
  public:
-  // Throws Error when the file cannot be made, DeviceError when writing fails; so does everything below.
+  // Creates the temporary file and writes its header. Throws Error if it cannot be created, DeviceError if writing fails, as do the
+  // functions below.
   SafetensorsWriter(std::string path, const std::vector<StoredTensor>& tensors,
                     const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  // Puts a word where the data will be, by which another process knows that the file of this name is the same; "" where there is no room.
+  // Writes a random word of 16 bytes where the data will be, and returns it. With it, join_writer in another process finds out whether it
+  // sees the same file. "": the file has fewer than 16 bytes of data.
   std::string mark();
   TensorPlaces& places() { return *places_; }
-  void finish();  // everything is written, by whomever: on disk, then under its name
+  // Called when all processes have written their elements: syncs the file to disk and renames it.
+  void finish();
 
  private:
-  struct Part {  // what is not finished is removed
+  struct Part {  // the temporary file; the destructor removes it unless it is finished
     std::string path = {};
     bool finished = false;
     ~Part();
@@ -76,13 +83,14 @@ class SafetensorsWriter {
   std::unique_ptr<TensorPlaces> places_;
 };
 
-// The file that another process's SafetensorsWriter writes under this name; none: this process does not see it.
+// Opens the temporary file that a SafetensorsWriter in another process writes. `mark`: what its `mark` returned. Returns null if this
+// process does not see that file, because the processes do not share a file system.
 std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::vector<StoredTensor>& tensors,
                                           const std::string& mark);
 
 class SafetensorsFile {
  public:
-  // Reads the header. Throws Error for what is no such file, or a truncated one.
+  // Reads the header. Throws Error if the file is no safetensors file or is truncated.
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return path_; }
@@ -90,8 +98,10 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool has(const std::string& name) const { return place_.contains(name); }
   const StoredTensor& at(const std::string& name) const { return tensors_[place_.at(name)]; }
-  std::vector<double> read(const std::string& name);  // throws Error
-  // Tells this file from another one, of another run or step, too: of its size and of 64 parts of 4 KiB, the header among them.
+  // All elements of a tensor that the file has; throws Error if reading fails
+  std::vector<double> read(const std::string& name);
+  // Tells this file from another one, also from one of another run or step. It is computed from the size of the file and from 64 parts of
+  // 4 KiB, among them the begin of the header. "": reading fails
   std::string fingerprint();
 
  private:
@@ -99,7 +109,7 @@ class SafetensorsFile {
   StdioFile file_;
   std::int64_t size_ = 0;
   std::vector<StoredTensor> tensors_;
-  std::vector<std::int64_t> begin_;  // [tensor]: in the file
+  std::vector<std::int64_t> begin_;  // [tensor]: offset in the file
   std::map<std::string, std::size_t> place_;
   std::map<std::string, std::string> metadata_;
 };

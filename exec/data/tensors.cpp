@@ -47,7 +47,7 @@ BufferPiece piece_of(const Plan& plan, const Ranks& ranks, RankId rank, const Bu
   const std::int64_t each = size_of(buffer.dtype).value;
   const std::int64_t here = buffer.bytes.value / each, begin = shard.at.value / each;
   const std::int64_t size = shard_elements(tensor.shape, piece.cut);
-  std::int64_t window = 0;  // where the buffer begins in the uncut one
+  std::int64_t window = 0;  // position at which the buffer begins in the uncut one
   for (const AxisId axis : shard.flat_by) window = window * plan.axes[axis.index()].size + ranks.coordinate(rank, axis);
   window *= here;
   const std::int64_t from = std::max(begin, window), to = std::min(begin + size, window + here);
@@ -57,7 +57,8 @@ BufferPiece piece_of(const Plan& plan, const Ranks& ranks, RankId rank, const Bu
   return piece;
 }
 
-// Which slice of each buffer of a role is up to date at the end of a run: that of a group's member, or all (invalid).
+// [buffer of the role]: the group whose members each have only their slice of the buffer up to date at the end of a run; invalid: all of it
+// is.
 std::vector<GroupId> fresh_slices(const Plan& plan, const Role& role) {
   std::vector<GroupId> fresh(role.buffers.size());
   for (const Action& action : role.actions)
@@ -124,7 +125,7 @@ TensorPieces::TensorPieces(const Plan& plan, const Ranks& ranks) : plan_(plan), 
 
 void TensorPieces::add(const Ranks& ranks, RankId rank, BufferId id, GroupId fresh) {
   const Buffer& buffer = plan_.roles[ranks.role(rank).index()].buffers[id.index()];
-  if (!buffer.resident) return;  // holds something only while it is alive
+  if (!buffer.resident) return;  // its contents do not survive a run
   const std::int64_t here = buffer.bytes.value / size_of(buffer.dtype).value;
   for (const Shard& shard : buffer.holds) {
     const BufferPiece of = piece_of(plan_, ranks, rank, buffer, shard);
@@ -138,7 +139,7 @@ void TensorPieces::add(const Ranks& ranks, RankId rank, BufferId id, GroupId fre
                 .count = of.count,
                 .at = of.at,
                 .fresh_to = here};
-    if (fresh.valid() && shard.flat_by.empty()) {  // one that is cut already is the slice
+    if (fresh.valid() && shard.flat_by.empty()) {  // a buffer with flat_by holds nothing but its slice
       const std::vector<RankId> members = ranks.members(fresh, rank);
       const std::int64_t slice = here / static_cast<std::int64_t>(members.size());
       piece.fresh_from = slice * (std::find(members.begin(), members.end(), rank) - members.begin());

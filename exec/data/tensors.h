@@ -1,4 +1,5 @@
-// Logical tensors and the parts of them that ranks hold: initial weights, and whole tensors put together again.
+// The tensors of a model and the shards of them that ranks hold: fills in initial weights, gathers whole tensors from the ranks, and
+// scatters them.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +12,36 @@
 
 namespace foreshard {
 
-// Fills values and master copies; gradients and optimizer states are zero as allocated.
+// Fills a rank's shards of all values and master copies with initial weights (exec/arithmetic/host_init.h). Gradients and optimizer states
+// stay zero, as allocated.
 void fill_initial_state(const Plan& plan, const Ranks& ranks, RankId rank, const RankMemory& memory, std::uint64_t seed);
 
-// A tensor of the model, put together from all ranks; row-major.
+// A whole tensor of the model, gathered from the ranks; row-major.
 struct WholeTensor {
   std::vector<double> elements = {};
-  std::vector<char> held = {};    // [element]: some rank holds it
-  double largest_difference = 0;  // between two ranks that hold the same element
+  std::vector<char> held = {};    // [element]: 1 if a rank holds it
+  double largest_difference = 0;  // largest difference between two ranks that hold the same element
 };
 
-// Where the parts of every tensor lie, over all ranks; made once.
+// Knows which rank holds which elements of every tensor, in which buffer.
 class TensorPieces {
  public:
-  // Throws Error for a cut that does not divide.
+  // Throws Error for a tensor that does not divide into its shards.
   TensorPieces(const Plan& plan, const Ranks& ranks);
 
-  // The widest format in which some rank keeps `part` from run to run; none: no rank does.
+  // The widest number format in which a rank keeps `part` of the tensor between runs; nothing if no rank keeps it.
   std::optional<DType> dtype(TensorId tensor, TensorPart part) const;
-  // `memories` are those of the ranks, by number; ranks without one (null) are left out. Where a buffer holds more than is up
-  // to date at the end of a run (ZeRO 1-2: gradients beside the own slice, values before their all-gather), only the slice
-  // that is counts.
+  // Gathers `part` of the tensor. `memories`: [rank]; a rank without one (null) is left out. Some buffers are only partly up to date at the
+  // end of a run (ZeRO 1-2: gradients outside the rank's slice, values before their all-gather); of them, only the slice that is up to date
+  // is used.
   WholeTensor gather(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
-  // The same, but of what several ranks hold only the first one's, if it is here: the shares of all processes together are the
-  // whole, without doubles.
+  // The same, but each element is held by one process only: that of the first rank that has it. So the shares of all processes together
+  // make the whole tensor, without duplicates.
   WholeTensor share(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
-  // Whether one of these ranks keeps some of it from run to run.
+  // Whether a rank of `memories` keeps elements of `part` of the tensor between runs.
   bool kept(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
-  // Writes `elements` of the tensor wherever a rank keeps `part` of it, rounded to the format there.
+  // Writes `elements` (of the whole tensor, row-major) to every buffer of `memories` that keeps `part` of it, rounded to the number format
+  // there.
   void scatter(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part,
                const std::vector<double>& elements) const;
 
@@ -52,7 +55,7 @@ class TensorPieces {
     std::int64_t first = 0, count = 0, at = 0;
     std::int64_t fresh_from = 0, fresh_to = 0;  // elements of the buffer that are up to date at the end of a run
 
-    std::int64_t begin() const;  // elements of the buffer that count
+    std::int64_t begin() const;  // [begin, end): the elements of the piece that are up to date, as positions in the buffer
     std::int64_t end() const;
     std::vector<double> values(const RankMemory& memory) const;
   };

@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::map<std::string, std::string>;
 
-constexpr const char* kRandom = "random";  // as the format of data that are in no file
+constexpr const char* kRandom = "random";  // data_format of samples that are not from a file
 
 std::string word(const Words& words, const std::string& key) {
   const auto found = words.find(key);
@@ -28,7 +28,7 @@ Number number(const Words& words, const std::string& key, const std::string& fil
   return value;
 }
 
-// "exponent good skipped"; what else the state holds is of the last step.
+// "exponent good skipped". The other members belong to the last step and are not needed to resume.
 std::string text_of(const LossScaleState& state) {
   std::string text;
   for (const float part : {state.exponent, state.good, state.skipped}) {
@@ -38,7 +38,7 @@ std::string text_of(const LossScaleState& state) {
   return text;
 }
 
-// A file without it is of a run that had none.
+// A file without it was written by a run without a dynamic loss scale.
 LossScaleState loss_scale_of(const Words& words, const std::string& file) {
   if (!words.contains("loss_scale")) return {};
   LossScaleState state;

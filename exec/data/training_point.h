@@ -1,4 +1,4 @@
-// How far a training has come, and on what: what a checkpoint knows beside its tensors, as texts by name.
+// How far a training run has come, and on which data: what a checkpoint stores besides tensors, in the metadata of the file.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace foreshard {
 
 struct TrainingPoint {
-  int step = 0;              // steps done
-  std::int64_t samples = 0;  // samples used
-  std::uint64_t seed = 0;    // of samples and dropout
-  LossScaleState loss_scale = {};
-  std::optional<SampleSource> source = {};  // none: the file does not say (versions before 0.1 did not write it)
+  int step = 0;                             // optimizer steps done
+  std::int64_t samples = 0;                 // samples used
+  std::uint64_t seed = 0;                   // of samples and dropout
+  LossScaleState loss_scale = {};           // at the end of the last step; zeros without a dynamic loss scale
+  std::optional<SampleSource> source = {};  // nothing: unknown (versions before 0.1 did not write it)
   bool operator==(const TrainingPoint&) const = default;
 };
 
+// The training point as metadata (key, text), and back. point_of throws Error, naming `file`, if a value is missing or invalid.
 std::map<std::string, std::string> words_of(const TrainingPoint& point);
-// Throws Error naming `file` for words that are none of a training point.
 TrainingPoint point_of(const std::map<std::string, std::string>& words, const std::string& file);
 
 }  // namespace foreshard

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30U;
-constexpr std::int64_t kSpareFiles = 256;  // besides two per process
+constexpr std::int64_t kSpareFiles = 256;  // open files that a run needs besides two per process
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -69,7 +69,7 @@ class Examination {
   std::string path(const std::string& below) const { return around_.root + below; }
   int processes() const { return place_ ? place_->processes : 1; }
 
-  // Of the processes some run on other machines.
+  // Whether some of the processes run on other machines, as far as the launcher tells it.
   bool several_machines() const {
     const auto here = number(word("OMPI_COMM_WORLD_LOCAL_SIZE")), torch = number(word("LOCAL_WORLD_SIZE")),
                nodes = number(word("SLURM_NNODES"));
@@ -127,7 +127,7 @@ class Examination {
     return names.empty() ? "it has no link" : names;
   }
 
-  // Name -> Mbit/s, -1 unknown, of what is up.
+  // The links that are up: name -> speed in Mbit/s, -1 if unknown.
   std::map<std::string, std::int64_t> links() const {
     std::map<std::string, std::int64_t> found;
     std::error_code ignored;

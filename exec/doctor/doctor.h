@@ -1,5 +1,5 @@
-// What a run of several processes would find on this machine, and what is wrong with it: launcher, rendezvous, links, limits, libraries. Reads
-// only; opens a port for a moment.
+// Checks whether a run of several processes would work on this machine: launcher, rendezvous address, network links, limits, libraries. It
+// changes nothing on the machine. To check that the rendezvous port is free, it listens on it for a moment.
 #pragma once
 
 #include <functional>
@@ -10,33 +10,37 @@
 
 namespace foreshard {
 
-// Note: worth knowing. Wrong: a run would fail.
+// Note: worth knowing, but a run works. Wrong: a run would fail.
 enum class Health : std::uint8_t { Good, Note, Wrong };
 
 struct Finding {
-  std::string topic = {};  // "launcher", "rendezvous", "job", "links", "memory", "shared memory", "files", "GPUs", "NCCL"
+  // "launcher", "job", "rendezvous", "links", "memory", "files", "shared memory", "GPUs", "locked memory" or "NCCL"
+  std::string topic = {};
   Health health = Health::Good;
-  std::string found = {};
-  std::string mend = {};  // what to do; empty when good
+  std::string found = {};  // the observed state, in words
+  std::string mend = {};   // what the user can do about it; empty if the state is good
   bool operator==(const Finding&) const = default;
 };
 
-// Where it looks; a test gives another machine.
+// The machine that is examined. Tests construct one of their own.
 struct Surroundings {
-  std::function<const char*(const char*)> variable = {};  // the environment
-  std::string root = {};                                  // before /proc, /sys and so on; "" the machine itself
-  // "" when one can listen there, else why not.
+  std::function<const char*(const char*)> variable = {};  // value of an environment variable, null if it is not set
+  std::string root = {};                                  // prefix of the paths /proc and /sys; "": those of this machine
+  // Tries to listen there. Returns "" on success, else the reason of the failure.
   std::function<std::string(const std::string& address, int port)> listen = {};
-  std::int64_t open_files = 0, locked_bytes = 0;  // limits (ulimit -n, -l); -1: none
-  Bytes shared_memory = {-1};                     // free in /dev/shm; below 0: there is none
-  bool needs_gpu = false;
-  std::vector<std::string> gpus = {};                          // in words; empty: none
-  std::string no_gpus = {};                                    // why
-  std::vector<std::pair<std::string, std::string>> nccl = {};  // file, version or why it cannot be used
-  std::string usable_nccl = {};                                // the file that a run would take
+  // Limits on open files and on bytes of locked memory (ulimit -n, -l); -1: unlimited.
+  std::int64_t open_files = 0, locked_bytes = 0;
+  Bytes shared_memory = {-1};                                  // free in /dev/shm; negative: there is no /dev/shm
+  bool needs_gpu = false;                                      // whether the run would use GPUs
+  std::vector<std::string> gpus = {};                          // one description per GPU
+  std::string no_gpus = {};                                    // why `gpus` is empty
+  std::vector<std::pair<std::string, std::string>> nccl = {};  // file of an NCCL library; its version, or why it cannot be used
+  std::string usable_nccl = {};                                // the file among them that a run would use; "": none
 };
+// This machine. The caller fills in `needs_gpu`, `gpus` and `no_gpus`, which need the CUDA library. `variable`: the environment.
 Surroundings this_machine(const std::function<const char*(const char*)>& variable);
 
+// All findings, good ones included, in a fixed order of topics. Throws nothing for a bad machine: that is a finding.
 std::vector<Finding> examine(const Surroundings& around);
 
 }  // namespace foreshard

@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kDevice = "emulated";
 
-// One node with a device for every rank's. No byte crosses its links: LinkModel has the times of transfers.
+// A cluster of one node with a device per rank. Its links are not used, because LinkModel gives the times of transfers.
 Cluster emulated_cluster(const Ranks& ranks) {
   std::int32_t devices = 0;
   for (std::int32_t r = 0; r < ranks.count(); ++r) devices = std::max(devices, ranks.device({r}).value + 1);
@@ -41,7 +41,7 @@ Cluster emulated_cluster(const Ranks& ranks) {
   return {.name = kDevice, .gpus = {{.name = kDevice}}, .nodes = {{.shape = node}}};
 }
 
-// The plan on such devices: transfers take what LinkModel says, all else what was measured.
+// The plan with the costs of such devices: transfers take the time of LinkModel, all other instructions the measured time.
 Plan emulated_plan(const Plan& plan, const Ranks& ranks, const LinkModel& link) {
   Plan emulated = plan;
   emulated.costs = {{.device_kind = kDevice}};
@@ -64,7 +64,7 @@ Plan emulated_plan(const Plan& plan, const Ranks& ranks, const LinkModel& link) 
   return emulated;
 }
 
-// [rank][action]: its first step.
+// [rank][action]: index of its first step.
 std::vector<std::vector<std::size_t>> first_steps(const Plan& plan, const Ranks& ranks) {
   std::vector<std::vector<std::size_t>> first(static_cast<std::size_t>(ranks.count()));
   for (std::int32_t r = 0; r < ranks.count(); ++r) {

@@ -40,7 +40,7 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (options.keep < 0) throw Error("options", "keep", std::to_string(options.keep), "0 or more");
 }
 
-// A checkpoint where one is due after `done` steps of this run.
+// Saves a checkpoint if one is due after `done` steps of this run.
 void save(const Plan& plan, const Team& team, const ExecuteOptions& options, const TrainingPoint& start, int done, bool last) {
   const bool due = last || (options.save_every > 0 && done % options.save_every == 0);
   if (options.save.empty() || !due) return;
@@ -80,7 +80,7 @@ std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOpt
   return reports;
 }
 
-// The last step; for a composition, each instruction with its median cost over the steps, the first aside.
+// The spans of the last step. For TimeMode::Emulated, the cost of each instruction is its median over all steps but the first.
 std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options, int steps) {
   std::vector<RankReport> reports;
   for (std::int32_t r = team.first_rank(); r < team.end_rank(); ++r) {
@@ -151,7 +151,7 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
     done.stopped = static_cast<int>(done.steps.size()) < options.steps;
     return done;
   } catch (const DeviceError&) {
-    // A thread that hangs inside an instruction still uses what the team holds: then nothing of it is ever freed.
+    // A thread that hangs inside an instruction still uses the memory of the team, so the team is never freed.
     if (!team->ended()) static_cast<void>(team.release());
     throw;
   }

@@ -1,5 +1,5 @@
-// execute: trains the model of a Plan for real. Every rank is a thread of this process, every stream a thread of its rank; the
-// plan is obeyed as it is, whoever wrote it. docs/execution.md
+// execute: trains the model of a Plan. Every rank is a thread of this process (or of one of several processes), and every stream of a rank
+// is a thread too. The plan is executed exactly as it is, whoever wrote it (docs/execution.md).
 #pragma once
 
 #include <atomic>
@@ -21,73 +21,78 @@ namespace foreshard {
 
 class ProcessMesh;
 
-// Wall: when things happened. Emulated: every instruction's own CPU time, composed along the plan's dependencies, with
-// transfers by the link model: the timeline of machines that have a core (and a link) for every rank.
+// How times of the result are made. Wall: wall-clock time. Emulated: the time that a machine would need which has a core and a link for
+// every rank. It is a replay of the plan in which each instruction takes the CPU time that was measured for it, and each transfer the time
+// of LinkModel.
 enum class TimeMode : std::uint8_t { Wall, Emulated };
 
-// A transfer takes latency + bytes / bandwidth; a collective of n ranks is a ring of n - 1 (all-reduce: 2 n - 2) such steps.
+// The alpha-beta model of a link: a transfer takes latency + bytes / bandwidth. A collective of n ranks is a ring of n - 1 such steps
+// (all-reduce: 2 n - 2); see transfer_time in exec/interpreter/measured_trace.h.
 struct LinkModel {
   Seconds latency = {5e-6};
   BytesPerSecond bandwidth = {10e9};
   bool operator==(const LinkModel&) const = default;
 };
 
+// What is reported after a training step.
 struct StepReport {
   double loss = 0;                        // mean over the samples of the step
-  double time_s = 0;                      // wall clock
-  std::optional<double> loss_scale = {};  // of its gradients, where it is dynamic
-  bool skipped = false;                   // they overflowed: nothing was updated
-  bool stop_asked = false;                // `cancel` was set, here or in another process
+  double time_s = 0;                      // wall-clock seconds
+  std::optional<double> loss_scale = {};  // of its gradients, if the loss scale is dynamic
+  bool skipped = false;                   // the gradients overflowed, so the update was skipped
+  bool stop_asked = false;                // `cancel` was set in this process or in another one
   bool operator==(const StepReport&) const = default;
 };
 
 struct ExecuteOptions {
   int steps = 1;
-  std::uint64_t seed = 0;   // initial weights, samples, dropout
-  std::string resume = {};  // a checkpoint to go on from, with its seed; exec/data/checkpoint.h
-  std::string save = {};    // where to keep a checkpoint, at the end and every `save_every` steps (0: at the end only)
+  std::uint64_t seed = 0;   // of initial weights, samples and dropout
+  std::string resume = {};  // a checkpoint (exec/data/checkpoint.h) from which to continue, with its seed; "": none
+  // file for checkpoints, written at the end and every `save_every` steps (0: only at the end); "": none
+  std::string save = {};
   int save_every = 0;
-  int keep = 0;  // number of last checkpoints that stay under names of their own (exec/data/kept_checkpoints.h)
-  // Set: the step under way is the last one, in all processes; `save` gets its checkpoint.
+  int keep = 0;  // number of earlier checkpoints to keep under names of their own (exec/data/kept_checkpoints.h)
+  // When it becomes true, the running step is the last one in all processes, and a checkpoint is saved after it.
   const std::atomic<bool>* cancel = nullptr;
   OptimizerSettings optimizer = {};
-  const Samples* samples = nullptr;  // none: random ones made from the seed
+  const Samples* samples = nullptr;  // null: random samples made from the seed
   TimeMode time = TimeMode::Wall;
-  LinkModel link = {};
-  std::optional<Bytes> memory_limit = {};  // per rank: the arena and the plan's framework bytes have to fit
+  LinkModel link = {};                     // used by TimeMode::Emulated
+  std::optional<Bytes> memory_limit = {};  // per rank, for the arena and the plan's framework memory
   MemoryChecks checks = {};
-  bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
-  std::chrono::milliseconds patience{3000};  // after this time without progress, and no rank computing, the run is stopped
-  std::chrono::milliseconds longest_compute{60000};  // one instruction
-  // Both are longer by this until all ranks have ended their first run: libraries and kernels are loaded, connections are made.
+  bool barrier = true;                               // all ranks synchronize after each step; false: only as the plan says
+  std::chrono::milliseconds patience{3000};          // the run is stopped after this time without progress, if no rank computes
+  std::chrono::milliseconds longest_compute{60000};  // limit on the time without progress while ranks compute
+  // Added to both limits until all ranks have ended their first run, as libraries and kernels are loaded and connections are made.
   std::chrono::milliseconds first_use{0};
-  std::function<std::chrono::steady_clock::time_point()> now = {};  // by which these are measured; none: the clock. For tests
-  // What the ranks run on, made for one run; none: the host.
+  // the clock of these limits, for tests; empty: the steady clock
+  std::function<std::chrono::steady_clock::time_point()> now = {};
+  // Makes the devices of the ranks for one run; empty: the ranks run on the CPU.
   std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
-  MeasuredOn measured_on = {"host", "host"};  // those devices, for the result
-  bool across_processes = false;              // those devices meet the ones of other processes
-  ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
-  bool tensors = false;              // give back gradients and values of the last step
+  MeasuredOn measured_on = {"host", "host"};  // describes the devices in the result
+  bool across_processes = false;              // the devices can communicate with those of other processes
+  ProcessMesh* processes = nullptr;           // if the ranks are distributed over several processes; must outlive the call
+  bool tensors = false;                       // returns gradients and values of the last step
   std::function<void(int step, const StepReport& report)> on_step = {};
-  // Called on the stream's thread before each instruction: tests make ranks fail here.
+  // Called before each instruction, on the thread that reports it (StepObserver): tests make ranks fail here.
   std::function<void(RankId rank, int action, int instruction, int run)> before = {};
 };
 
-// Of several processes only process 0 has a result and peaks.
+// The result of a run. With several processes, only process 0 has `result` and `peaks`.
 struct Execution {
-  Result result = {};  // unfolded, by op; trace and memory of the last step
+  Result result = {};  // trace and memory of the last step, by op, with a timeline for every rank
   std::vector<StepReport> steps = {};
-  bool stopped = false;                 // by `cancel`: there are fewer of them than asked for
-  int first_step = 0;                   // steps of the training before them
-  double iteration_time_s = 0;          // wall: median of the steps, the first aside; emulated: of the composed timeline
-  std::vector<LiveBytes> peaks = {};    // [rank] of device memory, as acquired and released by the rank in the last step
-  std::vector<std::string> notes = {};  // of the devices of this process
-  Bytes workspace = {};                 // of kernels, outside the arenas, all ranks
-  std::vector<WholeTensor> values = {}, gradients = {};  // [tensor], when asked for
+  bool stopped = false;                 // stopped by `cancel`: fewer steps than ExecuteOptions::steps
+  int first_step = 0;                   // number of steps of the training before this run
+  double iteration_time_s = 0;          // Wall: median over all steps but the first; Emulated: of the replayed timeline
+  std::vector<LiveBytes> peaks = {};    // [rank] peak of device memory in the last step, from the blocks acquired and released
+  std::vector<std::string> notes = {};  // from the devices of this process, for the user
+  Bytes workspace = {};                 // memory of kernels outside the arenas, all ranks of this process together
+  std::vector<WholeTensor> values = {}, gradients = {};  // [tensor], if ExecuteOptions::tensors
 };
 
-// Infeasible: the plan needs more than the memory limit. Throws Error for a plan that cannot be run here, DeviceError naming
-// rank and instruction when a rank fails; all ranks have stopped then.
+// Runs the plan. Returns Infeasible if it needs more than the memory limit or than this machine has. Throws Error for a plan or options
+// that cannot be run here, and DeviceError, naming rank and instruction, if a rank fails; then all ranks have stopped.
 std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptions& options = {});
 
 }  // namespace foreshard

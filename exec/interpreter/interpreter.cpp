@@ -8,7 +8,8 @@
 
 namespace foreshard {
 
-// A rank may be a few runs ahead of another, never so many; a long training does not keep all it measured.
+// The times of only this number of runs are kept, so that a long training does not fill the memory. It is more than a rank can be ahead of
+// another.
 static constexpr int kMostKeptRuns = 64;
 
 Interpreter::Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator,
@@ -63,7 +64,7 @@ void Interpreter::begins(int s, int run) {
   span.ready = span.begin = device_.clock();
 }
 
-// Who comes back from a hang when the run is over finds the plan gone.
+// A thread that returns from a hang after the run has failed must not access the plan, which may have been freed.
 void Interpreter::leave_when_stopped() const {
   if (stop_.raised()) throw Stopped{};
 }
@@ -113,7 +114,7 @@ std::vector<Interpreter::Running> Interpreter::running() const {
   return all;
 }
 
-// The ranks of a tensor-parallel group all know the loss; one of them tells it.
+// All ranks of a tensor-parallel group compute the same loss; only the first one reports it.
 double Interpreter::loss(int run) const {
   double sum = 0;
   if (place_.tp_rank > 0) return sum;

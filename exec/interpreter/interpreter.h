@@ -1,5 +1,5 @@
-// Walks the program of one rank: puts its instructions on the streams of a device in issue order, with the events between
-// them, and keeps account of what they did. The only code that walks a program; the same for every device.
+// Interpreter: runs the program of one rank. It enqueues the instructions on the streams of a device in issue order, with the events
+// between streams, and records when each ran. It is the same code for every kind of device.
 #pragma once
 
 #include <atomic>
@@ -16,55 +16,58 @@
 
 namespace foreshard {
 
-// A measured step, in nanoseconds of the device's clock.
+// Times of a measured step, in nanoseconds of the device's clock. `ready`: when all its dependencies had ended. `begin`: the same, but for
+// communication, when all ranks that take part had arrived.
 struct StepSpan {
   std::int64_t ready = 0, begin = 0, end = 0;
-  std::int64_t own = 0;  // its cost without waiting
-  int count = 1;         // of its stream, it and those behind it, which the device told as one; 0: one of those behind
+  std::int64_t own = 0;  // its cost without waiting (TaskTimes::own)
+  // Number of steps that the device ran as one (JoinedTasks), for the first of them, which has the time of all; 0 for the others.
+  int count = 1;
 };
 
 struct InterpreterOptions {
   int runs = 1;
-  int first_step = 0;  // steps of the training and samples that lie before the first run
-  std::int64_t first_sample = 0;
+  int first_step = 0;             // optimizer steps of the training before the first run
+  std::int64_t first_sample = 0;  // samples used before the first run
   std::uint64_t seed = 0;
   OptimizerSettings optimizer = {};
   const Samples* samples = nullptr;
   MemoryChecks checks = {};
-  // Called on the stream's thread before each instruction: tests make ranks fail here.
-  std::function<void(RankId rank, int action, int instruction, int run)> before = {};
+  std::function<void(RankId rank, int action, int instruction, int run)> before = {};  // ExecuteOptions::before
 };
 
 class Interpreter : public StepObserver {
  public:
-  // Allocates the arenas, makes every instruction ready. All arguments must outlive it.
+  // Allocates the arenas and makes the tasks of all instructions. All arguments must outlive it. Throws Error for a plan that cannot be run
+  // here.
   Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator, Stop& stop,
               const InterpreterOptions& options);
 
-  void open();          // starts the streams
-  void issue(int run);  // returns when all is on the streams
+  void open();          // starts the streams; called once
+  void issue(int run);  // enqueues one run of the program; returns when all is enqueued
 
   RankMemory& memory() { return memory_; }
   const RankMemory& memory() const { return memory_; }
   const std::vector<RankStep>& steps() const { return steps_; }
-  // [step], of one of the last `kept_runs()` runs.
+  // The times of a run, [step]. Only those of the last kept_runs() runs are kept.
   std::span<const StepSpan> spans(int run) const { return std::span(spans_).subspan(first_span(run), steps_.size()); }
   int kept_runs() const { return kept_runs_; }
-  double loss(int run) const;  // this rank's share
-  // With a dynamic loss scale: its state after a run, what it began with (0: there is none), and where the state lies.
+  double loss(int run) const;  // this rank's contribution to the loss; the sum over all ranks is the loss
+  // With a dynamic loss scale: its state after a run; the loss scale at the begin of training (0: it is not dynamic); the memory of the
+  // state.
   const LossScaleState& loss_scale(int run) const { return scales_[static_cast<std::size_t>(run)]; }
   double first_loss_scale() const { return judge_ ? judge_->scale_start : 0; }
   Operand loss_scale_state() const { return judge_ ? judge_->scale_at : Operand{}; }
-  LiveBytes peak(int run) const;  // of device memory, from the blocks it acquired and released
+  LiveBytes peak(int run) const;  // peak of device memory, by category, from the blocks that the steps acquired and released
 
-  // For whoever watches, at any time: how many steps have ended; those that run now (waiting for partners or not).
+  // Progress, for a watching thread; may be called at any time: number of steps ended in all runs, and the steps that run now.
   std::int64_t ended() const { return ended_.load(std::memory_order_relaxed); }
   struct Running {
     int step = 0;
-    bool communicates = false;
+    bool communicates = false;  // it may be waiting for other ranks
   };
   std::vector<Running> running() const;
-  std::string name(int step) const;
+  std::string name(int step) const;  // names rank, action and instruction, for messages
 
   void begins(int step, int run) override;
   void ends(int step, int run, const TaskTimes& times) override;
@@ -72,22 +75,22 @@ class Interpreter : public StepObserver {
   std::string label(int step) const override;
 
  private:
-  struct Bound {  // what a step needs beside its RankStep
+  struct Bound {  // a step with its task, blocks and events
     std::unique_ptr<StreamTask> task = {};
     std::vector<int> acquires = {}, releases = {};  // blocks
     std::vector<int> waits = {};                    // events of the device
-    int record = -1;
-    int loss = -1;  // which loss of the run it makes
+    int record = -1;                                // the event that is recorded after it; -1: none
+    int loss = -1;                                  // the number, within the run, of the loss that it computes; -1: none
     Operand loss_at = {};
-    Operand scale_at = {};   // the state of a dynamic loss scale that it makes; no data: it makes none
-    double scale_start = 0;  // what that began with
-    bool kept = false;       // the device tells the loss, or the state
+    Operand scale_at = {};   // the state of a dynamic loss scale that it updates; no data: none
+    double scale_start = 0;  // the loss scale at the begin of training
+    bool kept = false;       // the device reports loss or state in TaskTimes::kept
     bool communicates = false;
     bool computes = false;
     int joined = 1;  // StepSpan::count
   };
 
-  void leave_when_stopped() const;
+  void leave_when_stopped() const;  // throws Stopped
   void bind();
   void bind_events();
   void prepare();
@@ -115,14 +118,14 @@ class Interpreter : public StepObserver {
   RankMemory memory_;
   std::vector<RankStep> steps_;
   std::vector<Bound> bound_;      // [step]
-  const Bound* judge_ = nullptr;  // of overflows
+  const Bound* judge_ = nullptr;  // the step with the overflow check; null: none
   int events_ = 0, losses_of_run_ = 0;
 
   int kept_runs_ = 1;
   std::vector<StepSpan> spans_;            // [run % kept_runs * steps + step]
   std::vector<double> losses_;             // [run * losses_of_run_ + loss]
   std::vector<LossScaleState> scales_;     // [run]
-  std::vector<std::atomic<int>> running_;  // [stream]: step, -1 none
+  std::vector<std::atomic<int>> running_;  // [stream]: the running step; -1: none
   std::atomic<std::int64_t> ended_ = 0;
 };
 

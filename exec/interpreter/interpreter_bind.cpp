@@ -1,4 +1,4 @@
-// Makes the instructions of a rank ready: operands in the arenas, tasks of the device and the communicator, events.
+// Prepares the instructions of a rank: their operands in the arenas, tasks of the device and the communicator, and events.
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -22,11 +22,11 @@ void Interpreter::bind() {
   prepare();
 }
 
-// Rows of computes, and which members of them the device makes one.
+// Finds the rows of consecutive computes (TaskRow), and lets the device fuse their members.
 void Interpreter::prepare() {
   std::vector<TaskRow> rows;
   std::vector<std::vector<std::size_t>> steps;  // [row]
-  std::map<StreamId, std::size_t> open;         // row that may go on, by stream
+  std::map<StreamId, std::size_t> open;         // stream -> the row that the next step may continue
   const auto bytes = [&](const std::vector<int>& blocks) {
     std::vector<std::span<const std::byte>> all;
     for (const int block : blocks)
@@ -65,7 +65,7 @@ void Interpreter::bind_events() {
   }
 }
 
-// Those that this rank has: not what the root of a gather alone holds.
+// The blocks of the list that this rank has: some blocks of a gather or reduce exist only on the root.
 std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Action& action, const Instruction& of) const {
   std::vector<int> all;
   for (const Block& block : list)
@@ -116,11 +116,12 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   arguments.first_sample += options_.first_sample;
   arguments.updates_of_run = plan_.updates;
   arguments.step += std::int64_t{options_.first_step} * plan_.updates;
-  if (!action.does.empty() && action.does.front().work == Work::Update)  // the version that it makes, counted from 1
+  // `version`: number of the weight version that it makes, from 1
+  if (!action.does.empty() && action.does.front().work == Work::Update)
     arguments.step += std::max(0, action.does.front().version - 1);
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
-  if (on_host)  // of one machine; the ranks update at one time
+  if (on_host)  // the ranks of a machine update at the same time, so they share its cores
     arguments.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks_.count());
   if (const auto* sgd = std::get_if<ops::Sgd>(&what.op); sgd && sgd->momentum > 0) arguments.optimizer.momentum = sgd->momentum;
   Bound bound;
@@ -157,7 +158,7 @@ std::unique_ptr<StreamTask> Interpreter::bind_collective(const RankStep& step, c
                                                          const Instruction& instruction, const std::string& where) {
   expect_operands(instruction, true, true, where);
   const auto& what = std::get<Collective>(instruction.what);
-  Bytes offset = {};  // of a slice: the operands are the part of the blocks that belongs to the rank's place in that group
+  Bytes offset = {};  // with a slice, the operands are the part of the blocks that belongs to the rank's position in that group
   if (what.slice.valid()) offset = what.bytes * place_in_group(ranks_, what.slice, place_.rank);
   return communicator_.collective({.what = what,
                                    .members = step.members,

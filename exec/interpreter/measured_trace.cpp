@@ -35,7 +35,7 @@ Trace measured_trace(const Plan& plan, const Ranks& ranks, std::vector<RankRun> 
                              .begin = {span.begin - first},
                              .end = {span.end - first}});
     }
-    // Steps of one stream are in the order in which they ran already.
+    // A stable sort: the steps of one stream are already in the order in which they ran.
     std::stable_sort(trace.spans.begin() + begin, trace.spans.end(),
                      [](const Span& a, const Span& b) { return a.stream < b.stream; });
   }

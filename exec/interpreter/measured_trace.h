@@ -1,4 +1,5 @@
-// From measured steps to a Trace: as they happened, or composed to what they would be with a core and a link for every rank.
+// Makes a Trace from measured steps: with their wall-clock times, or with those of a replay in which every rank has its own core and link
+// (TimeMode::Emulated).
 #pragma once
 
 #include <vector>
@@ -15,14 +16,14 @@ struct RankRun {  // one run of one rank
   std::vector<StepSpan> spans = {};  // [step]
 };
 
-// Moves the spans so that the first begins at 0.
-Trace measured_trace(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs);  // [rank]
+// The trace of `runs` ([rank]), in which the first span begins at 0.
+Trace measured_trace(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs);
 
-// A replay of the plan on the light clock in which every step takes its own time (RankRun::spans[].own) and a transfer what `link`
-// says. Throws Error when no step can go on.
+// Replays the plan on the light clock: every step takes its measured cost (RankRun::spans[].own), and a transfer the time of `link`.
+// Returns `runs` with the times of the replay. Throws Error if the replay deadlocks.
 std::vector<RankRun> compose(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs, const LinkModel& link);
 
-// Duration of a collective of n ranks, or of one message.
+// Duration of a collective of `members` ranks as a ring, and of one message.
 Seconds transfer_time(const LinkModel& link, const Collective& collective, std::size_t members);
 Seconds transfer_time(const LinkModel& link, Bytes bytes);
 

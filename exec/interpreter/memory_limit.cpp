@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-// In the words of `lower` for a device that is too small; the reserve belongs to that device, not to the limit.
+// The message is like that of `lower` for a device that is too small. The limit has no reserve, unlike a device.
 std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit) {
   Bytes worst = {};
   std::string reason;

@@ -1,4 +1,5 @@
-// What the ranks of a process run on, when it is not the host: makes the device and the communicator of each.
+// RankDevices: makes the device and the communicator of each rank of this process, for ranks that do not run on the CPU (for example on
+// GPUs).
 #pragma once
 
 #include <memory>
@@ -15,16 +16,16 @@ namespace foreshard {
 class RankDevices {
  public:
   virtual ~RankDevices() = default;
-  // One call each per rank, in the order of the ranks, on one thread. `alone`: when set, computes of all devices that share it run
-  // one at a time, so that what they cost by themselves can be told. The communicator is destroyed after the device. Throw
-  // DeviceError when the device fails.
+  // Each is called once per rank, in the order of the ranks, by one thread. `alone`: if not null, a mutex that each compute locks. All
+  // devices that share it run one compute at a time, so that costs are measured without interference. The communicator is destroyed after
+  // the device. Throw DeviceError if the device fails.
   virtual std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) = 0;
   virtual std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) = 0;
-  // After all ranks are ready: they find each other, where that takes more than memory of this process.
+  // Called when the tasks of all ranks are made: connects the ranks, if that needs more than the memory of this process.
   virtual void connect() {}
-  // Then: throws Error unless every collective has all members and every send its receive.
+  // Called after that: throws Error unless every collective has all members and every send has its receive.
   virtual void check() const = 0;
-  // What whoever runs it may want to know, in words.
+  // Messages for the user.
   virtual std::vector<std::string> notes() const { return {}; }
 };
 

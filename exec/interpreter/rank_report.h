@@ -1,4 +1,4 @@
-// What a rank has to tell after its last step, and how process 0 hears it from the ranks of other processes.
+// The measurements of a rank in its last step, and how process 0 gathers those of all ranks from the other processes.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 namespace foreshard {
 
 struct RankReport {
-  std::vector<StepSpan> spans = {};  // [step], on the clock of process 0
+  std::vector<StepSpan> spans = {};  // [step]
   LiveBytes peak = {};               // of device memory
 };
 
-// `own`: of the ranks of this process, in order. At process 0 all ranks, elsewhere nothing. Throws DeviceError when a process is
-// gone, or tells something else than its ranks.
+// Called by all processes. `own`: the reports of the ranks of this process, in order. Returns those of all ranks in process 0, with times
+// on the clock of process 0, and an empty list in the others. Throws DeviceError if a process has ended or sends invalid reports.
 std::vector<RankReport> gather_reports(ProcessMesh& mesh, const std::vector<RankReport>& own);
 
-// What travels for the ranks of a process; `offset` is added to its times.
+// The message with the reports of a process; `offset` (nanoseconds) is added to all times.
 std::string packed_reports(const std::vector<RankReport>& reports, std::int64_t offset);
-// Throws DeviceError for a text that is not that of `ranks` reports.
+// Decodes it. Throws DeviceError for a text that does not hold the reports of `ranks` ranks.
 std::vector<RankReport> reports_of(const std::string& text, int ranks);
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
-// The program of one rank spelled out: every instruction of every action in issue order, what it waits for and whom it meets.
+// The program of one rank as a flat list: every instruction of every action in issue order, with its dependencies and the ranks with which
+// it communicates.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,19 @@
 namespace foreshard {
 
 struct RankStep {
-  std::int32_t action = 0, instruction = 0;
+  std::int32_t action = 0, instruction = 0;  // index of the action in the role, and of the instruction in the action's segment
   StreamId stream = {};
   std::vector<int> after = {};           // steps of the same run, on other streams, that have to end before it begins
-  std::vector<int> after_previous = {};  // ... of the previous run
-  // Collective: who meets, in group order, and which of this group's collectives in the run it is.
+  std::vector<int> after_previous = {};  // steps of the previous run that have to end before it begins
+  // For a collective: the members in group order, and its number among the collectives of this group in the run.
   std::vector<RankId> members = {};
   std::int64_t sequence = 0;
-  // Exchange: the other ends (invalid: none) and which message of the (peer, tag) it is.
+  // For an exchange: the other ranks (invalid: none), and the number of the message among those with the same peer and tag in the run.
   RankId to = {}, from = {};
   std::int64_t sent = 0, received = 0;
 };
 
-// Indices of the plan have to be in range. Throws Error for a peer that does not exist.
+// The steps of a rank. All indices in the plan must be in range. Throws Error for a peer that does not exist.
 std::vector<RankStep> steps_of(const Plan& plan, const Ranks& ranks, RankId rank);
 
 inline const Instruction& instruction_of(const Plan& plan, const Role& role, const RankStep& step) {

@@ -13,7 +13,7 @@ namespace foreshard {
 
 using namespace std::chrono_literals;
 
-// How a hang is seen: nobody uses the processor at so many looks in a row. Then the ranks get some time to leave.
+// A hang is detected if no rank has used the processor in kIdleLooks consecutive checks. Then the threads get kLeave to end.
 static constexpr auto kLook = 50ms;
 static constexpr int kIdleLooks = 10;
 static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
@@ -104,13 +104,13 @@ void Team::work(Member& member) {
       const std::lock_guard lock(mutex_);
       if (++finished_ == members_.size()) changed_.notify_all();
     }
-  } catch (const Stopped&) {  // the reason is told by whoever stopped
+  } catch (const Stopped&) {  // the reason is reported by the thread that raised the stop
   }
   const std::lock_guard lock(mutex_);
   ++over_;
 }
 
-// All processes end a step together, or none does.
+// The all_gather is a barrier: no process returns before all processes have ended the steps.
 void Team::run(int first_step, int steps) {
   if (!mesh_) return run_here(first_step, steps);
   try {
@@ -137,7 +137,7 @@ void Team::watch() {
   const auto clock = [this] { return options_.now ? options_.now() : std::chrono::steady_clock::now(); };
   std::int64_t ended = ended_steps();
   auto moved = clock();
-  int idle = 0;  // looks in a row that saw nobody compute
+  int idle = 0;  // number of consecutive checks in which no rank computed
   std::unique_lock lock(mutex_);
   while (finished_ < members_.size() && !stop_.raised()) {
     changed_.wait_for(lock, kLook);
@@ -168,7 +168,7 @@ bool Team::first_run_ended() const {
   });
 }
 
-// Whether some stream uses the processor, here or elsewhere.
+// Whether a stream has computed since the last call, in this process or another one.
 bool Team::computes() {
   bool any = false;
   for (const auto& member : members_) any = member->device->works() || any;
@@ -176,7 +176,7 @@ bool Team::computes() {
   return any || (mesh_ && mesh_->others_work());
 }
 
-// Of what the ranks here run one that does not wait for a partner, else any.
+// An instruction that a rank of this process runs: preferably one that does not communicate.
 MeshRunning Team::runs_now() const {
   MeshRunning any;
   for (const auto& member : members_)
@@ -188,8 +188,8 @@ MeshRunning Team::runs_now() const {
   return any;
 }
 
-// Who runs something without waiting for a partner is to blame, here or in another process; else everybody waits for somebody:
-// name what for.
+// The reason of a hang. A rank, in any process, that runs an instruction without communication causes it. If there is none, all ranks wait
+// for each other, and the reason lists the instructions in which they wait.
 std::string Team::who_hangs(std::chrono::milliseconds patience) const {
   std::vector<MeshRunning> all;
   for (const auto& member : members_)
@@ -215,7 +215,7 @@ bool Team::ended() {
     }
     return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->device->ended_within({}); });
   };
-  // Time that passes while this process is stopped gives its threads no chance to leave: looks are counted, not the clock read.
+  // It counts checks instead of reading the clock, because while this process is suspended its threads cannot end.
   for (auto left = kLeave; left.count() > 0; left -= kLeaveLook) {
     if (over()) return true;
     std::this_thread::sleep_for(kLeaveLook);
@@ -232,11 +232,12 @@ std::vector<const RankMemory*> Team::memories() const {
 
 namespace {
 
-// What a rank tells of a step.
+// What a rank reports of a step.
 struct Told {
   double loss = 0;
-  double first_scale = 0, scale = 0, skips = 0;  // of a dynamic loss scale
-  double stops = 0;                              // its process was asked to stop
+  // with a dynamic loss scale: that of the first step, the exponent used in this step, 1 if the step was skipped
+  double first_scale = 0, scale = 0, skips = 0;
+  double stops = 0;  // 1: its process was asked to stop
 };
 
 }  // namespace
@@ -244,7 +245,7 @@ struct Told {
 StepReport Team::report(int step) const {
   StepReport report;
   Told first;
-  std::size_t count = 0;  // summed in the order of the ranks
+  std::size_t count = 0;  // number of ranks so far; losses are summed in the order of the ranks
   const auto hear = [&](const Told& told) {
     if (count == 0) first = told;
     report.loss += told.loss;
@@ -253,7 +254,7 @@ StepReport Team::report(int step) const {
       throw DeviceError("the run", "rank " + std::to_string(count) + " has another loss scale than rank 0");
     ++count;
   };
-  const bool stops = options_.cancel && *options_.cancel;  // once for all ranks: read again, it may have changed
+  const bool stops = options_.cancel && *options_.cancel;  // read once for all ranks of this process, because it may change
   std::string own;
   for (const auto& member : members_) {
     const Interpreter& rank = *member->interpreter;

@@ -1,4 +1,4 @@
-// The ranks of a plan as threads of this process: starts them, lets them run step by step, and watches that they go on.
+// Team: the ranks of a plan as threads of this process. It starts them, runs them step by step, and stops them if they fail or hang.
 #pragma once
 
 #include <condition_variable>
@@ -17,17 +17,18 @@ namespace foreshard {
 
 class Team {
  public:
-  // Makes all ranks ready; throws Error for a plan that cannot be run. Options must outlive it.
-  // `start`: the training goes on from there.
+  // Prepares all ranks and starts their threads. `start`: the point from which the training continues. `options` must outlive it. Throws
+  // Error for a plan that cannot be run, DeviceError if a device or connection fails.
   Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start);
   ~Team();
 
-  // One step of all ranks (or all steps, without a barrier between them): returns when they have ended. Throws DeviceError
-  // when a rank failed or nothing went on for too long.
+  // Runs `steps` steps of all ranks, without a barrier between them, and returns when they have ended. Throws DeviceError if a rank has
+  // failed or hangs.
   void run(int first_step, int steps);
-  // From the moment in which no rank goes on any more to the answer of `execute`, when no rank computes.
+  // The longest time from the moment at which no rank makes progress until `execute` throws, if no rank computes.
   static std::chrono::milliseconds longest_hang(const ExecuteOptions& options);
-  // After a failure: whether all threads came to an end. If not, the team must not be destroyed.
+  // Called after a failure: waits for a moment for all threads to end, and returns whether they have. If not, the team must not be
+  // destroyed.
   bool ended();
 
   const Ranks& ranks() const { return ranks_; }
@@ -35,13 +36,13 @@ class Team {
   std::int32_t first_rank() const { return first_rank_; }
   std::int32_t end_rank() const { return first_rank_ + static_cast<std::int32_t>(members_.size()); }
   Interpreter& rank(RankId rank) { return *members_[rank.index() - static_cast<std::size_t>(first_rank_)]->interpreter; }
-  std::vector<const RankMemory*> memories() const;  // [rank]; null: of another process
-  // Of all ranks; of several processes every one has to ask. Throws DeviceError when the ranks have different loss scales.
+  std::vector<const RankMemory*> memories() const;  // [rank]; null for a rank of another process
+  // The report of a step over all ranks; all processes have to call it. Throws DeviceError if the ranks have different loss scales.
   StepReport report(int step) const;
   const LossScaleState& loss_scale(int step) const { return members_[0]->interpreter->loss_scale(step); }
-  Bytes workspace() const;
+  Bytes workspace() const;  // memory of kernels outside the arenas, all ranks of this process
   std::vector<std::string> notes() const { return devices_ ? devices_->notes() : std::vector<std::string>{}; }
-  std::string broken_guard() const;
+  std::string broken_guard() const;  // names rank and block whose guard bytes were overwritten; "": none
 
  private:
   struct Member {
@@ -54,14 +55,14 @@ class Team {
   void start();
   void run_here(int first_step, int steps);
   void work(Member& member);
-  void watch();
+  void watch();  // waits until all ranks have ended; raises the stop if they hang
   std::string who_hangs(std::chrono::milliseconds patience) const;
   MeshRunning runs_now() const;
   std::int64_t ended_steps() const;
   bool computes();
   bool first_run_ended() const;
 
-  const Plan plan_;  // its own: a thread that hangs may use it when the caller's is gone
+  const Plan plan_;  // a copy, because a thread that hangs may still use it when the caller's plan is freed
   const ExecuteOptions& options_;
   Ranks ranks_;
   ProcessMesh* mesh_ = nullptr;
@@ -70,16 +71,16 @@ class Team {
   Stop stop_;
   ThreadMeetings meetings_;
   std::mutex alone_;
-  std::unique_ptr<RankDevices> devices_;  // none: the host
+  std::unique_ptr<RankDevices> devices_;  // null: the ranks run on the CPU
   std::vector<std::unique_ptr<Member>> members_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int first_ = 0, until_ = 0;  // steps that the ranks may run
-  std::size_t finished_ = 0;   // ranks
-  std::size_t over_ = 0;       // threads
+  int first_ = 0, until_ = 0;  // the ranks may run steps [first_, until_)
+  std::size_t finished_ = 0;   // number of ranks that have ended these steps
+  std::size_t over_ = 0;       // number of threads that have ended
   bool closed_ = false;
-  bool computes_ = false;  // seen last
+  bool computes_ = false;  // the last result of computes()
 };
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
-// Where messages of other ranks and processes arrive, by channel: messages that no receive was posted for yet, and posted receives that no message has come for yet.
-// Whoever calls holds the lock of the mesh.
+// Matches messages of other ranks and processes with receives, per channel and in order, as an MPI library does. It holds the messages that
+// arrived before their receive was posted, and the posted receives whose message has not arrived. Not thread-safe: the caller holds the
+// lock of the mesh.
 #pragma once
 
 #include <condition_variable>
@@ -14,50 +15,57 @@
 
 namespace foreshard {
 
-// A message that goes straight to where it belongs. Its place must stay until it is here or forgotten.
+// A receive. Its message is written directly to `place`, which must stay valid until the message has arrived or the receive was cancelled
+// (`forget`).
 struct MeshArrival {
-  // Here: in its place, or lent, as it is known where it stands. Wrong: of another size.
+  // Idle: not posted. Posted: waits for its message. Filling: bytes of the message are being written to `place`. Here: the message is
+  // complete in `place`, or it is lent and `lent` says where it is. Wrong: the message has another size than `place`.
   enum class State : std::uint8_t { Idle, Posted, Filling, Here, Wrong };
   std::span<std::byte> place = {};
-  std::condition_variable* changed = nullptr;  // of whoever waits for it
-  std::int64_t when = 0;                       // the sender's, on the own clock
+  std::condition_variable* changed = nullptr;  // notified when `state` becomes Here or Wrong, or the run fails
+  std::int64_t when = 0;                       // MeshFrame::when of the message, converted to this process's clock
   State state = State::Idle;
-  std::uint64_t lent = 0;  // its address in the sender's memory; 0: it is not lent
-  std::size_t found = 0;   // bytes of a wrong one
+  std::uint64_t lent = 0;  // address of the message in the sender's memory; 0: the message is not lent
+  std::size_t found = 0;   // bytes of the message
 
   bool arrived() const { return state == State::Here || state == State::Wrong; }
 };
 
-std::string sizes(const MeshArrival& arrival);  // of a wrong one: "a message of 3 bytes instead of 4 bytes"
+std::string sizes(const MeshArrival& arrival);  // for an error in state Wrong: "a message of 3 bytes instead of 4 bytes"
 
+// A message that arrived before its receive was posted.
 struct MeshMessage {
   std::vector<std::byte> bytes = {};
-  std::int64_t when = 0;
-  std::uint64_t lent = 0;  // as of an arrival; then `bytes` is empty
-  std::size_t size = 0;    // of what is lent
+  std::int64_t when = 0;   // as MeshArrival::when
+  std::uint64_t lent = 0;  // as MeshArrival::lent; if not 0, `bytes` is empty
+  std::size_t size = 0;    // bytes of a lent message
 };
 
 class MeshInbox {
  public:
-  using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, channel; processes: channel kControl
+  using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // `from`, `to` and `channel` of a MeshFrame
 
-  // To the first place that waits for it. False: there is none, and the message waits.
+  // Completes the oldest posted receive of the channel with this message and returns true. If there is none, it keeps the message and
+  // returns false.
   bool put(const Channel& channel, MeshMessage message);
-  // The first message that waits arrives there; else the place waits.
+  // Completes `arrival` with the oldest message that is kept for the channel. If there is none, `arrival` becomes a posted receive.
   void post(const Channel& channel, MeshArrival& arrival);
-  MeshArrival* next_place(const Channel& channel);  // waits no more; null: none waits
+  // Removes the oldest posted receive of the channel and returns it; null if there is none.
+  MeshArrival* next_place(const Channel& channel);
+  // Removes the oldest message kept for the channel and returns it.
   std::optional<MeshMessage> next(const Channel& channel);
-  bool has(const Channel& channel) const;  // a message that waits
+  bool has(const Channel& channel) const;  // whether a message is kept for the channel
+  // Cancels a posted receive.
   void forget(const Channel& channel, MeshArrival& arrival) { std::erase(channels_[channel].places, &arrival); }
-  void wake_all();  // who waits for a place to be filled
+  void wake_all();  // notifies the condition variable of every posted receive
 
-  std::int64_t waiting() const { return waiting_; }  // bytes of messages
+  std::int64_t waiting() const { return waiting_; }  // bytes of all messages that are kept
 
  private:
   struct Hash {
     std::size_t operator()(const Channel& channel) const;
   };
-  struct Waiting {  // one of the two is empty
+  struct Waiting {  // at most one of the two is not empty
     std::deque<MeshMessage> messages = {};
     std::deque<MeshArrival*> places = {};
   };

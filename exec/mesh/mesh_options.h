@@ -1,4 +1,5 @@
-// What a process is told of the run that it belongs to: its place, the ranks that are dealt to the processes, how long to wait for others.
+// What a process knows about its run before it connects to the other processes: its own number, how ranks are assigned to processes, and
+// how long it waits for the others.
 #pragma once
 
 #include <chrono>
@@ -12,17 +13,18 @@ namespace foreshard {
 
 struct MeshOptions {
   ProcessPlace place = {};
-  int ranks = 1;  // of the plan; at least as many as processes
-  // Lines "name=value" that have to be the same everywhere: what is run.
+  int ranks = 1;  // number of ranks of the plan, at least the number of processes
+  // What is run: lines "name=value" that must be equal in all processes. The rendezvous fails if they differ.
   std::string run = {};
-  std::string job = {};  // letters and digits; who has another one belongs to another run and is sent away
-  std::chrono::milliseconds rendezvous{30000};  // to find each other
-  std::chrono::milliseconds patience{3000};     // without a sign of life from a process
-  bool lends = true;                            // processes of one machine read large messages from each other's memory
-  std::function<void(const std::string& event)> log = {};  // from any thread, one at a time
+  // Identifies the run: letters and digits, equal in all processes. Process 0 rejects a process with another one and keeps waiting.
+  std::string job = {};
+  std::chrono::milliseconds rendezvous{30000};  // how long the processes try to find each other
+  std::chrono::milliseconds patience{3000};     // the run fails if nothing is heard of a process for this long
+  bool lends = true;  // other processes of this machine may read large messages directly from this process's memory
+  std::function<void(const std::string& event)> log = {};  // called from any thread, but by one thread at a time
 
-  int first_rank(int process) const;  // ranks [first_rank(p), first_rank(p + 1)) are threads of process p
-  int process_of(RankId rank) const;
+  int first_rank(int process) const;  // ranks [first_rank(p), first_rank(p + 1)) are threads of process p: p ranks / processes
+  int process_of(RankId rank) const;  // the process of which the rank is a thread
   std::string name_of(int process) const;  // "process 1 (rank 2 to 3)"
 };
 

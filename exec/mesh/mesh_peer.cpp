@@ -49,7 +49,8 @@ std::vector<std::byte> MeshPeer::read_bytes(std::int64_t count) {
   std::vector<std::byte> bytes;
   while (const std::size_t left = static_cast<std::size_t>(count) - bytes.size()) {
     const std::size_t at = bytes.size();
-    bytes.resize(at + std::min(left, kMostAtOnce));  // memory for what has come, not for what is promised
+    // allocates for bytes that arrive, not for the size that the peer announces
+    bytes.resize(at + std::min(left, kMostAtOnce));
     for (std::size_t end = at; end < bytes.size();) {
       static_cast<void>(socket.wait_for_bytes(Deadline::max()));
       end += socket.receive_some(bytes.data() + end, bytes.size() - end);
@@ -62,7 +63,7 @@ std::vector<std::byte> MeshPeer::read_bytes(std::int64_t count) {
 MeshPeer::Waiting MeshPeer::waiting_frame() const {
   MeshFrame frame;
   if (socket.look(&frame, sizeof frame) < sizeof frame) return Waiting::Nothing;
-  const bool last = frame.magic != MeshFrame::kMagic || frame.kind == MeshKind::Bye;  // after it nobody reads any more
+  const bool last = frame.magic != MeshFrame::kMagic || frame.kind == MeshKind::Bye;  // after either, reading ends
   const std::int64_t body = frame.kind == MeshKind::Lent ? static_cast<std::int64_t>(sizeof(std::uint64_t)) : frame.bytes;
   if (last || body < 0 || body > kShort) return Waiting::Long;
   if (body > 0 && socket.waiting() < sizeof frame + static_cast<std::size_t>(body)) return Waiting::Nothing;

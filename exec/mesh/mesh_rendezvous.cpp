@@ -83,7 +83,7 @@ MeshConnections Rendezvous::meet() {
   return {.sockets = std::move(sockets_), .near = std::move(near), .clock_offset = offset};
 }
 
-// Why the run cannot go on with who says this; empty: it can.
+// Why the run cannot use a process with this greeting; empty: it can.
 std::string Rendezvous::refusal(const MeshHello& hello) const {
   const std::string who = "process " + std::to_string(hello.process);
   const bool known = hello.process > 0 && hello.process < processes() && hello.port > 0;
@@ -108,7 +108,7 @@ std::vector<const Socket*> Rendezvous::companions() const {
   return open;
 }
 
-// Who came and has ended before all were there is named to the others.
+// Throws DeviceError if a process that had connected has ended before all were connected, and tells the others which one.
 void Rendezvous::expect_companions() {
   for (int p = 1; p < processes(); ++p) {
     Socket& other = socket(p);
@@ -120,7 +120,7 @@ void Rendezvous::expect_companions() {
   }
 }
 
-// Those who have yet to come hear why, instead of a connection that ends.
+// Tells the reason to the processes that have not connected yet; otherwise they would only see a connection that ends.
 void Rendezvous::refuse_the_rest(WaitingRoom& room, const std::string& why, int missing) {
   const Deadline until = std::chrono::steady_clock::now() + kRefusing;
   try {
@@ -134,7 +134,7 @@ void Rendezvous::refuse_the_rest(WaitingRoom& room, const std::string& why, int 
   }
 }
 
-// Of another job: this run goes on without it.
+// Rejects a process of another job; this run keeps waiting for its own.
 void Rendezvous::send_away(WaitingRoom::Visitor& visitor, int port) {
   log("sent away a process of another job, from " + visitor.socket.peer());
   try {
@@ -188,7 +188,7 @@ void Rendezvous::invite(ListeningSocket& door) {
   tell_all(kWelcome + text_of(addresses));
 }
 
-// Gives back the own door, at which the processes after this one knock.
+// Connects to process 0 and to the processes with smaller numbers. Returns the listening socket to which those with larger numbers connect.
 std::unique_ptr<ListeningSocket> Rendezvous::knock() {
   const ProcessPlace& place = options_.place;
   const std::string where = "rendezvous of process " + std::to_string(place.process) + " (MASTER_ADDR, MASTER_PORT)";
@@ -227,7 +227,8 @@ void Rendezvous::meet_others(ListeningSocket& door, const std::vector<MeshAddres
   }
 }
 
-// Of several questions to process 0 the one answered fastest: its clock was read in the middle (Cristian 1989).
+// Asks process 0 several times for its clock and uses the fastest answer: its clock was read in the middle between question and answer
+// (Cristian, "Probabilistic clock synchronization", 1989).
 std::int64_t Rendezvous::compare_clocks() {
   if (process() == 0) return answer_with_clock(), 0;
   const auto usable = [](std::int64_t time) { return time > -kMostTime && time < kMostTime; };

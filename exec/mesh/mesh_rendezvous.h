@@ -1,5 +1,6 @@
-// How the processes of a mesh find each other. Process 0 listens at MASTER_ADDR:MASTER_PORT; the others knock, say who they are and what they run, and
-// get the list of all addresses; then each connects to those before it.
+// How the processes of a mesh find each other. Process 0 listens at MASTER_ADDR:MASTER_PORT. Every other process connects to it, sends its
+// number and what it runs (MeshHello), and receives the list of all addresses. Then every process connects to all processes with a smaller
+// number, so that there is one connection per pair.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,14 @@
 namespace foreshard {
 
 struct MeshConnections {
-  std::vector<Socket> sockets = {};  // [process]; own: not open
+  std::vector<Socket> sockets = {};  // [process]; that of the calling process is not open
   std::vector<Nearness> near = {};   // [process]
-  std::int64_t clock_offset = 0;     // nanoseconds to add to the own steady clock: that of process 0
+  // Nanoseconds: this process's steady clock + clock_offset = clock of process 0. From the fastest of several round trips (Cristian,
+  // "Probabilistic clock synchronization", 1989).
+  std::int64_t clock_offset = 0;
 };
-// Throws DeviceError with who is missing or runs something else.
+// Blocks until all are connected. Throws DeviceError that names the processes which did not come by `until`, or one that runs something
+// else (MeshOptions::run).
 MeshConnections rendezvous(const MeshOptions& options, Deadline until);
 
 }  // namespace foreshard

@@ -16,8 +16,8 @@ namespace {
 
 using Challenge = std::array<std::uint64_t, 4>;
 struct Whereabouts {
-  std::int64_t process = 0;   // its number on its machine
-  std::uint64_t address = 0;  // where it keeps the challenge
+  std::int64_t process = 0;   // pid; 0: it does not let its memory be read
+  std::uint64_t address = 0;  // of the challenge in its memory
 };
 
 }  // namespace
@@ -35,8 +35,9 @@ bool read_memory(int process, std::uint64_t address, void* to, std::size_t bytes
   return true;
 }
 
-// Each asks each other to keep a random number in its memory and to say where; who can read it there is on the same machine, may read, and
-// knows that the process is the one at the other end of the connection.
+// Each process sends a random number (challenge) to each other process, which stores it and answers with its pid and the address. If the
+// asking process can read the same number there, then both are on one machine, reading is allowed, and the pid is that of the process at
+// the other end of the connection.
 std::vector<Nearness> find_neighbours(const std::vector<Socket*>& others, bool lends, Deadline until) {
   const std::size_t count = others.size();
   std::vector<Challenge> asked(count), kept(count);

@@ -1,5 +1,6 @@
-// Processes of one machine: large messages are taken straight from the sender's memory (process_vm_readv of Linux), one copy instead of two and
-// nothing through the network. Where the system does not let them (other users, other containers, Yama's ptrace_scope), they are sent.
+// Direct transfer between processes of one machine: the receiver reads a large message from the sender's memory with the Linux system call
+// process_vm_readv. That is one copy instead of two, and nothing goes through the network stack. If the system forbids it (other users,
+// other containers, ptrace_scope of the Yama security module), messages are sent through the socket.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,18 @@
 
 namespace foreshard {
 
-// What stands at an address of another process. Whether all of it could be read; else errno tells why not.
+// Copies `bytes` bytes at `address` in the memory of another process to `to`. `process`: its process id (pid) on this machine. Returns
+// false if not all of it could be read; errno then holds the reason.
 bool read_memory(int process, std::uint64_t address, void* to, std::size_t bytes);
 
+// Whether two processes can read each other's memory.
 struct Nearness {
-  int borrows_from = 0;   // its process number on this machine, if its memory can be read; else 0
-  bool lends_to = false;  // it can read the memory of this one
+  int borrows_from = 0;   // pid of the other process if this process can read its memory, else 0
+  bool lends_to = false;  // whether the other process can read this process's memory
 };
-// By each of two processes that are connected: of all `others` at once. `lends`: whether this one lets its memory be read.
+// Finds out, for each of `others` (the connections to all other processes), whether it can read this process's memory and the reverse.
+// Every process calls it at the same time. `lends`: whether this process allows others to read its memory. Throws DeviceError if a
+// connection ends or `until` passes.
 std::vector<Nearness> find_neighbours(const std::vector<Socket*>& others, bool lends, Deadline until);
 
 }  // namespace foreshard

@@ -7,7 +7,7 @@ namespace foreshard {
 void OwnProgress::tell(const ProcessProgress& progress) {
   const std::lock_guard lock(mutex_);
   last_.ended = progress.ended, last_.works = progress.works;
-  if (!progress.running.name.empty()) last_.running = progress.running;  // between two steps nothing runs
+  if (!progress.running.name.empty()) last_.running = progress.running;  // empty between two steps
 }
 
 void OwnProgress::ask(std::function<MeshRunning()> what_runs) {
@@ -22,7 +22,7 @@ ProcessProgress OwnProgress::now() {
     if (what_runs_) running = what_runs_();
   }
   const std::lock_guard lock(mutex_);
-  if (!running.name.empty()) last_.running = running;  // else what ran last
+  if (!running.name.empty()) last_.running = running;  // else the instruction that ran last
   return last_;
 }
 

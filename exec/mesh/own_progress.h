@@ -1,4 +1,4 @@
-// How far this process is and what one of its ranks runs now: what its signs of life tell the others.
+// The progress of this process, which its heartbeats (MeshKind::Beat) report to the other processes.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,25 @@
 namespace foreshard {
 
 struct ProcessProgress {
-  std::int64_t ended = 0;  // steps
-  bool works = false;
-  MeshRunning running = {};
+  std::int64_t ended = 0;    // steps (runs of an instruction) that have ended on the ranks of this process
+  bool works = false;        // a stream computes (uses the processor or the GPU), rather than waiting for other ranks
+  MeshRunning running = {};  // the instruction that runs; may be empty
 };
 
-// All calls may come from any thread.
+// All functions may be called from any thread.
 class OwnProgress {
  public:
+  // Sets the progress. An empty `running` leaves the last known instruction.
   void tell(const ProcessProgress& progress);
-  // Asked before each sign of life; empty: no longer asked.
+  // Sets a function that `now` calls to find out what runs; an empty function: none.
   void ask(std::function<MeshRunning()> what_runs);
+  // The progress last told, with the instruction that runs now, or else the one that ran last.
   ProcessProgress now();
 
  private:
   std::mutex mutex_, asking_;
   ProcessProgress last_;
-  std::function<MeshRunning()> what_runs_;  // under `asking_`
+  std::function<MeshRunning()> what_runs_;  // guarded by `asking_`
 };
 
 }  // namespace foreshard

@@ -14,10 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kBeat{300};
-constexpr auto kLeaving = 5s;        // for the others to go too
-constexpr auto kLeavingFailed = 1s;  // ... when the run has failed
-constexpr auto kParting = 200ms;     // for a word to one that may be gone
-constexpr auto kSoon = 10ms;         // for a beat
+constexpr auto kLeaving = 5s;        // how long the destructor waits for the Bye of the others
+constexpr auto kLeavingFailed = 1s;  // the same if the run has failed
+constexpr auto kParting = 200ms;     // limit for sending a Bye or Failed to a process that may have ended
+constexpr auto kSoon = 10ms;         // limit for sending a heartbeat
 
 }  // namespace
 
@@ -59,9 +59,10 @@ ProcessMesh::~ProcessMesh() {
     changed_.notify_all();
   }
   if (beats_.joinable()) beats_.join();
-  for (int p = 0; p < processes(); ++p)  // also to those that go too: everybody waits for this word of everybody
+  for (int p = 0; p < processes(); ++p)  // also to those that leave themselves: every process waits for the Bye of every other
     if (p != process()) static_cast<void>(peer_at(p).write_soon({.kind = MeshKind::Bye}, {}, kParting));
-  // Closing while something lies here unread would throw away what is on its way there: each waits until the other goes too.
+  // Closing a socket with unread bytes resets the connection, and bytes still on their way to the peer would be lost. So each process waits
+  // until the other leaves too.
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, failed ? kLeavingFailed : kLeaving, [&] {
     return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer->reader.joinable() || peer->read; });
@@ -93,7 +94,7 @@ void ProcessMesh::guard(Stop* stop) {
   if (stop_ && !failure_.empty()) stop_->raise(failure_);
 }
 
-// Who does not take it, because it hangs or its network is cut, hears the connection end.
+// If a process does not accept the message, because it hangs or its network is cut, its connection is shut down instead.
 void ProcessMesh::tell_failure(const std::string& why) {
   std::string reason;
   {
@@ -117,7 +118,7 @@ std::string ProcessMesh::last_heard(int process) const {
 }
 
 std::int64_t ProcessMesh::others_ended() const {
-  std::uint64_t sum = 0;  // a number of theirs may be any
+  std::uint64_t sum = 0;  // unsigned: numbers from the network may overflow
   for (const auto& peer : peers_) sum += static_cast<std::uint64_t>(peer->ended.load());
   return static_cast<std::int64_t>(sum);
 }
@@ -142,7 +143,7 @@ void ProcessMesh::beat() {
     if (closed_) return;
     lock.unlock();
     const ProcessProgress own = progress_.now();
-    // A process that was stopped itself for a while has heard nobody meanwhile.
+    // If this process itself was suspended for a while, it has received nothing meanwhile; that is not the fault of the others.
     const bool slept = steady_now() - last > 4 * std::chrono::nanoseconds(kBeat).count();
     last = steady_now();
     if (slept)
@@ -158,12 +159,12 @@ void ProcessMesh::beat_once(const ProcessProgress& own) {
     if (p == process() || peer.over) continue;
     if (steady_now() - peer.heard > std::chrono::nanoseconds(options_.patience).count()) {
       fail(options_.name_of(p) + ": not heard of for " + std::to_string(options_.patience.count()) + " ms" + last_heard(p));
-      peer.socket.shut();  // who is stuck sending to it goes on
+      peer.socket.shut();  // a thread that blocks sending to it returns
       continue;
     }
     const std::uint64_t state = (own.works ? kWorks : 0) | (own.running.communicates ? kCommunicates : 0);
     const MeshFrame frame{.kind = MeshKind::Beat, .channel = state, .when = own.ended};
-    // While a message is on its way no beat is needed: its bytes tell.
+    // While a message is on its way no heartbeat is needed: its bytes are a sign of life.
     if (!peer.socket.can_send()) continue;
     static_cast<void>(peer.write_soon(frame, std::as_bytes(std::span(own.running.name)), kSoon));
   }

@@ -1,4 +1,4 @@
-// Messages of a mesh: what is sent, and what this process waits for.
+// Sending and receiving of messages by the ranks and processes of a mesh.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,8 +12,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::chrono::milliseconds kWord{1000};  // for the last words of one that cannot be written to any more
-constexpr std::size_t kLeastLent = 32 << 10;      // bytes; smaller ones travel with their frame
+constexpr std::chrono::milliseconds kWord{1000};  // how long to wait for the reason, after a write to a process has failed
+constexpr std::size_t kLeastLent = 32 << 10;      // bytes; smaller messages are sent with their frame
 
 }  // namespace
 
@@ -30,7 +30,8 @@ void ProcessMesh::send(RankId from, RankId to, std::uint64_t channel, std::span<
 
 void ProcessMesh::blame(int process, const std::string& problem) {
   {
-    std::unique_lock lock(mutex_);  // who reads this connection knows more: what the other said last, or that it has ended
+    // The reader thread knows more: the reason that the other process sent, or that it has ended.
+    std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kWord, [&] { return !failure_.empty(); });
   }
   fail(options_.name_of(process) + ": " + problem + last_heard(process));
@@ -94,7 +95,7 @@ void ProcessMesh::meet(RankId from, MeshArrival& arrival, const Stop& stop, Mesh
   arrival.state = MeshArrival::State::Idle;
 }
 
-// By the thread that needs the bytes, into the caches of its core.
+// Called by the thread that needs the bytes, so that they land in the caches of its core.
 void ProcessMesh::take(RankId from, const MeshArrival& arrival, std::size_t at, std::span<std::byte> piece) {
   const int there = process_of(from);
   const int process = peer_at(there).borrows_from;
@@ -108,7 +109,7 @@ void ProcessMesh::forget(RankId from, RankId to, std::uint64_t channel, MeshArri
   std::unique_lock lock(mutex_);
   inbox_.forget({from.value, to.value, channel}, arrival);
   MeshPeer& peer = peer_at(process_of(from));
-  if (peer.filling == &arrival) {  // what is still to come is thrown away
+  if (peer.filling == &arrival) {  // the rest of the message is discarded
     peer.filling = nullptr;
     changed_.wait(lock, [&] { return !peer.touches; });
   }

@@ -1,4 +1,4 @@
-// What the files of ProcessMesh share. Included by them only.
+// Templates of ProcessMesh that several of its .cpp files use. Included by them only.
 #pragma once
 
 #include "core/base/error.h"
@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-// Who cannot be written to, or read, has a name, and mostly a reason.
+// Does `work`, which writes to the process or reads its memory. On DeviceError, the run fails with the name of the process and the reason.
 template <class Work>
 void ProcessMesh::blaming(int process, const Work& work) {
   try {
@@ -17,7 +17,7 @@ void ProcessMesh::blaming(int process, const Work& work) {
   }
 }
 
-// Whether more may come after what `read` reads.
+// Returns what `read` returns: whether more may arrive. False also if it throws DeviceError; then the run fails.
 template <class Read>
 bool ProcessMesh::goes_on(int process, const Read& read) {
   try {

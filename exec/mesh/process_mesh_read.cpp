@@ -13,7 +13,7 @@ namespace foreshard {
 
 namespace {
 
-// Half the memory of the machine: messages that wait there beyond it come from a peer that is broken.
+// Limit on the bytes of messages kept in the inbox: half the memory of the machine. If a peer exceeds it, it is broken.
 std::int64_t most_waiting() {
   static const std::int64_t most = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE) / 2;
   return most;
@@ -33,12 +33,12 @@ void ProcessMesh::read_all(int process) {
   const auto next = [&] {
     static_cast<void>(peer.socket.wait_for_bytes(Deadline::max()));
     const std::lock_guard reading(peer.reading);
-    return !peer.socket.has_bytes() || read_frame(process);  // none: who kept watch has read them
+    return !peer.socket.has_bytes() || read_frame(process);  // no bytes: a MeshWatch has read them
   };
   while (goes_on(process, next)) continue;
 }
 
-// False: nothing more will come.
+// Returns false if nothing more will come.
 bool ProcessMesh::read_frame(int process) {
   MeshPeer& peer = peer_at(process);
   MeshFrame frame;
@@ -63,7 +63,7 @@ void ProcessMesh::lose(int process, const std::string& problem) {
   fail(options_.name_of(process) + ": " + problem + last_heard(process));
 }
 
-// A rank of that process to a rank of this one, or the processes to each peer.
+// Throws DeviceError unless the message goes from a rank of that process to a rank of this one, or from that process to this one.
 void ProcessMesh::expect_sender(int process, const MeshFrame& frame) const {
   const auto within = [&](std::int32_t rank, int owner) { return rank >= first_rank(owner) && rank < first_rank(owner + 1); };
   const bool ranks = frame.channel != kControl && within(frame.from, process) && within(frame.to, this->process());
@@ -89,7 +89,7 @@ void ProcessMesh::expect_room(const MeshPeer& peer, std::int64_t bytes) const {
     throw DeviceError("receiving from " + peer.socket.peer(), "more messages than this machine can keep");
 }
 
-// The place that waits for a message, now being filled; null: there is none.
+// The posted receive that the message belongs to, now in state Filling; null: none is posted.
 MeshArrival* ProcessMesh::place_for(MeshPeer& peer, const Channel& channel, const MeshFrame& frame) {
   const std::lock_guard lock(mutex_);
   MeshArrival* arrival = inbox_.next_place(channel);
@@ -105,7 +105,7 @@ MeshArrival* ProcessMesh::place_for(MeshPeer& peer, const Channel& channel, cons
   return arrival;
 }
 
-// Straight to the place that waits for it; false: there is none.
+// Receives the message directly into the place of a posted receive; false: none is posted.
 bool ProcessMesh::land(MeshPeer& peer, const Channel& channel, const MeshFrame& frame) {
   const MeshArrival* arrival = place_for(peer, channel, frame);
   if (!arrival) return false;
@@ -116,7 +116,8 @@ bool ProcessMesh::land(MeshPeer& peer, const Channel& channel, const MeshFrame& 
   return true;
 }
 
-// Bytes are taken without waiting while the place is touched, so that whoever forgets it waits for a moment only.
+// While this thread writes to the place (`touches`), it takes only bytes that have arrived and does not block. So a thread that cancels the
+// receive waits for a moment only.
 void ProcessMesh::fill(MeshPeer& peer, std::span<std::byte> place) {
   std::vector<std::byte> unwanted;
   for (std::size_t at = 0; at < place.size();) {
@@ -145,7 +146,7 @@ void ProcessMesh::fill(MeshPeer& peer, std::span<std::byte> place) {
 void ProcessMesh::leave(MeshPeer& peer, bool whole, bool broken) {
   const std::lock_guard lock(mutex_);
   peer.touches = false;
-  if (!peer.filling) return changed_.notify_all();  // forgotten meanwhile
+  if (!peer.filling) return changed_.notify_all();  // cancelled meanwhile
   if (whole) peer.filling->state = MeshArrival::State::Here, peer.filling->changed->notify_all();
   if (whole || broken) peer.filling = nullptr;
 }

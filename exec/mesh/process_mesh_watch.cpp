@@ -1,5 +1,5 @@
-// Threads that wait for a message read the connection themselves for a moment, instead of falling asleep and being woken by the thread that
-// reads it else: of an all-reduce of 1 MiB that takes as long as the sums.
+// Busy polling: a thread that waits for a message reads the connection itself for a moment, instead of sleeping until the reader thread
+// wakes it. In an all-reduce of 1 MiB, waking would take as long as the sums.
 #include <algorithm>
 
 #include "exec/mesh/process_mesh_parts.h"
@@ -9,10 +9,11 @@ namespace foreshard {
 namespace {
 
 using namespace std::chrono_literals;
-// To wait awake: so long, and so many looks, as others may have the core in between.
+// Busy polling ends after kMoment and at least kLooks polls: the time alone is not enough, because other threads may have the core in
+// between.
 constexpr std::chrono::nanoseconds kMoment = 100us;
 constexpr int kLooks = 40;
-constexpr std::chrono::nanoseconds kLongest = 2ms;  // until others may read too
+constexpr std::chrono::nanoseconds kLongest = 2ms;  // after which the reader threads may read again
 
 }  // namespace
 
@@ -30,7 +31,7 @@ void MeshWatch::begin() {
   if (since_ == 0) since_ = steady_now();
   for (Connection& it : connections_) {
     if (it.reading.owns_lock() || it.reading.try_lock()) continue;
-    std::this_thread::yield();  // to who reads it and was interrupted by this thread, which it woke
+    std::this_thread::yield();  // lets the reader thread end its read: it was interrupted by this thread, which it had woken
     static_cast<void>(it.reading.try_lock());
   }
 }
@@ -50,7 +51,7 @@ void MeshWatch::pause_if_long() {
   if (since_ != 0 && steady_now() - since_ > kLongest.count()) end();
 }
 
-// Waits for the message for a moment. Whether it is here.
+// Polls for the message for a moment. Returns whether it has arrived.
 bool ProcessMesh::look_out(int process, const MeshArrival& arrival, MeshWatch& watch) {
   using Waiting = MeshPeer::Waiting;
   const std::int64_t began = steady_now();

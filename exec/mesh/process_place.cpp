@@ -39,7 +39,7 @@ int port_of(const std::function<const char*(const char*)>& variable, int otherwi
   const char* port = variable("MASTER_PORT");
   if (!port) return otherwise;
   const int found = number("MASTER_PORT", port, 1, kMost);
-  const char* store = variable("TORCHELASTIC_USE_AGENT_STORE");  // torchrun itself listens there
+  const char* store = variable("TORCHELASTIC_USE_AGENT_STORE");  // torchrun itself listens at MASTER_PORT
   if (!store || std::strcmp(store, "True") != 0) return found;
   return found == kMost ? found - 1 : found + 1;
 }

@@ -1,4 +1,4 @@
-// Which of several processes this one is, as launchers tell it: torchrun, mpirun (Open MPI, MPICH), srun.
+// Which of the processes of a run this one is, from the environment variables of its launcher: torchrun, mpirun (Open MPI, MPICH) or srun.
 #pragma once
 
 #include <functional>
@@ -7,24 +7,29 @@
 
 namespace foreshard {
 
-// Processes of one run; ranks of the plan are dealt to them in order, in parts as equal as can be.
+// The number of this process and of all processes, and where process 0 listens for the others.
 struct ProcessPlace {
   int process = 0, processes = 1;
-  std::string address = "127.0.0.1";  // of process 0, where all meet
+  std::string address = "127.0.0.1";  // of process 0
   int port = 29500;
-  int local = 0;  // which of the processes on its machine, where the launcher says so
+  int local = 0;  // number of this process among those of its machine, if the launcher sets it; else 0
   bool operator==(const ProcessPlace&) const = default;
 };
 
-// `variable`: the environment. The first complete pair counts: RANK / WORLD_SIZE, OMPI_COMM_WORLD_RANK / _SIZE, PMI_RANK /
-// PMI_SIZE, SLURM_PROCID / SLURM_NTASKS. MASTER_ADDR (else SLURM_LAUNCH_NODE_IPADDR, else this machine) and FORESHARD_PORT, else
-// MASTER_PORT (the one after it where torchrun itself listens at that: TORCHELASTIC_USE_AGENT_STORE=True) say where to meet. Nothing when no launcher speaks or it started one process. Throws Error for values that make no sense.
+// `variable`: value of an environment variable, null if it is not set. The first pair of which both variables are set is used:
+//   torchrun  RANK, WORLD_SIZE
+//   Open MPI  OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
+//   MPICH     PMI_RANK, PMI_SIZE
+//   srun      SLURM_PROCID, SLURM_NTASKS
+// The address is MASTER_ADDR, else SLURM_LAUNCH_NODE_IPADDR, else 127.0.0.1. The port is FORESHARD_PORT, else MASTER_PORT, else 29500; with
+// TORCHELASTIC_USE_AGENT_STORE=True it is MASTER_PORT + 1, because torchrun itself listens at MASTER_PORT. Returns nothing if no pair is
+// set or there is one process. Throws Error for a value that is no number or out of range.
 std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable);
 
-// What tells this job from another that meets at the same port: FORESHARD_JOB, else the number that the launcher gave the job
-// (TORCHELASTIC_RUN_ID, SLURM_JOB_ID with SLURM_STEP_ID, that of Open MPI). The word is hashed, 16 hexadecimal digits; "" when no variable says it.
+// Identifies this job, so that two jobs at the same port do not mix: a hash, as 16 hexadecimal digits, of FORESHARD_JOB, else of the job
+// number of the launcher (TORCHELASTIC_RUN_ID; PMIX_NAMESPACE of Open MPI; SLURM_JOB_ID with SLURM_STEP_ID). "" if none of them is set.
 std::string job_token(const std::function<const char*(const char*)>& variable);
-// "torchrun", "Open MPI", "MPICH", "srun": whose variables process_place reads; "" for none.
+// The launcher whose variables process_place reads: "torchrun", "Open MPI", "MPICH" or "srun"; "" if there is none.
 std::string launcher_name(const std::function<const char*(const char*)>& variable);
 
 }  // namespace foreshard

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 std::string why() { return std::strerror(errno); }
 
-// Small messages leave at once.
+// Small messages are sent at once (no Nagle algorithm).
 void prepare(int descriptor) {
   const int on = 1;
   static_cast<void>(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
@@ -35,13 +35,13 @@ struct Free {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// -1: nobody there (yet). A host that does not answer at all is tried for two seconds.
+// Returns the descriptor, or -1 if no process listens there (yet). A host that does not answer at all is tried for two seconds.
 int try_connect(const addrinfo* list) {
   constexpr timeval kTry{.tv_sec = 2, .tv_usec = 0}, kEver{.tv_sec = 0, .tv_usec = 0};
   for (const addrinfo* at = list; at; at = at->ai_next) {
     const int descriptor = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
     if (descriptor < 0) continue;
-    static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kTry, sizeof kTry));  // Linux: of connect too
+    static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kTry, sizeof kTry));  // on Linux, it also limits connect
     if (::connect(descriptor, at->ai_addr, at->ai_addrlen) == 0) {
       static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kEver, sizeof kEver));
       return descriptor;

@@ -1,4 +1,4 @@
-// A TCP connection that sends and receives whole stretches of bytes, and the door that others knock at.
+// A TCP connection that sends and receives arrays of bytes completely, and a listening socket.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace foreshard {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// All calls throw DeviceError with the address; a deadline that passes is one. No call blocks for longer than its deadline, or, after
-// `shut` was called by another thread, at all.
+// All functions throw DeviceError, with the address of the peer, when the connection fails or a deadline passes. None blocks beyond its
+// deadline; after another thread has called `shut`, none blocks at all.
 class Socket {
  public:
   Socket() = default;
@@ -26,23 +26,24 @@ class Socket {
   bool open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   const std::string& peer() const { return peer_; }  // "10.0.0.2"
-  std::string own_address() const;                   // of this end
+  std::string own_address() const;                   // the address of this end of the connection
   void close();
-  void shut();  // wakes whoever reads from it or sends
+  void shut();  // shuts the connection down in both directions: threads that block in it return
 
+  // Blocks until all bytes are handed to the system.
   void send(const void* data, std::size_t bytes, Deadline until = Deadline::max());
-  // Whether a short message would leave at once.
-  bool can_send() const;
-  bool has_bytes() const;  // to receive, or has ended
-  bool ended() const;      // by the other side; what it sent before may still lie here
-  // False at a clean end of the connection before the first byte.
+  bool can_send() const;   // whether there is room in the send buffer: a short message would not block
+  bool has_bytes() const;  // whether there are bytes to receive, or the connection has ended
+  bool ended() const;      // whether the peer has closed the connection; bytes it sent before may still be unread
+  // Blocks until exactly `bytes` bytes have arrived. Returns false if the peer closed the connection before the first of them.
   bool receive(void* data, std::size_t bytes, Deadline until = Deadline::max());
-  // What has come of at most `bytes`, without waiting; 0: nothing. The end of the connection is a DeviceError.
+  // Receives what has arrived, at most `bytes`, without blocking. Returns the number of bytes, 0 if none has arrived. Throws DeviceError if
+  // the peer has closed the connection.
   std::size_t receive_some(void* data, std::size_t bytes);
-  // The same, but it stays; an end is nothing.
+  // As receive_some, but the bytes stay to be received again (MSG_PEEK), and it returns 0 if the peer has closed the connection.
   std::size_t look(void* data, std::size_t bytes) const;
-  std::size_t waiting() const;  // bytes that have come
-  // Until something has come, or the connection has ended. False when the deadline passed.
+  std::size_t waiting() const;  // number of bytes that have arrived and are unread
+  // Blocks until there are bytes to receive or the connection has ended. False: the deadline passed.
   bool wait_for_bytes(Deadline until) const;
 
  private:
@@ -54,8 +55,9 @@ class Socket {
 
 class ListeningSocket {
  public:
-  // On this address of this machine only; "" or a name that the machine gives itself on its loopback (Debian writes its own name so into
-  // /etc/hosts, and no other machine could come in): on all. Port 0: any free one.
+  // Listens on this address of this machine; if it is "", on all addresses. It also listens on all addresses if `address` is the machine's
+  // own name and resolves to the loopback address, as Debian sets it in /etc/hosts: other machines could not connect there. Port 0: any
+  // free port. Throws DeviceError.
   ListeningSocket(const std::string& address, int port);
   explicit ListeningSocket(int port) : ListeningSocket("", port) {}
   ~ListeningSocket();
@@ -63,8 +65,8 @@ class ListeningSocket {
   ListeningSocket& operator=(const ListeningSocket&) = delete;
   int port() const { return port_; }
   int descriptor() const { return descriptor_; }
-  std::string address() const;  // "0.0.0.0": all
-  Socket accept_waiting();      // a caller that has connected; not open: none has
+  std::string address() const;  // "0.0.0.0": all addresses
+  Socket accept_waiting();      // accepts a connection without blocking; if there is none, the result is not open
 
  private:
   int descriptor_ = -1, port_ = 0;

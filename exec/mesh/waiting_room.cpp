@@ -12,8 +12,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::chrono::seconds kGreeting{10};  // a busy machine may pause a process between two words
-constexpr std::size_t kMostGuests = 256;       // more: the one who has waited longest goes
+constexpr std::chrono::seconds kGreeting{10};  // on a busy machine, a process may be suspended between two sends
+constexpr std::size_t kMostGuests = 256;       // if there are more, the one that has waited longest is disconnected
 
 }  // namespace
 
@@ -78,7 +78,7 @@ bool WaitingRoom::stays(Guest& guest) {
         guest.text = guest.heard.substr(sizeof frame);
         return true;
       }
-      // Not a byte more than the greeting: what follows is for whoever takes the connection over.
+      // Reads exactly the greeting and no byte after it: what follows is read by the code that gets the connection.
       const std::size_t got = guest.socket.receive_some(piece.data(), std::min(piece.size(), wanted - guest.heard.size()));
       if (got == 0) return true;
       guest.heard.append(piece.data(), got);

@@ -1,5 +1,6 @@
-// Where those wait who knocked at a door and have not yet said who they are. All are listened to at once, each for a short time and for a
-// few bytes: a stranger (a scanner of ports, a browser, a client that sends nothing) delays no other and is disconnected.
+// Accepts connections at a listening socket and reads their greeting (MeshHello). It serves all connections at once, and each has 10
+// seconds to send a complete greeting of limited size. Other programs that connect (a port scanner, a browser, a client that sends nothing)
+// are disconnected and do not delay the others.
 #pragma once
 
 #include <deque>
@@ -19,18 +20,19 @@ class WaitingRoom {
     Socket socket = {};
     MeshHello hello = {};
   };
-  // The next who has greeted. Throws DeviceError at the deadline, or when one of those who wait here too ends its connection.
+  // Blocks until a connection has sent its greeting, and returns both. Throws DeviceError at the deadline, or when the peer closes one of
+  // the connections `companions`, which have been accepted before and wait for the others.
   Visitor next(Deadline until, const std::vector<const Socket*>& companions = {});
 
  private:
   struct Guest {
     Socket socket = {};
     Deadline until = {};
-    std::string heard = {};
-    std::string text = {};  // once whole
+    std::string heard = {};  // bytes received so far
+    std::string text = {};   // the greeting, when it is complete
   };
   void listen(Deadline until, const std::vector<const Socket*>& companions);
-  static bool stays(Guest& guest);  // false: it is a stranger
+  static bool stays(Guest& guest);  // reads what has arrived; false: it is no process of a run and is to be disconnected
 
   ListeningSocket& door_;
   std::deque<Guest> guests_;

@@ -14,7 +14,7 @@ namespace {
 
 std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
 
-// Slice `own` of n of as many elements: whole vectors, the last has the rest.
+// Slice number `own` of n slices of an array. All but the last have equal sizes, which are whole vectors of a kernel.
 struct Slice {
   std::int64_t first = 0, count = 0;
 };
@@ -72,8 +72,8 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
     }
   }
 
-  // The slice of all sources, in the order of the members, into that of the own destination or of all. `before`: elements that an
-  // own destination does not have before the slice.
+  // Sums a slice of the inputs, in the order of the members, into the same slice of all outputs or of this member's output only. `before`:
+  // if the output has only this member's part, the number of elements of the full tensor before that part; else 0.
   void sum(const OnStream& on, const Slice& slice, bool into_all, std::int64_t before) const {
     if (slice.count == 0) return;
     ReduceArgs args = {};
@@ -97,7 +97,7 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
   bool accumulate_ = false;
 };
 
-// The receiver copies from the sender's memory; the sender's stream goes on when it has.
+// The receiver's stream copies from the sender's memory; the sender's stream waits until that is done.
 class CudaMeetings::ExchangeTask : public GpuTask {
  public:
   ExchangeTask(const CudaMeetings& meetings, const ExchangeCall& call, Parcel* out, Parcel* in)
@@ -196,7 +196,7 @@ bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
 }  // namespace
 
 void CudaMeetings::connect() {
-  std::map<std::pair<int, int>, bool> pairs;  // whether a sum needs it
+  std::map<std::pair<int, int>, bool> pairs;  // (GPU, peer) -> whether a sum needs the access
   for (const Party& party : parties_) {
     if (party.rounds) {
       pairs_of_rounds(party, pairs);
@@ -240,13 +240,14 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
   if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
   const auto own = static_cast<std::size_t>(at - call.members.begin());
   CudaMeetings::Party& party = meetings_.party(call);
-  const int gpu = device_.gpu();  // an event belongs to the GPU that records it
+  const int gpu = device_.gpu();  // a CUDA event belongs to the GPU whose stream records it
   party.members[own] = {.from = call.from.data,
                         .to = call.to.data,
                         .gpu = gpu,
                         .ready = meetings_.event_of(gpu),
                         .done = meetings_.event_of(gpu)};
-  const bool mean = call.what.combine == Combine::Mean;  // divided where all members' numbers meet; no plan of ours has one
+  // a mean runs without rounds: the kernel divides the sum over all members; our plans contain none
+  const bool mean = call.what.combine == Combine::Mean;
   if (RoundWalk::wanted(call) && !mean) return meetings_.rounds_task(call, party, own, rank_, gpu);
   return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
 }

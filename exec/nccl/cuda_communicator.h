@@ -1,11 +1,13 @@
-// Communicator between ranks of one process on GPUs: any number of ranks, on one GPU or several of one host. Every rank's kernel
-// reads its peers' memory directly. Rings, trees and parameter servers are carried out round by round (exec/communicator/round_walk.h): a
-// receiver's kernel takes what is sent to it out of the sender's memory. What needs no rounds is summed at once, in the order of the group.
-// Sums are the same bits on every rank and in every run. No kernel waits for another; ranks meet on the host, in every round, their streams
-// through events:
+// Communicator, without NCCL, between ranks of one process on GPUs: any number of ranks on one or more GPUs of a machine. The kernels of a
+// rank read the memory of its peers directly. Rings, trees and parameter servers run round by round (exec/communicator/round_walk.h): a
+// kernel of the receiver reads the sender's memory. A collective without rounds is one step, with sums in the order of the group. Sums have
+// the same bits on every rank and in every run.
 //
-//   rank r's stream   ... [record ready r] . [wait ready of all] [sum slice r into all] [record done r] . [wait done of all] ...
-//   the host                               ^ all have recorded                                          ^ all have recorded
+// No kernel waits for another one, so there can be no deadlock if kernels do not fit on a GPU together. Instead, the threads of the ranks
+// meet on the host, and their CUDA streams wait for each other's events. A collective without rounds, on the stream of rank r ("|" marks
+// where the host threads of all ranks meet):
+//
+//   ... [record ready r] | [wait for ready of all] [sum slice r into all outputs] [record done r] | [wait for done of all] ...
 #pragma once
 
 #include <condition_variable>
@@ -19,14 +21,15 @@
 
 namespace foreshard::gpu {
 
-// Where the ranks of a process meet. Made ready by one thread, rank after rank; used by many.
+// The state that the ranks of a process share: one entry per collective and per message. One thread makes the tasks of all ranks, then the
+// threads of the streams run them.
 class CudaMeetings {
  public:
   CudaMeetings(Runtime& runtime, const Stop& stop) : runtime_(runtime), stop_(stop) {}
-  // After all ranks are ready: lets the GPUs reach each other's memory, pair by pair, where a kernel or copy of one uses that of the other. Throws
-  // DeviceError when a sum needs a pair that this machine keeps apart; copies go through the host then.
+  // Called after all tasks are made. Enables peer access for each pair of GPUs of which one accesses the memory of the other. Throws
+  // DeviceError if the machine does not support it for a pair that needs it for a sum. Copies work without it (through the host).
   void connect();
-  // After all ranks are ready: throws Error unless every collective has all members and every send its receive.
+  // Called after all tasks are made: throws Error unless every collective has all members and every send has its receive.
   void check() const;
 
  private:
@@ -37,24 +40,24 @@ class CudaMeetings {
     int gpu = 0;
     Event *ready = nullptr, *done = nullptr;
   };
-  struct Party {  // the n-th collective of a group
+  struct Party {  // one collective of a group; it runs once per run of the plan
     Collective what = {};
-    std::string where = {};
-    std::size_t known = 0, arrived = 0;
-    std::uint64_t generation = 0;
-    bool rounds = false;
-    std::vector<std::byte*> bases = {};  // of rounds: where members work
+    std::string where = {};              // CollectiveCall::where of the first member
+    std::size_t known = 0, arrived = 0;  // members that have made their task; members that wait on the host
+    std::uint64_t generation = 0;        // how often all members have met
+    bool rounds = false;                 // it runs in rounds
+    std::vector<std::byte*> bases = {};  // [member] `base` of RoundWalk::piece
     std::vector<Member> members = {};
     std::mutex mutex;
     std::condition_variable changed;
   };
-  struct Parcel {  // the n-th message from one rank to another with a tag
+  struct Parcel {  // one message from a rank to another; it is sent once per run of the plan
     Bytes bytes = {};
-    std::string sender = {}, receiver = {};  // where; empty: not yet known
-    const std::byte* data = nullptr;
-    int from = 0, to = 0;  // GPUs
-    Event *full = nullptr, *empty = nullptr;
-    std::uint64_t sent = 0, taken = 0;
+    std::string sender = {}, receiver = {};   // ExchangeCall::where of both sides; empty: its task is not made yet
+    const std::byte* data = nullptr;          // in the sender's memory
+    int from = 0, to = 0;                     // GPUs
+    Event *full = nullptr, *empty = nullptr;  // recorded by the sender when `data` is complete, by the receiver after its copy
+    std::uint64_t sent = 0, taken = 0;        // number of runs in which it was sent, and copied
     std::mutex mutex;
     std::condition_variable changed;
   };
@@ -62,7 +65,7 @@ class CudaMeetings {
   class CollectiveTask;
   class RoundsTask;
   class ExchangeTask;
-  // Memory of a rank's collectives of one group, which follow each other on one stream.
+  // Own memory (RoundWalk) of a rank. The collectives of one group share it, because they run one after the other on one stream.
   std::byte* own_memory(RankId rank, GroupId group, Bytes bytes, int gpu);
   std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, Party& party, std::size_t own, RankId rank, int gpu);
   void pairs_of_rounds(const Party& party, std::map<std::pair<int, int>, bool>& pairs) const;
@@ -93,7 +96,7 @@ class CudaCommunicator : public Communicator {
   RankId rank_;
 };
 
-// Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number.
+// RankDevices for GPUs of one process: rank r runs on GPU r modulo the number of GPUs.
 class CudaDevices : public RankDevices {
  public:
   CudaDevices(Runtime& runtime, const Stop& stop, GpuRuns runs = {})

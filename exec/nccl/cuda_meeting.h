@@ -1,4 +1,5 @@
-// How the tasks of a CudaCommunicator meet. Used only by exec/nccl/cuda_communicator.cpp and cuda_rounds.cpp.
+// The base of the collective tasks of a CudaCommunicator: how the members of a group synchronize. Used only by cuda_communicator.cpp and
+// cuda_rounds.cpp.
 #pragma once
 
 #include "exec/cuda/gpu_task.h"
@@ -14,8 +15,8 @@ class CudaMeetings::MeetingTask : public GpuTask {
   MeetingTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
       : meetings_(meetings), call_(call), party_(party), own_(own) {}
 
-  // What is on the stream from now on begins when every member has come here. Of two joins that follow each other, each takes an event of its
-  // own: a member that is late still waits for the one before.
+  // Barrier between the streams of all members: work enqueued after it begins when all members have reached this point of their streams.
+  // Consecutive joins must use different events, because a late member may still have to wait for the event of the join before.
   void join(const OnStream& on, Event* Member::*event) {
     on.runtime.record(party_.members[own_].*event, on.stream);
     meet();

@@ -1,4 +1,4 @@
-// Collectives on GPUs that are carried out in rounds (exec/communicator/round_walk.h).
+// Collectives of a CudaCommunicator that run in rounds (exec/communicator/round_walk.h).
 #include "exec/communicator/round_walk.h"
 #include "exec/nccl/cuda_meeting.h"
 
@@ -6,7 +6,7 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr Bytes kOwnMemory = {16 << 20};  // more than on the host: a round costs a meeting
+constexpr Bytes kOwnMemory = {16 << 20};  // more than on the host, because every round costs a synchronization
 
 }  // namespace
 
@@ -86,7 +86,7 @@ std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call
   return task;
 }
 
-// A receiver's GPU reaches into the sender's memory; a sum needs that, a copy has other ways.
+// The pairs (GPU of the receiver, GPU of the sender), and whether they need peer access: a sum does, a copy can go through the host.
 void CudaMeetings::pairs_of_rounds(const Party& party, std::map<std::pair<int, int>, bool>& pairs) const {
   for (const MessageRound& round : collective_rounds(party.what, static_cast<int>(party.members.size())).rounds)
     for (const SliceMessage& message : round) {

@@ -1,5 +1,6 @@
-// The calls of NCCL that the executor makes, opened at run time: no header of NCCL and no link to it. Versions 2.26 to 2.x, whose numbers and
-// layouts are the same; tests/cuda/nccl_layout.cpp compares them with the header where there is one.
+// The NCCL functions that the executor uses, looked up at run time, so that neither NCCL's header nor the library is needed to build.
+// Supports version 2.26 and later 2.x, which have the same constants and struct layouts. tests/cuda/nccl_layout.cpp compares these
+// declarations with NCCL's header if it is installed.
 #pragma once
 
 #include <climits>
@@ -30,7 +31,7 @@ struct UniqueId {
   char internal[128] = {};
 };
 
-// ncclConfig_t of 2.18: a newer library reads `size` bytes of it and takes its own defaults for the rest.
+// ncclConfig_t as of version 2.18. A newer library reads `size` bytes of it and uses its defaults for the rest.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef, version = 21800;
@@ -38,22 +39,22 @@ struct Config {
   int cga_cluster_size = INT_MIN, min_ctas = INT_MIN, max_ctas = INT_MIN;
   const char* net_name = nullptr;
   int split_share = INT_MIN;
-  int traffic_class = INT_MIN;  // of later versions; to 2.18 the bytes that fill the struct up
+  int traffic_class = INT_MIN;  // a member of later versions; padding in 2.18
 };
 
-inline constexpr int kOldest = 22602;  // 2.26.2: NCCL_LAUNCH_ORDER_IMPLICIT
-inline constexpr int kNoColor = -1;    // of a rank that has no part in a split
+inline constexpr int kOldest = 22602;  // 2.26.2, the oldest supported version: it introduced NCCL_LAUNCH_ORDER_IMPLICIT
+inline constexpr int kNoColor = -1;    // NCCL_SPLIT_NOCOLOR: the rank gets no communicator from a split
 
-// ncclGetVersion: 22809 is 2.28.9.
+// A version number of ncclGetVersion as text: 22809 -> "2.28.9".
 std::string version_text(int version);
 
-// Closed when it goes.
+// An open NCCL library and its functions; the destructor closes it.
 class Library {
  public:
-  // Throws DeviceError when the file cannot be opened, lacks a call or is older than 2.26. Kernels of several communicators that GPUs begin in
-  // different orders can wait for each other for ever; NCCL leaves that to the caller (its guide, "Using multiple NCCL communicators concurrently")
-  // unless NCCL_LAUNCH_ORDER_IMPLICIT is 1: then they begin in the order of the host's calls. Set here, before the library first looks at it,
-  // where the user has not set it and ranks do not share GPUs.
+  // Opens the file. Throws DeviceError if it cannot be opened, lacks a function or is older than kOldest.
+  // It also sets the environment variable NCCL_LAUNCH_ORDER_IMPLICIT=1 before the library reads it, unless the user has set it or ranks
+  // share GPUs. With it, kernels of several communicators start in the order of the host's calls. Otherwise GPUs may start them in
+  // different orders, and they can wait for each other forever (NCCL user guide, "Using multiple NCCL communicators concurrently").
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
@@ -62,7 +63,7 @@ class Library {
   const std::string& path() const { return path_; }
   int version() const { return version_; }
 
-  using Stream = void*;
+  using Stream = void*;  // cudaStream_t
   Result (*get_unique_id)(UniqueId*) = nullptr;
   Result (*comm_init_rank_config)(Comm**, int ranks, UniqueId, int rank, Config*) = nullptr;
   Result (*comm_split)(Comm*, int color, int key, Comm**, Config*) = nullptr;
@@ -93,11 +94,12 @@ class Library {
   int version_ = 0;
 };
 
-// Files that may be NCCL, the likeliest first: FORESHARD_NCCL, then NCCL_ROOT / NCCL_HOME, LD_LIBRARY_PATH, the CUDA toolkit (CUDA_HOME, CUDA_PATH,
-// usr/local/cuda), the distribution, and Python wheels (nvidia/nccl/lib below VIRTUAL_ENV, CONDA_PREFIX, HOME, PYTHONPATH and the system's Python). `root`: before every
-// folder, for tests; "" the machine itself.
+// Files that may be the NCCL library, in order of preference: $FORESHARD_NCCL; then those in NCCL_ROOT and NCCL_HOME; LD_LIBRARY_PATH; the
+// CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda); the folders of the distribution; Python wheels (nvidia/nccl/lib below VIRTUAL_ENV,
+// CONDA_PREFIX, HOME, PYTHONPATH and the system's Python). `variable`: value of an environment variable, null if it is not set. `root`:
+// prefix of all folders, for tests.
 std::vector<std::string> candidates(const std::function<const char*(const char*)>& variable, const std::string& root = "");
-// The first that can be used; throws DeviceError naming all that were tried.
+// Opens the first candidate that can be used. Throws DeviceError that lists all that were tried.
 std::unique_ptr<Library> open_library(const std::function<const char*(const char*)>& variable);
 
 }  // namespace foreshard::nccl

@@ -29,12 +29,12 @@ nccl::DataType type_of_sum(DType dtype, const std::string& where) {
 
 }  // namespace
 
-// What all tasks do: wait for their turn among the calls of the rank, call, and see that nothing is still under way inside NCCL.
+// The base of all tasks: waits for its turn among the NCCL calls of the rank, makes the call, and waits until NCCL has enqueued it.
 class NcclDevices::Task : public GpuTask {
  public:
   Task(NcclDevices& devices, RankId rank) : devices_(devices), rank_(devices.rank(rank)), turn_(rank_.tasks++) {}
   bool meets() const override { return true; }
-  // In no graph: the turn is waited for by the host, and so is a call that is still under way, which a thread that captures must not do.
+  // It cannot be part of a CUDA graph: the host waits for its turn and for calls in progress, which a capturing thread must not do.
   bool repeats() const final { return false; }
 
   void enqueue(OnStream& on, int run) final {
@@ -56,7 +56,7 @@ class NcclDevices::Task : public GpuTask {
  protected:
   virtual void call(OnStream& on) = 0;
 
-  // A call that leaves InProgress is asked about until it has been put on the stream.
+  // If the call returned InProgress, polls until it is enqueued on the stream.
   void expect(Result result, const char* what, nccl::Comm* comm) const {
     while (result == Result::InProgress) {
       if (devices_.stop_.raised()) throw Stopped{};
@@ -72,8 +72,8 @@ class NcclDevices::Task : public GpuTask {
   Rank& rank_;
 
  private:
-  // The order of NCCL itself is that of all calls for a GPU, which ranks that share one make as they come: each has an order of its own then.
-  // A call becomes able to run when the one before has, not when that is over: the two may be each other's answer.
+  // NCCL_LAUNCH_ORDER_IMPLICIT orders all calls for a GPU. If ranks share a GPU, their calls come in no fixed order, so each rank orders
+  // its own calls here. A call may begin when the one before it may begin, not when that has ended: the two may need each other.
   void begin_in_order(const OnStream& on) const {
     if (!rank_.begins) return;
     on.runtime.wait(on.stream, rank_.begins);
@@ -95,7 +95,7 @@ class NcclDevices::CollectiveTask : public Task {
     if (sums_) type_ = type_of_sum(what.from.dtype, what.where);
     if (kind == CollectiveKind::AllToAll && what.from.data == what.to.data)
       throw Error("plan", what.where, "an all-to-all in place", "two blocks, as NCCL wants them");
-    // NCCL does not add to what a destination holds: its sum goes beside, and a kernel adds.
+    // NCCL cannot accumulate into the output. So its result goes to a temporary buffer, and a kernel adds it.
     if (sums_ && accumulate_) beside_ = devices.memory_.allocate(Space::Device, {result_bytes()});
   }
 
@@ -171,10 +171,10 @@ class NcclDevices::CollectiveTask : public Task {
   nccl::DataType type_ = nccl::DataType::Int8;
   bool accumulate_ = false, sums_ = false;
   std::int64_t own_ = 0;
-  std::byte* beside_ = nullptr;  // of the devices' memory
+  std::byte* beside_ = nullptr;  // the temporary buffer for accumulation; owned by the devices
 };
 
-// A send, a receive, or both at once in a ring, where two ranks that swap must not wait for each other.
+// A send, a receive, or both in one NCCL group call, so that two ranks that exchange messages do not wait for each other.
 class NcclDevices::ExchangeTask : public Task {
  public:
   ExchangeTask(NcclDevices& devices, RankId rank, const ExchangeCall& what) : Task(devices, rank), own_(rank), what_(what) {}
@@ -197,7 +197,8 @@ class NcclDevices::ExchangeTask : public Task {
     expect(nccl.group_end(), "ncclGroupEnd", comm);
   }
 
-  // The other end's number in the communicator that carries the message: the sender is 0 in a lane of its own.
+  // Number of the other rank in the communicator that carries the message. In the communicator of a lane, the sender is 0 and the receiver
+  // is 1.
   int peer(const Lane& lane, nccl::Comm*& comm) const {
     const auto found = rank_.lanes.find(lane);
     comm = found == rank_.lanes.end() ? rank_.world : found->second;
@@ -210,7 +211,7 @@ class NcclDevices::ExchangeTask : public Task {
 };
 
 static constexpr std::array kNcclAlgorithms = {foreshard::Algorithm::Ring, foreshard::Algorithm::Tree,
-                                           foreshard::Algorithm::DoubleTree, foreshard::Algorithm::NvlinkSharp};
+                                               foreshard::Algorithm::DoubleTree, foreshard::Algorithm::NvlinkSharp};
 
 std::unique_ptr<StreamTask> NcclCommunicator::collective(const CollectiveCall& call) {
   check_call(call);

@@ -1,9 +1,10 @@
-// Communicator by NCCL: ranks on GPUs of their own, in one process or in many. One communicator over all ranks; one per group of the plan and one per lane of
-// messages (nccl_lanes.h), split off it.
+// Communicator with NCCL, between ranks that usually have a GPU each, in one or several processes. There is one NCCL communicator over all
+// ranks (world). From it, one is split off for each group of the plan and for each lane of messages (nccl_lanes.h).
 //
-// Every rank makes its calls in the plan's issue order, whichever stream they are for, and NCCL lets their kernels begin in that order (nccl.h), so none keeps
-// from the GPU one that was called for before it. Nothing blocks in NCCL: communicators are made without blocking and asked for errors, which stop all ranks; a stop
-// aborts them, once no thread is inside a call.
+// Deadlocks: every rank makes its NCCL calls in the issue order of the plan, whichever stream they are for, and NCCL starts their kernels
+// in the same order (nccl.h). So no kernel occupies the GPU while an earlier one waits for it. Failures: communicators are nonblocking. A
+// thread polls them for errors, and an error stops all ranks. After a stop, all communicators are aborted, once no thread is inside an NCCL
+// call.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ class NcclDevices : public RankDevices {
 
   std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) override;
   std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
-  // Connects all ranks: called by all processes, when all tasks are known.
+  // Creates all communicators; called by all processes, after the tasks of all ranks are made. Throws DeviceError.
   void connect() override;
   void check() const override {}
   std::vector<std::string> notes() const override { return choice_.notes(); }
@@ -40,16 +41,16 @@ class NcclDevices : public RankDevices {
     const CudaDevice* device = nullptr;
     nccl::Comm* world = nullptr;
     std::map<GroupId, nccl::Comm*> groups = {};
-    std::map<GroupId, std::vector<RankId>> members = {};
+    std::map<GroupId, std::vector<RankId>> members = {};  // of the groups that this rank uses
     std::map<Lane, nccl::Comm*> lanes = {};
-    std::vector<std::pair<nccl::Comm*, void*>> registered = {};
+    std::vector<std::pair<nccl::Comm*, void*>> registered = {};  // handles of registered arenas
     std::optional<EventPool> events = {};
-    Event* begins = nullptr;  // where ranks share a GPU: recorded before each call, on its stream
-    // The order of the calls: task `done % tasks` is next.
+    Event* begins = nullptr;  // if ranks share a GPU: recorded before each NCCL call, on its stream
+    // Number of tasks of the rank, and of NCCL calls made so far: the next call is that of task `done % tasks`.
     std::int64_t tasks = 0, done = 0;
     std::mutex mutex = {};
     std::condition_variable changed = {};
-    std::timed_mutex inside = {};  // of NCCL; whoever aborts has it, too
+    std::timed_mutex inside = {};  // held during an NCCL call, and while communicators are aborted
 
     int gpu() const { return device->gpu(); }
   };
@@ -59,7 +60,7 @@ class NcclDevices : public RankDevices {
   static std::vector<nccl::Comm*> comms_of(const Rank& rank);
   std::vector<nccl::Comm*> comms() const;
   void make_world();
-  struct Part {
+  struct Part {  // arguments of ncclCommSplit for one rank, and where the new communicator is stored
     int color = nccl::kNoColor, key = 0;
     nccl::Comm** made = nullptr;
   };
@@ -82,7 +83,7 @@ class NcclDevices : public RankDevices {
   ProductChoice choice_;
   std::map<RankId, std::unique_ptr<Rank>> ranks_;
   Messages messages_;
-  mutable std::mutex mutex_;  // of what follows, and of aborting
+  mutable std::mutex mutex_;  // guards the members below, and aborting
   bool connected_ = false, closed_ = false;
   std::atomic<bool> aborted_ = false;
   std::condition_variable changed_;

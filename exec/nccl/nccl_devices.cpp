@@ -1,4 +1,4 @@
-// How the communicators of NCCL are made, watched and given up.
+// How NCCL communicators are created, monitored and aborted.
 #include <algorithm>
 #include <cstring>
 #include <sstream>
@@ -15,9 +15,10 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;
 constexpr auto kClosing = 5s, kReturning = 5s;
-constexpr int kSharing = 23003;  // NCCL_MULTI_RANK_GPU_ENABLE
+constexpr int kSharing = 23003;  // the first version with NCCL_MULTI_RANK_GPU_ENABLE
 
-// NCCL's own memory, of which NVLS and transports without a copy can make use once it is registered ("User Buffer Registration" in its guide).
+// Arenas are allocated by NCCL, so that they can be registered for NVLS and zero-copy transports (NCCL user guide, "User Buffer
+// Registration").
 ArenaSource arenas_of(nccl::Library& library) {
   return {.allocate =
               [&library](Bytes bytes) {
@@ -87,7 +88,7 @@ void NcclDevices::expect(Result result, const std::string& call, nccl::Comm* com
   if (result != Result::Success && result != Result::InProgress) throw DeviceError(call, words(result, comm));
 }
 
-// The world after those that were split off it.
+// The communicators that were split off the world, then the world itself.
 std::vector<nccl::Comm*> NcclDevices::comms_of(const Rank& rank) {
   std::vector<nccl::Comm*> all;
   for (const auto& [group, comm] : rank.groups)
@@ -146,7 +147,7 @@ void NcclDevices::make_world() {
   wait_until_ready("ncclCommInitRankConfig");
 }
 
-// Those of all ranks, everywhere: a split is a call that every rank has to make.
+// The groups of all ranks in all processes, because every rank has to take part in every split.
 std::set<GroupId> NcclDevices::wanted_groups() const {
   std::set<GroupId> all;
   std::string own;
@@ -162,7 +163,7 @@ std::set<GroupId> NcclDevices::wanted_groups() const {
   return all;
 }
 
-// Of all ranks, too: whether a tag is that of a ring, and which lanes there are, every rank has to know.
+// Every rank has to know the lanes of all ranks and which tags are rings.
 void NcclDevices::gather_messages() {
   if (!options_.mesh) return;
   for (const std::string& told : options_.mesh->all_gather(messages_.text())) messages_.add(told);
@@ -182,7 +183,7 @@ void NcclDevices::split(const std::function<Part(RankId, Rank&)>& part_of) {
   wait_until_ready("ncclCommSplit");
 }
 
-// The first member's number is the color: it tells the groups of one pattern apart.
+// One split makes the communicators of all groups of a pattern. The color is the number of a group's first member.
 void NcclDevices::split_group(GroupId group) {
   split([&](RankId id, Rank& rank) {
     const auto found = rank.members.find(group);
@@ -200,7 +201,7 @@ void NcclDevices::split_lanes(const std::vector<Lane>& round) {
   });
 }
 
-// The library may then reach the arenas without a copy of its own. What it cannot use it says by an error that changes nothing.
+// Lets the library access the arenas without copying to its own buffers. If it cannot register one, it returns an error, which is ignored.
 void NcclDevices::register_arenas() {
   for (const auto& [id, rank] : ranks_) {
     runtime_.select(rank->gpu());
@@ -230,7 +231,8 @@ void NcclDevices::wait_until_ready(const std::string& call) {
   }
 }
 
-// Errors that NCCL meets on its own threads, and a stop by anybody: then all is aborted, and the streams come to an end.
+// Body of the watching thread: raises a stop for an asynchronous error of NCCL. After any stop, it aborts all communicators, so that the
+// streams end.
 void NcclDevices::watch() {
   std::unique_lock lock(mutex_);
   while (!closed_) {
@@ -249,8 +251,9 @@ void NcclDevices::watch() {
   }
 }
 
-// NCCL wants nobody to call anything then ("Fault tolerance" in its guide), and an abort waits until the GPU has left the communicator's kernels,
-// which may stand behind those of another: all are told to stop in one group. A call that never returns keeps its communicators.
+// During an abort no thread may be inside an NCCL call (NCCL user guide, "Fault tolerance"). An abort waits until the kernels of the
+// communicator have left the GPU, and these may be queued after those of another communicator; so all are aborted in one group call. If a
+// call never returns, nothing is aborted.
 void NcclDevices::abort_all() {
   std::vector<std::unique_lock<std::timed_mutex>> outside;
   const auto until = std::chrono::steady_clock::now() + kReturning;

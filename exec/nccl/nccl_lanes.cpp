@@ -35,7 +35,8 @@ void Messages::add(const std::string& text) {
   }
 }
 
-// As many rounds as the busiest rank has lanes, or a few more: each takes what is left, in order, where both ranks are free.
+// Greedy: each round takes, in order, every remaining lane both of whose ranks are free. It gives as many rounds as the busiest rank has
+// lanes, or a few more.
 std::vector<std::vector<Lane>> rounds_of(const std::set<Lane>& lanes) {
   std::vector<std::vector<Lane>> rounds;
   std::set<Lane> left = lanes;

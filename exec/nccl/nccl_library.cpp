@@ -76,7 +76,7 @@ class Search {
   void file(const fs::path& path) {
     std::error_code ignored;
     if (!fs::is_regular_file(path, ignored)) return;
-    const fs::path file = fs::weakly_canonical(path, ignored);  // one file, however many names it has
+    const fs::path file = fs::weakly_canonical(path, ignored);  // a file with several names is listed once
     if (std::find(known_.begin(), known_.end(), file) != known_.end()) return;
     known_.push_back(file);
     found.push_back(path.string());
@@ -84,7 +84,7 @@ class Search {
   void folder(const fs::path& path) {
     if (!path.empty()) file(under(path) / "libnccl.so.2");
   }
-  // lib/python3.*/site-packages/nvidia/nccl/lib and its like.
+  // Folders such as lib/python3.*/site-packages/nvidia/nccl/lib.
   void python(const fs::path& prefix) {
     std::error_code ignored;
     std::vector<fs::path> versions;

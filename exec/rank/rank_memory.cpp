@@ -60,7 +60,7 @@ void RankMemory::lay_out() {
   }
 }
 
-// Alive at the start of a run: what the program releases before it acquires it.
+// A block is alive at the start of a run if the program releases it before it acquires it.
 void RankMemory::find_lives(const Plan& plan) {
   std::vector<char> seen(blocks_.size(), 0);
   for (const Action& action : role_.actions)
@@ -72,7 +72,7 @@ void RankMemory::find_lives(const Plan& plan) {
         seen[at] = 1;
       }
     }
-  // A block that is never acquired has no bytes of its own: its offset means nothing.
+  // A block that is never acquired or released has no memory of its own; its offset is meaningless.
   if (checks_.poison)
     for (std::size_t at = 0; at < blocks_.size(); ++at)
       if (seen[at] && !blocks_[at].alive) fill(blocks_[at], kPoison);

@@ -1,7 +1,8 @@
-// The memory of one rank: an arena per space with the offsets that the plan fixed, and an account of the blocks alive in it.
+// The memory of one rank: one arena per space, in which every block lies at the offset that the plan gives it. It keeps track of the blocks
+// that are alive.
 //
-// With guards every block has a place of its own with guard bytes on both sides instead, so that a kernel that writes past a
-// block is found; the arena is then larger than the plan's.
+// With guards, every block instead has its own place, with guard bytes before and after it, so that a kernel that writes outside its block
+// is detected. The arena is then larger than that of the plan.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +19,39 @@ namespace foreshard {
 
 struct MemoryChecks {
   bool guards = false;
-  bool poison = false;  // what is not alive holds bytes 0xFF (not a number) where it is acquired and released
+  bool poison = false;  // fills a block with bytes 0xFF (NaN) whenever it is acquired or released
   bool operator==(const MemoryChecks&) const = default;
 };
 
 class RankMemory {
  public:
-  // Allocates the arenas. Throws Error for a space or scope that no host memory can be.
+  // Allocates the arenas on the device. Throws Error for a buffer that the ranks of a device share (Scope::Device), and for `poison` on a
+  // device that cannot fill memory during a step.
   RankMemory(const Plan& plan, RoleId role, DeviceBackend& device, const MemoryChecks& checks);
 
+  // Blocks are numbered from 0 over all buffers and slots of the role.
   int block(BufferId buffer, std::int32_t slot) const { return first_block_[buffer.index()] + slot; }
   std::byte* address(int block) const { return blocks_[static_cast<std::size_t>(block)].data; }
   const Buffer& buffer(int block) const { return role_.buffers[blocks_[static_cast<std::size_t>(block)].buffer.index()]; }
   std::byte* address(BufferId buffer) const { return address(block(buffer, 0)); }
-  // Bytes of slot 0 from `at` on, as they are between runs; of host memory, wherever the block lies.
+  // Copies the contents of slot 0 of a buffer, from byte `at` on, to host memory and back; called between runs.
   std::vector<std::byte> read(BufferId buffer, Bytes at, Bytes bytes) const;
   void write(BufferId buffer, Bytes at, std::span<const std::byte> bytes) const;
-  // The operand that a use names. Throws Error when it reaches outside the block.
+  // Address, number of elements and number format of what an instruction uses. Throws Error if it is not within the block, or not whole
+  // elements.
   Operand operand(const Use& use, std::int32_t slot, const std::string& where) const;
 
-  // At the begin and the end of an instruction, on any thread. Throw DeviceError when a block is alive already, or not alive.
+  // Called at the begin and the end of an instruction, by any thread. `acquire` throws DeviceError for a block that is alive, `release` for
+  // one that is not.
   void acquire(const std::vector<int>& blocks);
   void release(const std::vector<int>& blocks);
-  // Of device memory: resident blocks and those that one run leaves to the next.
+  // Bytes of device memory that are alive, by category: between two runs (resident blocks, and those that one run leaves to the next), and
+  // now.
   const LiveBytes& live_between_runs() const { return between_runs_; }
-  LiveBytes live() const;  // now
-  Bytes arena(Space space) const;
+  LiveBytes live() const;
+  Bytes arena(Space space) const;  // size of the arena; 0: there is none
 
-  // Names the first block whose guards were written to; empty when all are whole.
+  // Names the first block whose guard bytes were overwritten; "": none were, or there are no guards. Called between runs.
   std::string broken_guard() const;
 
  private:

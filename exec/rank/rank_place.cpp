@@ -38,7 +38,8 @@ int place_in_group(const Ranks& ranks, GroupId group, RankId rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
-// What reads positions says over how many ranks the sequence is split; plans of earlier versions do not.
+// Operators that depend on sequence positions state over how many context-parallel ranks the sequence is split; in plans of earlier
+// versions they do not.
 static void expect_split(const Operation& operation, int cp) {
   const int ranks = std::visit(
       [&](const auto& op) {
@@ -53,7 +54,7 @@ static void expect_split(const Operation& operation, int cp) {
                 std::to_string(cp) + ", as the axes say; a plan lowered by this version says which positions a rank holds");
 }
 
-// Attention that drops says no micro-batch of its own: it is that of the action.
+// The micro-batch of a compute that depends on it. An attention with dropout does not state it; it is that of the action.
 static std::optional<std::int64_t> microbatch_of(const Plan& plan, const Action& action, const Compute& what) {
   if (what.microbatch) return action.args[what.microbatch->index()];
   const auto* attention = std::get_if<ops::Attention>(&what.op);
@@ -64,8 +65,8 @@ static std::optional<std::int64_t> microbatch_of(const Plan& plan, const Action&
   return {};
 }
 
-// What works on a byte range of values of the micro-batch works on these samples of it: where operators are cut, a value holds one part
-// of the samples after another.
+// The samples of the micro-batch that an instruction computes. An operator that is cut into parts along the samples uses a byte range of
+// its operands, which hold the parts one after the other; the samples follow from the range.
 struct SamplesOf {
   std::int64_t first = 0, count = 0;
 };

@@ -1,4 +1,4 @@
-// Where a rank stands in a plan: what its kernels have to know, and what it is called in messages.
+// The position of a rank on the axes of a plan, from which the arguments of its kernels follow, and its name in messages.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@ namespace foreshard {
 
 struct RankPlace {
   RankId rank = {};
-  int tp = 1, tp_rank = 0;        // tensor axes
+  int tp = 1, tp_rank = 0;        // degree and position: tensor axes of the dense grid
   int cp = 1, cp_rank = 0;        // context axes
   int replicas = 1, replica = 0;  // data and outer data axes
-  std::int64_t micro_batch = 1;   // samples
+  std::int64_t micro_batch = 1;   // samples of a micro-batch of one replica
 };
 
-// Throws Error for a batch that does not divide.
+// Throws Error for a plan whose samples do not divide by replicas times micro-batches.
 RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank);
 
-int place_in_group(const Ranks& ranks, GroupId group, RankId rank);
+int place_in_group(const Ranks& ranks, GroupId group, RankId rank);  // position of the rank in its group, from 0
 
-// Arguments of run 0 of a compute instruction. Throws Error for an operator whose rows are of another number of context-parallel ranks.
+// Arguments of a compute instruction in run 0. `action`: the one that contains the instruction. Throws Error if the operator assumes
+// another number of context-parallel ranks than the plan has.
 OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
                          const Instruction& instruction);
 

@@ -21,7 +21,7 @@ std::string shown(double value) {
   return value == std::round(value) ? count_text(std::llround(value)) : fmt::format("{:.4g}", value);
 }
 
-// Okabe-Ito hues, as everywhere.
+// Okabe-Ito hues, as in report/words/palette.h.
 Colour colour_of(std::size_t series) {
   static const std::vector<Colour> colours = {{0, 114, 178},   {213, 94, 0},   {0, 158, 115},
                                               {204, 121, 167}, {86, 180, 233}, {230, 159, 0}};
@@ -51,8 +51,8 @@ class Drawing {
     grid();
     for (const auto& [at, words] : columns_) canvas_.text(x(at), height_ - kBottom + 18, words, kText, kInk, Anchor::Middle);
     for (std::size_t i = 0; i < plot_.series.size(); ++i) {
-      const double aside =
-          5 * (static_cast<double>(i) - (static_cast<double>(plot_.series.size()) - 1) / 2);  // of bars of one x
+      // Offset of this series' error bars, so that those at the same x do not overlap.
+      const double aside = 5 * (static_cast<double>(i) - (static_cast<double>(plot_.series.size()) - 1) / 2);
       lines(plot_.series[i], colour_of(i), aside);
     }
     return canvas_.document(width_, height_, plot_.title);

@@ -65,7 +65,7 @@ class Picture {
   }
 
  private:
-  // Takes the first class of each role. Of too many it keeps every k-th, and the last.
+  // Takes the first class of each role. If there are more than most_lanes, it keeps every k-th and the last.
   void choose_lanes() {
     std::vector<bool> seen(result_.plan.roles.size(), false);
     std::vector<ClassId> all;

@@ -164,7 +164,7 @@ class Lane {
         note(kInLine);
         continue;
       }
-      // Of neighbours that fall on the same pixels only the first is drawn.
+      // If neighbours fall on the same pixels, only the first of them is drawn.
       if (shape_.strip <= 0 || (pixels < shape_.merged && x + pixels <= drawn_to && x >= drawn_to - shape_.merged)) continue;
       const double seen = std::max(pixels, 0.75 * shape_.merged);
       put({x, top_ + shape_.height + 1, seen, shape_.strip}, hex(colour));

@@ -131,7 +131,8 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   add_utilization(summary, result, cluster, sums, ranks);
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
-  // With three streams the order bound may exceed what can be alive together. The arena holds all of that, so it limits the bound.
+  // With three streams or more, the order bound may exceed the bytes that can be alive together. The arena holds all blocks that can, so
+  // its size limits the bound.
   FS_ASSERT(order_bounds.empty() || order_bounds.size() == summary.memory.size());
   for (std::size_t r = 0; r < order_bounds.size(); ++r)
     summary.memory[r].order_bound = std::min(order_bounds[r], summary.memory[r].arena);

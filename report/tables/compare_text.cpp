@@ -29,7 +29,7 @@ std::string shortened(const std::string& name, std::size_t most) {
 
 std::string origin_text(Origin origin) { return origin == Origin::Simulated ? "simulated" : "measured"; }
 
-// "-" where the times are of different devices.
+// "-" if the times are those of different devices.
 std::string time_error(const Comparison& c, const Compared& seconds) {
   return c.same_device ? signed_percent(seconds.signed_error()) : "-";
 }

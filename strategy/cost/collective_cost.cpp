@@ -10,7 +10,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kChannelBytes = 256.0 * 1024;  // data that one channel is opened for
+constexpr double kChannelBytes = 256.0 * 1024;  // NCCL uses one channel per this many bytes, up to its limit
 constexpr double kSliceBytes = 512.0 * 1024;    // NCCL: 4 MiB buffer in 8 steps
 constexpr double kPageableFactor = 2.0;
 
@@ -58,8 +58,8 @@ double sm_share(const Gpu& gpu, const MachineConstants& machine, double bytes) {
   return gpu.sm_count > 0 ? std::min(1.0, channels / gpu.sm_count) : 0.0;
 }
 
-// A rank forwards a slice only when it has it: the pipeline's last slice, up to NCCL's buffer of a step per channel, follows
-// the rest of the data with nothing to overlap.
+// A rank can forward a slice only after it has received it. So the last slice of the pipeline, of at most NCCL's buffer of a step per
+// channel, follows the rest of the data without overlap.
 double last_slice(const MachineConstants& machine, const CommunicationPath& path, double tensor) {
   if (path.bytes <= 0) return 1;
   const double slice = std::min(tensor / path.members, machine.channels * kSliceBytes);
@@ -71,7 +71,7 @@ struct Choice {
   double factor = 1;
 };
 
-// Of the path's latency steps `far` cross the network.
+// `far`: how many of the path's latency steps cross the network.
 Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();

@@ -18,10 +18,10 @@ namespace foreshard {
 // Where a collective or an exchange runs, from core/network. `link`, `bytes` and `bandwidth` are those of the link that is busy longest in
 // any phase.
 struct CommunicationPath {
-  int members = 1;                   // ranks of the group
-  int nodes = 1;                     // nodes that the ranks are on
-  int steps = 0;                     // latency steps, summed over all phases
-  Seconds step_latency = {};         // the longest route latency of a step
+  int members = 1;            // ranks of the group
+  int nodes = 1;              // nodes that the ranks are on
+  int steps = 0;              // latency steps, summed over all phases
+  Seconds step_latency = {};  // the longest route latency of a step
   LinkKind link = LinkKind::NvLink;
   double bytes = 0;               // over that link in its phase
   BytesPerSecond bandwidth = {};  // datasheet, per direction; 0: unknown

@@ -24,15 +24,17 @@ std::vector<FittedConstant> parse_fitted_constants(const std::string& text, cons
 
 // The shipped table; read once.
 const std::vector<FittedConstant>& fitted_constants();
-std::optional<double> find_fitted(const std::string& name);  // the value of the constant in the shipped table; empty: none of that name
-double fitted(const std::string& name);                      // throws Error when the table has no such name
+// The value of the constant in the shipped table; empty: none of that name.
+std::optional<double> find_fitted(const std::string& name);
+double fitted(const std::string& name);  // throws Error when the table has no such name
 
 // The constants that the time of every kernel needs, looked up once.
 struct ProductConstants {
   double library_choice = 1;   // rate of the kernel that the library picks, over that of the best kernel for the shape
   double sustained_level = 1;  // share of a short benchmark's rate that training sustains: level * (watts per TFLOP/s)^exponent
   double sustained_exponent = 0;
-  double exposed = 0;  // share of the shorter of arithmetic and memory traffic that does not overlap with the longer (OpTime::total)
+  // Share of the shorter of arithmetic and memory traffic that does not overlap with the longer (OpTime::total).
+  double exposed = 0;
 };
 const ProductConstants& product_constants();
 

@@ -38,7 +38,7 @@ void read_style(const JsonReader& json, const std::string& key, OpStyle& style) 
   }
 }
 
-// A number that is a fit is given by its name in the table of fitted constants.
+// Reads a number, or the name of a fitted constant instead of a number.
 void read_number(const JsonReader& json, const std::string& key, double least, double most, double& number) {
   const auto value = json.find(key);
   if (!value) return;
@@ -263,7 +263,8 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
   if (!strategy.context) strategy.context = preset.defaults.context;
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
-  const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};  // copies of the next layer hide behind this one
+  // Offloaded parameters: the copies of the next layer overlap the computes of this one.
+  const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};
   if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(ours);
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -275,7 +276,7 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (!strategy.state_dtypes.grad) strategy.state_dtypes.grad = preset.defaults.grad_dtype;
   if (!strategy.state_dtypes.state) strategy.state_dtypes.state = preset.defaults.state_dtype;
   if (strategy.framework == Strategy{}.framework) return strategy;
-  const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
+  const StateTypes types = state_types(strategy);  // written out, so that a saved strategy shows the formats it ran with
   strategy.state_dtypes.param = types.param, strategy.state_dtypes.grad = types.grad, strategy.state_dtypes.state = types.state;
   return strategy;
 }

@@ -51,10 +51,10 @@ struct RunDefaults {
   std::optional<Overlap> overlap = {};
   AttentionKernel attention = AttentionKernel::Auto;
   ContextKind context = ContextKind::AllGather;
-  double dropout = 0;    // of models with learned positions (GPT, BERT); others have none
-  double clip_norm = 0;  // largest norm of the gradients; 0: no clipping
-  int zero = 0;          // ZeRO stage
-  int chunk_layers = 0;  // layers of a chunk of the interleaved schedule; 0: not interleaved
+  double dropout = 0;               // of models with learned positions (GPT, BERT); others have none
+  double clip_norm = 0;             // largest norm of the gradients; 0: no clipping
+  int zero = 0;                     // ZeRO stage
+  int chunk_layers = 0;             // layers of a chunk of the interleaved schedule; 0: not interleaved
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of it
   std::int64_t vocabulary = 0;      // size of that of the framework's usual tokenizer
   bool operator==(const RunDefaults&) const = default;
@@ -64,8 +64,8 @@ struct RunDefaults {
 struct ShardRules {
   ShardCommunication communication = ShardCommunication::Unit;
   std::int64_t least = 0;  // elements: smaller tensors are not sharded, so they need no collective of their own
-  std::int64_t reuse_distance =
-      0;  // elements: a larger unit is gathered once for its recomputation and once for its gradients; 0: every unit once for both
+  // Elements: a larger unit is gathered once for its recomputation and once for its gradients; 0: every unit once for both.
+  std::int64_t reuse_distance = 0;
   bool gathers_narrow = false;  // fp32 parameters are cast to 16 bits before they are gathered
   bool operator==(const ShardRules&) const = default;
 };
@@ -91,23 +91,28 @@ struct OpStyles {
 struct FrameworkPreset {
   std::string name = {}, summary = {}, source = {};
   std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
-  std::string options =
-      {};  // repository and version whose options an export writes (report/export/framework_export.h); empty: no export
+  // Repository and version whose options an export writes (report/export/framework_export.h); empty: no export.
+  std::string options = {};
   RunDefaults defaults = {};
   bool recompute_stops = false;  // full recomputation stops at the last value that the backward reads
-  bool post_validation = false;  // zero-bubble schedules begin the next iteration without a barrier (post-validation of the update)
+  // Zero-bubble schedules begin the next iteration without a barrier (post-validation of the update).
+  bool post_validation = false;
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
-  double elementwise = 1;       // bandwidth that kernels without products reach, over that of kernels that stream at full bandwidth
-  double tensor_bytes = 1;      // bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32
+  // Bandwidth that kernels without products reach, over that of kernels that stream at full bandwidth.
+  double elementwise = 1;
+  // Bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32.
+  double tensor_bytes = 1;
   double fp8_products = 1;      // speed of 8-bit products, over that with one scale per tensor
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
   bool adds_gradients = false;  // a separate kernel adds the gradient of weights to that of earlier micro-batches
-  double redone_products = 1;   // recomputation by modules, 16 bits and wider: share of the products in these modules that run again
+  // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.
+  double redone_products = 1;
   ShardRules shards = {};
   bool exchanges_in_turn = false;  // a stage sends, then receives: the two directions of a link take turns
-  double tensor_copies = 0;        // bytes read and written by copies at each tensor-parallel collective, over those of its full tensor
+  // Bytes read and written by copies at each tensor-parallel collective, over those of its full tensor.
+  double tensor_copies = 0;
   HostTimes host = {};
   OpStyles styles = {};
   MemoryTraits memory = {};

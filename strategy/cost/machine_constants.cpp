@@ -13,9 +13,10 @@ namespace {
 // Ceilings: the best measured shape of each generation divided by the model's own tile and wave losses for that shape,
 // see docs/cost-model.md. Ring fractions: asymptotes of nccl-tests (V100 134.5 of 150 GB/s, A100 235 of 300, H200 366
 // of 450, B200 682 of 900), switch reduction H200 304 and B200 539 GB/s through a port.
-// Backward of flash attention that adds the gradients of the queries in a fixed order: it waits for its turn. FlashAttention 3 loses
-// up to 37.9 % (arXiv:2601.21824). On Blackwell cuDNN's kernel has no such order
-// in the versions of the rows and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
+
+// Speed of a deterministic backward of flash attention, relative to the usual one. It adds the gradients of the queries in a fixed order,
+// so thread blocks wait for each other. FlashAttention 3 loses up to 37.9 % (arXiv:2601.21824). On Blackwell, cuDNN's kernel has no such
+// mode in the versions of the measured rows, and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
 constexpr double kFixedOrder = 0.65;
 
 // Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
@@ -103,7 +104,7 @@ const MachineConstants& machine_constants(const std::string& architecture) {
 }
 
 const MachineConstants& machine_constants(const Gpu& gpu) {
-  // Products per SM and clock tell them apart: 512 and 1024 FLOPs of 16 bits, datacenter cards have 8192.
+  // Recognized by the 16-bit FLOPs per SM and clock: 512 and 1024 on these cards, 8192 on datacenter cards.
   const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
   const bool warp = clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
   return gpu.architecture == "blackwell" && warp ? kAda : machine_constants(gpu.architecture);

@@ -22,8 +22,9 @@ struct MachineConstants {
   // full load the power limit sets the clock, and power grows with the cube of the clock.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
-  double fp8_share = 0.95;    // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
-  bool copies_beside = true;  // products load operands asynchronously beside the arithmetic; false: a kernel's losses count twice
+  double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
+  // Products load operands asynchronously beside the arithmetic; false: a kernel's losses count twice.
+  bool copies_beside = true;
   // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
   // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;
@@ -60,8 +61,8 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 double sustained_share(const Gpu& gpu);
 
 // Shares of a link's datasheet rate.
-inline constexpr double kLl128Efficiency = 0.92;  // protocol LL128: 120/128 and the handling of flags
-inline constexpr double kLlEfficiency = 0.5;      // protocol LL
+inline constexpr double kLl128Efficiency = 0.92;       // protocol LL128: 120/128 and the handling of flags
+inline constexpr double kLlEfficiency = 0.5;           // protocol LL
 inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits
 inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, between two GPUs (RTX A6000: 26.3 of 31.5 GB/s)
 inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, to and from pinned memory (H200: 55.4 of 63 GB/s)

@@ -27,13 +27,16 @@ struct MemoryFlag {
 
 // Memory of the head and the loss.
 struct LogitMemory {
-  double bytes = 6;             // per logit of this rank at the peak of the loss: 16-bit logits, fp32 probabilities
-  double gathered_bytes = 0;    // if not 0 under tensor parallelism: per logit of the whole vocabulary, which every rank then holds
-  std::string chunks = {};      // name of the flag whose value is `parts`
-  double parts = 1;             // parts in which the head is computed, one after the other: one part of the logits is in memory at a time
+  double bytes = 6;  // per logit of this rank at the peak of the loss: 16-bit logits, fp32 probabilities
+  // If not 0 under tensor parallelism: per logit of the whole vocabulary, which every rank then holds.
+  double gathered_bytes = 0;
+  std::string chunks = {};  // name of the flag whose value is `parts`
+  // Parts in which the head is computed, one after the other: one part of the logits is in memory at a time.
+  double parts = 1;
   bool parts_by_width = false;  // parts = vocabulary / hidden size instead (Liger's fused loss)
-  int deferred_heads = 0;       // micro-batches whose weight gradient of the head is deferred: they keep its input and the logits' gradient
-  double held_bytes = 0;        // per logit, while the layers before the head run backward
+  // Micro-batches whose weight gradient of the head is deferred: they keep its input and the logits' gradient.
+  int deferred_heads = 0;
+  double held_bytes = 0;  // per logit, while the layers before the head run backward
   bool operator==(const LogitMemory&) const = default;
 };
 
@@ -53,8 +56,9 @@ struct Zero1Memory {
 
 struct MemoryTraits {
   std::map<std::string, ByArchitecture> workspaces = {};  // library -> bytes allocated from the first step on
-  bool caching_allocator = false;                         // states are tensors of PyTorch's allocator, one per parameter, with its rounding
-  bool attention_mask = false;                            // every step has a mask of one byte per sample and pair of positions
+  // States are tensors of PyTorch's allocator, one per parameter, with its rounding.
+  bool caching_allocator = false;
+  bool attention_mask = false;  // every step has a mask of one byte per sample and pair of positions
   // Numbers of tensors of the size of a stage's output that transfers keep allocated: between two steps, per chunk; at the peak; at the
   // peak with virtual stages.
   int boundaries_left = 0, boundaries = 0, interleaved_boundaries = 0;
@@ -71,10 +75,11 @@ struct MemoryTraits {
   double query_key_bytes = 0;      // the same per element of queries and keys, where these have norms
   bool remakes_attention = false;  // an attention that is recomputed also recomputes its result: nothing of it is kept
   LogitMemory logits = {};
-  bool reports_reserved = false;      // its logs print reserved memory, not allocated memory, unless a measured row says which
-  double fragmentation = 1;           // reserved over allocated bytes of memory that is allocated and freed in a step
-  Offload offload = {};               // what a run keeps in host memory
-  std::optional<Bytes> context = {};  // CUDA context and workspace outside the allocator, without NCCL's buffers; empty: 544 MiB
+  bool reports_reserved = false;  // its logs print reserved memory, not allocated memory, unless a measured row says which
+  double fragmentation = 1;       // reserved over allocated bytes of memory that is allocated and freed in a step
+  Offload offload = {};           // what a run keeps in host memory
+  // CUDA context and workspace outside the allocator, without NCCL's buffers; empty: 544 MiB.
+  std::optional<Bytes> context = {};
   std::vector<MemoryFlag> flags = {};
   bool operator==(const MemoryTraits&) const = default;
 };

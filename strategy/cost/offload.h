@@ -22,7 +22,7 @@ struct Offload {
   bool inputs = false;                                      // of the layers, from their forward to their backward
   bool activations = false;                                 // everything that the first `activation_layers` layers keep
   int activation_layers = 0;
-  bool host_update = false;    // the CPU runs the optimizer
+  bool host_update = false;  // the CPU runs the optimizer
   bool operator==(const Offload&) const = default;
 };
 

@@ -21,8 +21,8 @@ struct Tile {
 constexpr std::array<Tile, 10> kTiles = {
     {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128}, {64, 64}}};
 constexpr double kBestTile = 1.0 / 256 + 1.0 / 128;  // elements per multiply-add of the widest tile
-constexpr double kSharedMemory = 16;  // FLOPs of 16 bits per clock and SM that one such element hides: 2048 / 128
-constexpr std::array<double, 6> kSplits = {1, 2, 3, 4, 6, 8};  // of k, when there are fewer tiles than SMs
+constexpr double kSharedMemory = 16;  // 16-bit FLOPs per byte that an A100 SM reads from shared memory: 2048 / 128 per clock
+constexpr std::array<double, 6> kSplits = {1, 2, 3, 4, 6, 8};  // numbers of parts that k may be split into, if tiles are few
 constexpr double kLeastDepth = 256;                            // of k per split
 constexpr double kUsualClock = 1.5;                            // GHz
 constexpr double kTail = 0.7;          // of the idle part of the last wave; the rest comes back as clock under the power limit
@@ -79,24 +79,24 @@ Seconds products_time(const Gpu& gpu, const Compute& compute) {
   return {};
 }
 
-// Bytes that the tensor cores of an SM ask for per clock, against an A100 (2048 FLOPs of 16 bits).
+// Bytes that the tensor cores of an SM need per clock, relative to an A100 (2048 16-bit FLOPs per clock).
 double tensor_feed(const Gpu& gpu, DType type) {
   const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
   const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
   return peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
 }
 
-// What the library's kernel loses are clocks of its SM: index arithmetic, synchronisation, choices that are not the best. They
-// weigh less where the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor cores), and twice
-// where loads do not run beside it (V100, whose tensor cores are half as fast).
+// Share of the best rate that the library's kernel reaches. It loses clocks of the SM to index arithmetic, synchronisation and choices that
+// are not the best. This loss weighs less if the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor
+// cores), and twice if loads do not overlap the arithmetic (V100, whose tensor cores are half as fast).
 double library_share(const Gpu& gpu, DType type) {
   const double clocks = machine_constants(gpu).copies_beside ? 1 : 2;
   const double slow = std::min(1.0, clocks * tensor_feed(gpu, type));
   return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
 }
 
-// Rows that are no multiple of 16 bytes cannot be loaded as vectors. Multiples of 4 bytes are copied asynchronously in smaller
-// pieces, others through registers by older kernels: clocks of the SM, which weigh the more the faster its tensor cores are.
+// Rows that are no multiple of 16 bytes cannot be loaded as vectors. Multiples of 4 bytes are copied asynchronously in smaller pieces,
+// others by older kernels through registers. That costs clocks of the SM, which weigh more if its tensor cores are faster.
 double alignment(const Gpu& gpu, const Shape& shape) {
   const std::int64_t size = std::max<std::int64_t>(1, size_of(shape.dtype).value);
   const std::int64_t rows = std::gcd(shape.dims[2] * size, shape.dims[3] * size);
@@ -139,7 +139,8 @@ SeenKeys keys_seen(const ops::Attention& op, double keys) {
   const auto chunk = static_cast<double>(op.chunk), window = static_cast<double>(op.window);
   if (op.chunk > 0 && chunk < keys) return {0.5 * (chunk + std::min(kFlashTile, chunk)), chunk};
   if (op.window > 0 && window < keys) {
-    // The first queries see fewer (pairs = s w - w (w - 1) / 2); a block of queries has a window's keys and its own tile's.
+    // With a window of w keys the first queries see fewer, so there are s w - w (w - 1) / 2 pairs; a block of queries needs the keys of a
+    // window and of its own tile.
     const double causal = 0.5 * (keys + std::min(keys, kFlashTile));
     return {std::min(causal, window - window * (window - 1) / (2 * keys) + kFlashTile), std::min(keys, window + kFlashTile)};
   }
@@ -159,7 +160,7 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const SeenKeys seen = keys_seen(op, keys);
   if (op.causal && seen.mean == keys) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
   if (seen.mean < keys) flops *= seen.mean / keys;
-  // Below 128 the products are as deep as the head is wide, while the exponentials per score stay.
+  // With head sizes below 128 the products per score are shorter, while each score still needs its exponential.
   const double width = dim / (dim + 32.0) * (160.0 / 128.0);
   const double depth = seen.most / (seen.most + kFlashFill);
   const double blocks = static_cast<double>(query.dims[0] * query.dims[2]) * std::ceil(queries / kFlashTile);

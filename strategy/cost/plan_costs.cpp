@@ -20,8 +20,8 @@ namespace foreshard {
 namespace {
 
 constexpr double kHostAdamEfficiency = 0.8;  // share of the host's memory bandwidth that an update on the CPU reaches
-constexpr BytesPerSecond kHostCore{10e9};    // assumption: what one core of the host streams
-constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
+constexpr BytesPerSecond kHostCore{10e9};    // assumption: memory bandwidth of one core of the host
+constexpr double kNoWire = 1e-9;             // wire factor of a measured copy, whose measured time includes its bytes
 
 class PlanCosts {
  public:
@@ -47,7 +47,7 @@ class PlanCosts {
       }
       paths_.clear();
     }
-    for (std::size_t s = 0; s < plan_.segments.size(); ++s)  // what only other devices run costs nothing here
+    for (std::size_t s = 0; s < plan_.segments.size(); ++s)  // segments that only other devices run get costs of 0
       costs.by_segment[s].resize(plan_.segments[s].instructions.size());
     return costs;
   }
@@ -85,8 +85,8 @@ class PlanCosts {
     return costs;
   }
 
-  // Products that run with their GELU as one take the time that was measured so; what it leaves beyond that of the product alone is the
-  // GELU's. Returns the time that this spares.
+  // A product that runs fused with its GELU takes the time that was measured for both together; the GELU gets the part beyond the isolated
+  // product's time. Returns the time that the fusion saves.
   Seconds join(const Segment& segment, std::vector<Cost>& costs) const {
     Seconds spared = {};
     for (const JoinedProduct& pair : joined_products(segment)) {
@@ -100,7 +100,7 @@ class PlanCosts {
     return spared;
   }
 
-  // What runs taught about these shapes, on top of everything.
+  // Multiplies the costs by the factors learned from the user's runs.
   void apply_learned(const Segment& segment, std::vector<Cost>& costs) {
     for (std::size_t i = 0; i < costs.size(); ++i) {
       const Instruction& run = segment.instructions[i];
@@ -226,7 +226,7 @@ class PlanCosts {
     const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
     const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
     if (preset_.shards.communication == ShardCommunication::Tensor) return in_place ? 1 : std::max(1, tensors);
-    int all = 0;  // what one rank owns travels together
+    int all = 0;  // tensors of all buffers: those of one owner are sent in one message
     for (const Buffer& buffer : buffers)
       if (buffer.category == Category::Parameters) all += tensors_in(buffer);
     return std::max(1.0, static_cast<double>(tensors) * std::min(1.0, members / static_cast<double>(std::max(all, 1))));
@@ -250,7 +250,7 @@ class PlanCosts {
     if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
     return cost;
   }
-  // Collectives of tensor and context parallelism lie between the operators; the others run beside them.
+  // Whether the computes wait for it: a collective of tensor or context parallelism on a stream of its own. Others overlap the computes.
   bool computes_wait_for(const Instruction& instruction) const {
     return role().streams[instruction.stream.index()].kind != StreamKind::Compute &&
            lies_between_operators(plan_, role(), instruction);
@@ -268,8 +268,8 @@ class PlanCosts {
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }
-  // A copy inside the device reads and writes its memory; one to the host takes a copy engine. A profile has copies inside the device
-  // only; where the device is a host, its memory is the host's.
+  // A copy inside the device reads and writes its memory; one to the host uses a copy engine. A profile contains only copies inside the
+  // device. If the device is a host processor, its memory is the host's.
   Cost cost(const Copy& what, const Instruction& instruction) const {
     const auto on_device = [&](const Use& use) {
       return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Device;
@@ -298,7 +298,7 @@ class PlanCosts {
     const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / link.bandwidth.value : 1.0;
     return {.busy = to_nanoseconds(link.latency * steps), .wire_factor = factor, .sm_share = share};
   }
-  // The isolated time is the measured one; the wire's part of it shares links with other traffic.
+  // The isolated time is the measured one; its part on the wire shares links with other traffic.
   Cost measured_cost(const CommunicationPath& path, const MeasuredTime& time) const {
     const bool flows = path.flow.value > 0 && time.wire.value > 0;
     return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),

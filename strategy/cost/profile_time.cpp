@@ -22,7 +22,7 @@ std::vector<double> features(const std::vector<std::int64_t>& dims, Bytes traffi
   return all;
 }
 
-// Multiply-adds that the sizes of a product or of attention speak of, up to a factor; else the bytes.
+// The work that samples are compared by: of a product or attention, the multiply-adds by its sizes, up to a factor; else the bytes.
 double work_of(const Operation& op, const std::vector<std::int64_t>& dims, Bytes traffic) {
   const auto product = [&](std::initializer_list<std::size_t> places) {
     double work = 1;
@@ -81,7 +81,7 @@ double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
   }
   a[0][0] += 1e-9;
   for (std::size_t i = 1; i < n; ++i) a[i][i] += kRidge;
-  // Far from all samples the plane's extrapolation means nothing.
+  // Limits the plane's extrapolation, which is meaningless far from all samples.
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   return std::clamp(mean + solve(std::move(a), std::move(b))[0], *least, *most);
 }
@@ -94,7 +94,8 @@ const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std
   const ProfileOp* best = nullptr;
   int best_score = 0;
   for (const ProfileOp& op : profile.ops) {
-    if (op.op != word(compute.op) || op.joined != joined || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
+    if (op.op != word(compute.op) || op.joined != joined || op.samples.empty() || op.samples.front().dims.size() != dims)
+      continue;
     if (dtype == DType::F8 && op.dtype != DType::F8) continue;
     const bool alike = op.phase == compute.phase || (op.phase == Phase::Forward && compute.phase == Phase::Recompute);
     if (!alike) continue;

@@ -20,10 +20,11 @@ struct Estimate {
   Seconds time = {};           // of one iteration
   Seconds compute = {};        // computes of the busiest rank in one iteration
   Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
-  Seconds skew = {};           // schedules with split backwards: by how much a second iteration is shorter without a barrier before it
-  Seconds tail = {};           // from the last backward to the end (one stage: time - compute - communication)
-  Bytes peak = {};             // arena of the largest rank + framework memory
-  Bytes margin = {};           // least of memory - reserve - peak over all ranks; negative: does not fit
+  // Schedules with split backwards: by how much a second iteration is shorter without a barrier before it.
+  Seconds skew = {};
+  Seconds tail = {};  // from the last backward to the end (one stage: time - compute - communication)
+  Bytes peak = {};    // arena of the largest rank + framework memory
+  Bytes margin = {};  // least of memory - reserve - peak over all ranks; negative: does not fit
   BoundBy bound_by = BoundBy::Compute;
   bool operator==(const Estimate&) const = default;
 };

@@ -42,7 +42,7 @@ const std::vector<RankOrder>& rank_orders() {
 }
 
 std::array<int, 4> layers_by_kind(int layers, int stages) {
-  const int few = layers / stages, more = layers % stages;  // so many stages have one more
+  const int few = layers / stages, more = layers % stages;  // `more` stages have one layer more
   return {more > stages - 2 ? few + (more > 0 ? 1 : 0) : few, more > 0 ? few + 1 : few, few, layers};
 }
 

@@ -24,8 +24,8 @@ struct Point {
   int zero_group = 0;     // ranks that share a ZeRO shard set; 0: all replicas
   std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy
   RecomputeKind recompute = RecomputeKind::None;
-  int recompute_layers =
-      0;  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest with which it fits
+  // Full: the number of layers at the begin of each stage; 0: all; -1: on each rank the fewest with which it fits.
+  int recompute_layers = 0;
   Schedule schedule = Schedule::OneFOneB;
   StateCuts cuts() const { return cuts_of_zero(zero); }
   int expert_replicas() const { return tp * cp * dp / (ep * etp); }
@@ -59,19 +59,23 @@ struct PerStage {
   double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
 };
 
-struct ShapeCosts {                                          // of (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute)
+// Of (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute).
+struct ShapeCosts {
   PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch, as in StageDurations
   PerStage forward_communication = {};                       // the part of `communication` in the forward
-  double head = 0;                                           // seconds of a layer's backward before and after its weight gradients
-  double rest = 0;                                           // seconds of a layer's forward after its weights were last read
-  PerStage weights = {};                                     // the part of `backward` in kernels of weight gradients
-  PerStage parameters = {};                                  // elements on one rank, without routed experts
-  PerStage experts = {};                                     // elements of routed experts on one rank
-  PerStage activations = {};                                 // bytes of one micro-batch in flight
-  PerStage scratch = {};                                     // bytes of everything else but model state
-  double thinner_redo_less = 0;  // seconds by which stages with one layer less recompute less than the other stages between the ends
-  double hop_bytes = 0;          // bytes of one micro-batch from a stage to the next
-  std::vector<ShapeCosts> by_gpu = {};  // where GPUs differ: the costs on each kind of GPU; the members above are those of the first
+  // Seconds of a layer's backward before and after its weight gradients.
+  double head = 0;
+  double rest = 0;            // seconds of a layer's forward after its weights were last read
+  PerStage weights = {};      // the part of `backward` in kernels of weight gradients
+  PerStage parameters = {};   // elements on one rank, without routed experts
+  PerStage experts = {};      // elements of routed experts on one rank
+  PerStage activations = {};  // bytes of one micro-batch in flight
+  PerStage scratch = {};      // bytes of everything else but model state
+  // Seconds by which stages with one layer less recompute less than the other stages between the ends.
+  double thinner_redo_less = 0;
+  double hop_bytes = 0;  // bytes of one micro-batch from a stage to the next
+  // Where GPUs differ: the costs on each kind of GPU; the members above are those of the first.
+  std::vector<ShapeCosts> by_gpu = {};
 };
 
 // Costs of stages of `layers` layers of which the first redone[stage_kind] cost as in `full`, with full recomputation, and the others as
@@ -94,9 +98,10 @@ struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   double tensor_beside_replicas = 1, replicas_speed = 1;  // the same of a tensor collective and one over equal shards
   // NIC contention: factor on the isolated time of each when all stages that share a NIC send at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
-  double tensor_probed = 1;  // the same of tensor collectives for roles_between() stages: it is contained in the measured ShapeCosts
-  LinkLoads loads = {};      // where stages share a NIC
-  double framework = 0;      // bytes of framework memory
+  // The same of tensor collectives for roles_between() stages: it is contained in the measured ShapeCosts.
+  double tensor_probed = 1;
+  LinkLoads loads = {};  // where stages share a NIC
+  double framework = 0;  // bytes of framework memory
   // Where GPUs differ: the costs on each kind of GPU, the kind on which each pipeline rank is, and whether some stage would be on several
   // kinds, which `lower` refuses.
   std::vector<GridCosts> by_gpu = {};

@@ -26,9 +26,10 @@ struct Screen::Part {
   const ShapeCosts* shape = nullptr;
   const GridCosts* grid = nullptr;
   int gpu = 0;
-  double redone = 0;                     // further layers of each chunk that are recomputed, beyond those of the point
-  PipelineTimes moving = {};             // without what ZeRO 2 and 3 send
-  PipelineTimes plain = {}, times = {};  // transfers that hold up included; times: with what they send
+  double redone = 0;          // further layers of each chunk that are recomputed, beyond those of the point
+  PipelineTimes moving = {};  // without the communication of ZeRO 2 and 3
+  // With transfers that do not overlap; `times` also with the communication of ZeRO 2 and 3.
+  PipelineTimes plain = {}, times = {};
   PointTimes of(const Point& point) const { return {screen->model_, point, *shape, *grid}; }
 };
 

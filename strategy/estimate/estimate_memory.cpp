@@ -9,10 +9,11 @@ namespace foreshard {
 using enum stage_kind::Kind;
 
 static constexpr double kLayersHere = 3;  // layers whose activations are on the device when activations are offloaded
-static constexpr double kPlaces = 7;      // of a chunk: two outputs, two gradients to send, three that it receives
+// Buffers of a chunk for transfers: two outputs, two gradients to send, three to receive.
+static constexpr double kPlaces = 7;
 
 RankBytes rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
-                       double rank, double layers) {
+                      double rank, double layers) {
   const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
   const double grad = static_cast<double>(size_of(model.types.grad).value),
                param = static_cast<double>(size_of(model.types.param).value);
@@ -24,7 +25,8 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   const ScheduleShape size = {
       .p = point.pp, .m = static_cast<int>(microbatches), .v = point.virtual_stages, .g = model.base.pipeline.microbatch_group};
   const double versions = schedule.weight_versions ? schedule.weight_versions(size, static_cast<int>(rank)) : 1;
-  const double copied = versions > 1 && !model.types.master ? param : 0;  // the update may not change what others read
+  // With several versions an update must not overwrite weights that are still read, so it needs a copy of its own.
+  const double copied = versions > 1 && !model.types.master ? param : 0;
   const OffloadChoice& offload = model.base.offload;
   const bool params_here = offload.parameters == Space::Device, grads_here = offload.gradients == Space::Device;
   const auto each = [&](double ranks) {
@@ -35,7 +37,7 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
   RankBytes memory{.flight = schedule.in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
   if (const auto r = static_cast<std::size_t>(rank); r < model.listed_in_flight.size())
     memory.flight = model.listed_in_flight[r];
-  // Offloaded activations are on the device only in the places that layers take in turn, and for the last layer.
+  // Offloaded activations are on the device only in buffers that layers use in turn, and for the last layer.
   if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
     memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   const auto elements = [&](const PerStage& of) {
@@ -45,8 +47,8 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
     return sum;
   };
   memory.fixed = elements(shape.parameters) * each(shards) + elements(shape.experts) * each(expert_shards_of(point));
-  // Each chunk has its own places: for gathered parameters and for gradients to be reduced, of the size of a layer (gathered: at least that
-  // of the embedding or head, whose gradient has a further place); and, beyond those in ShapeCosts, for what it sends and receives.
+  // Each chunk has its own buffers for gathered parameters and for gradients to be reduced, of the size of a layer (for gathered parameters
+  // at least that of the embedding or head, whose gradient has another buffer); and for transfers, beyond those counted in ShapeCosts.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
   const double experts = point.expert_replicas() > 1 ? shape.experts.layer : 0;  // experts without replicas are not cut
   if (point.cuts().gradients || !grads_here)

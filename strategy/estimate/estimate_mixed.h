@@ -9,7 +9,8 @@
 namespace foreshard {
 
 struct RankTimes {
-  double forward = 0, backward = 0;            // one micro-batch through the first chunk of the rank; the last rank: its last chunk
+  // One micro-batch through the first chunk of the rank; the last rank: its last chunk.
+  double forward = 0, backward = 0;
   double more_forward = 0, more_backward = 0;  // through all its other chunks together
   double weights = 0;                          // the part of backward + more_backward in weight gradients
   double chunk = 0;                            // forward + backward of one chunk between the ends of the pipeline

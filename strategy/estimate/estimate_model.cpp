@@ -15,8 +15,9 @@ namespace foreshard {
 
 using enum stage_kind::Kind;
 
-// Costs are measured on pipelines of a few stages, which policies that keep parameters until the backward refuse: what such a one says of
-// the other options is screened. Plans that are refined obey all of it.
+// The strategy that is screened in place of `given`. Costs are measured on pipelines of a few stages, and runtime policies that keep
+// parameters until the backward refuse pipelines. So the screen takes the other options that such a policy sets, but ignores the policy;
+// plans that are refined follow it completely.
 static Strategy screened_as(const Strategy& given) {
   const RuntimePolicy* policy = find_policy(given.policy);
   if (!policy || !policy->keeps()) return given;

@@ -38,9 +38,9 @@ struct Chain {
   }
 };
 
-// Longest paths of 1F1B. Stage r runs B(i) between F(i + p-1-r) and F(i + p-r), so a way down from F(j) of stage r to the last
-// stage and back up reaches F(j + p-r): D seconds for p-r micro-batches; F and B of stage r alone, w seconds for one. A path
-// leads through the stages before r once, and is made of some of either kind.
+// The longest path of 1F1B. Stage r runs B(i) between F(i + p-1-r) and F(i + p-r). So there are two ways to get from F(j) of stage r to a
+// later forward of it: down to the last stage and back up, which takes D seconds and reaches F(j + p-r); or F and B of stage r only, which
+// takes w seconds and reaches the next micro-batch. A path goes through the stages before r once, and then combines both ways.
 double one_f_one_b(const PipelineTimes& t) {
   const Chain chain{t};
   const int p = t.ranks;
@@ -112,7 +112,7 @@ double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
 
 }  // namespace
 
-// Transfers that do not overlap hold the sender up as long as the receiver.
+// A transfer that does not overlap with computes delays the sender as long as the receiver.
 void stand_still(PipelineTimes& times) {
   for (const int kind : {0, 1, 2}) {
     if (kind != 2) times.forward[static_cast<std::size_t>(kind)] += times.hop;
@@ -128,7 +128,7 @@ double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) 
 }
 
 // A rank does all its work after the first micro-batch has passed the stages before it, and then its last gradient passes back through
-// these. Where a schedule splits backwards, or may (in a file), the way back counts nothing. With two routes the busiest rank does at
+// these. If a schedule splits backwards, or may (one from a file), the way back is not counted. With two routes the busiest rank does at
 // least the mean of all work.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const Chain chain{t};

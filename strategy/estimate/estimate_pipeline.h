@@ -12,8 +12,9 @@ struct PipelineTimes {
   int ranks = 1, chunks = 1;
   double microbatches = 1;
   std::array<double, 4> forward = {}, backward = {};  // [stage_kind]: one micro-batch through a chunk
-  std::array<double, 4> weights = {};                 // [stage_kind]: the part of `backward` in weight gradients (schedules that split it)
-  double hop = 0;                                     // transfer between neighbouring ranks, one direction
+  // [stage_kind]: the part of `backward` in weight gradients (schedules that split it).
+  std::array<double, 4> weights = {};
+  double hop = 0;  // transfer between neighbouring ranks, one direction
   // The number of stages, from the second on, that have one layer less than the others between the ends, and the time each of them saves.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;

@@ -161,7 +161,7 @@ namespace {
 
 // What the compute stream of one class does in forwards and backwards.
 struct ComputeStream {
-  double compute = 0, communication = 0;  // seconds, with what kernels on other streams slow them
+  double compute = 0, communication = 0;  // seconds, including slow-down by kernels on other streams
   double total() const { return compute + communication; }
 };
 

@@ -53,7 +53,7 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const auto of_experts = [&](CollectiveKind kind, double size) {
     return experts > 0 ? expert_units * grid_.experts_time(kind, experts / expert_units * size) : 0;
   };
-  // The last bucket is what is left; with ZeRO 2 and 3 the embedding or the head is a unit of its own.
+  // The last bucket has the remaining elements; with ZeRO 2 and 3 the embedding or the head is a unit of its own.
   const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;
   const double equal = layered ? units : units - 1, end_sum = end > 0 ? summed(end) : 0,
                unit_sum = summed(unit) + (layered ? of_experts(how, grad) / units : 0);
@@ -67,11 +67,11 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const double own = shape_.communication.of(kind, layers) - shape_.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
-    const double communication =
-        units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0) +
-        (point_.cuts().parameters ? of_experts(CollectiveKind::AllGather, param) : 0);
+    const double communication = units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) +
+                                 (head > 0 ? end_sum : 0) +
+                                 (point_.cuts().parameters ? of_experts(CollectiveKind::AllGather, param) : 0);
     if (groups && point_.cuts().parameters && !point_.overlap_parameters) {
-      tail.slowed = more;  // the next gather goes behind them
+      tail.slowed = more;  // the next gather is queued after them
     } else if (groups) {
       const SaturatedOverlap dense(grid_, backward, own, 1);
       const double carried = std::min(more, dense.carried);
@@ -141,8 +141,8 @@ PointTimes::Tail PointTimes::tail(const PipelineTimes& times, int kind) const {
   return tail;
 }
 
-// Parameters that are gathered beside the first forwards, chunk by chunk: how much later these are. A forward waits for the
-// parameters of its layers, and those of a later chunk are wanted when all ranks have run the chunks before.
+// The delay of the first forwards by parameters that are gathered beside them, chunk by chunk. A forward waits for the parameters of its
+// layers; those of a later chunk are needed when all ranks have run the chunks before.
 double PointTimes::late_start(const PipelineTimes& times) const {
   if (!point_.overlap_parameters || !(point_.cuts().optimizer && !point_.cuts().parameters) || point_.dp * point_.cp <= 1)
     return 0;

@@ -77,9 +77,10 @@ class IsolatedTimes {
   // Classes of links of equal bandwidth that all kinds cross alike: a cluster has thousands of links, but few classes.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
-  std::vector<std::vector<player::LinkShare>> telling_ = {};  // [kind]: the classes that it crosses, with the load of one of their links
-  std::vector<double> bandwidth_ = {};                        // [class]: of one link
-  std::vector<std::vector<Crossing>> crossed_ = {};           // [kind]
+  // [kind]: the classes that it crosses, with the load of one of their links.
+  std::vector<std::vector<player::LinkShare>> telling_ = {};
+  std::vector<double> bandwidth_ = {};               // [class]: of one link
+  std::vector<std::vector<Crossing>> crossed_ = {};  // [kind]
   player::MaxMin max_min_ = {};
 };
 

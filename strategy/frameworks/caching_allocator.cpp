@@ -36,7 +36,7 @@ int CachingAllocator::add(const Piece& piece) {
   return number;
 }
 
-// The smallest free piece that is large enough, or a new segment.
+// Takes the smallest free piece that is large enough, or reserves a new segment.
 int CachingAllocator::take(std::int64_t bytes, bool small) {
   const auto found = pool(small).lower_bound({bytes, 0, 0, 0});
   if (found == pool(small).end()) {
@@ -50,7 +50,7 @@ int CachingAllocator::take(std::int64_t bytes, bool small) {
   return number;
 }
 
-// What is over `bytes` becomes a free piece.
+// Shortens a piece to `bytes`; the rest becomes a free piece.
 void CachingAllocator::split(int number, std::int64_t bytes) {
   Piece rest = piece(number);
   rest.at.offset += bytes;
@@ -64,7 +64,7 @@ void CachingAllocator::split(int number, std::int64_t bytes) {
   pool(rest.small).insert(key(next));
 }
 
-// `next` becomes part of the piece before it.
+// Merges the piece `next` into the piece before it.
 void CachingAllocator::join(int number, int next) {
   Piece& joined = piece(number);
   joined.at.bytes += piece(next).at.bytes;

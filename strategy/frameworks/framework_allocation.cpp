@@ -21,18 +21,19 @@ double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
 
 struct StageBytes {
   double parameters = 0;             // elements
-  double experts = 0;                // ... of routed experts, which other ranks share than the rest
-  double products = 0;               // ... of those that the layers' products read, 8-bit ones in 8-bit training
-  std::vector<double> tensors = {};  // elements of each parameter
-  double largest_layer = 0;          // elements
-  double layer = 0;                  // elements of the largest layer that counts
-  double in_layers = 0;              // elements of the layers that count
-  double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
-  double arriving =
-      0;            // of what is in host memory: the two places of the layers' inputs; all activations come back after the peak
-  double left = 0;  // from its input to its weight gradients
+  double experts = 0;                // elements of routed experts, which have other replicas than other parameters
+  double products = 0;               // elements that matrix products of the layers read, in 8 bits in fp8 training
+  std::vector<double> tensors = {};  // [parameter]: elements
+  double largest_layer = 0;          // elements of its largest layer
+  double layer = 0;                  // elements of its largest transformer layer
+  double in_layers = 0;              // elements of all its transformer layers
+  double kept = 0, counted = 0;      // bytes of activations that a micro-batch keeps on the device; those of transformer layers
+  // Bytes on the device for activations in host memory: two buffers for inputs of layers. If all activations are offloaded they come back
+  // after the peak, and count 0.
+  double arriving = 0;
+  double left = 0;  // bytes that a deferred weight gradient needs: LayerBytes::left of its transformer layers
   double backward = 0, loss = 0, held = 0, deferred = 0;
-  double boundary = 0;  // what it sends on
+  double boundary = 0;  // bytes that it sends to the next stage
 };
 
 class Allocation {
@@ -78,11 +79,11 @@ class Allocation {
  private:
   struct Shares {  // bytes per element of the parameters
     double parameter = 0, gradient = 0;
-    double product = 0;            // of a layer's product, in place of `parameter`
-    double state = 0, states = 0;  // of one tensor of states, and how many there are
+    double product = 0;            // for parameters that matrix products of layers read, instead of `parameter`
+    double state = 0, states = 0;  // of one optimizer state, and the number of states
     double left = 0, gathered = 0;
-    double hosted_parameter = 0, hosted_gradient = 0,
-           arriving = 0;  // of the layers: in host memory, and two of them on the way
+    // For transformer layers: parameters and gradients that are in host memory, and buffers on the device for two layers of them.
+    double hosted_parameter = 0, hosted_gradient = 0, arriving = 0;
   };
   int sharing_ranks() const {
     if (strategy_.zero.stage == 0) return 1;
@@ -118,7 +119,7 @@ class Allocation {
     if (host.weights)
       s.hosted_parameter = s.parameter, s.product = s.parameter, s.arriving += 2 * param;
     else if (host.master && !types_.master && strategy_.precision == DType::F8)
-      s.product = bytes_of(DType::F8) / param * s.parameter;  // what the products read, made of the copy in host memory
+      s.product = bytes_of(DType::F8) / param * s.parameter;  // only the 8-bit copies that products read are on the device
     if (host.gradients) s.hosted_gradient = s.gradient, s.arriving += 2 * grad;
   }
 
@@ -129,8 +130,9 @@ class Allocation {
     return bytes_of(DType::F8) * (architecture_ == "blackwell" ? 1 : 2);
   }
 
-  // What the allocator counts beyond the bytes of the tensors. Without ZeRO every parameter is a tensor, gradients are one
-  // buffer per chunk; a distributed optimizer has a buffer of parameters too, and state tensors of what the last rank owns.
+  // Bytes that the allocator counts beyond those of the tensors, by rounding. Without ZeRO every parameter is a tensor and gradients are
+  // one buffer per chunk; a distributed optimizer also has one buffer of parameters per chunk, and the state tensors of its shard (here:
+  // that of the last rank).
   double rounding(int index, const Shares& share) const {
     CachingAllocator memory;
     double asked = 0;
@@ -205,7 +207,8 @@ class Allocation {
     return known_.emplace(std::pair{kind, full}, layer_bytes(layer, strategy_, traits_, copies_, full)).first->second;
   }
 
-  // In issue order: what is kept, and the most that an action needs beside it.
+  // Goes through the actions of a rank in order. `activations`: the most bytes that transformer layers keep; `busy`: the most bytes of
+  // activations in use, temporary ones included.
   void walk(const std::vector<ScheduleOp>& list, double& activations, double& busy) const {
     double kept = 0, counted = 0;
     for (const ScheduleOp& op : list) {
@@ -266,7 +269,8 @@ class Allocation {
   std::vector<StageBytes> stages_ = {};
 };
 
-// So many micro-batches fill a pipeline: at most 2 p + v p chunks are in flight. GPipe holds all of them.
+// The number of micro-batches with which memory reaches its peak, to make lists short: at most 2 p + v p chunks are in flight. Schedules
+// with all forwards first hold all micro-batches.
 int microbatches_that_fill(const Strategy& s) {
   const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (schedule_entry(*s.pipeline.schedule).forwards_first) return m;

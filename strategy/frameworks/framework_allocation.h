@@ -1,6 +1,6 @@
-// What the allocator of a training framework holds of a strategy, per pipeline rank: model states, activations as the framework
-// keeps them, and the buffers that it adds (strategy/cost/memory_traits.h). The arena of our own plan is another number: it is laid
-// out once, never fragments and has no library inside. Formulas: docs/memory.md.
+// Predicts how much device memory a training framework allocates for a strategy, per pipeline rank: model states, activations as the
+// framework keeps them, and its own buffers (strategy/cost/memory_traits.h). This differs from the arena of our own plan, which is laid out
+// once, does not fragment and contains no library workspaces. Formulas and sources: docs/memory.md.
 #pragma once
 
 #include <variant>
@@ -14,20 +14,21 @@
 
 namespace foreshard {
 
-// Bytes.
+// All in bytes.
 struct RankAllocation {
   double statics = 0;      // allocated between two steps
-  double activations = 0;  // what transformer layers keep for their backward, when most of it is alive
-  double peak = 0;         // the most that is allocated during a step
-  double reserved = 0;     // taken from the device by then
+  double activations = 0;  // the most that transformer layers keep for their backward at one time
+  double peak = 0;         // the most that is allocated at one time during a step
+  double reserved = 0;     // reserved from the device at that peak, fragmentation included
 };
 struct FrameworkAllocation {
-  std::vector<RankAllocation> ranks = {};  // by pipeline rank
-  double outside = 0;                      // beside the allocator: context, communication buffers
-  double largest() const;                  // on the device, of the rank that needs most
+  std::vector<RankAllocation> ranks = {};  // [pipeline rank]
+  double outside = 0;                      // on every rank, outside the allocator: CUDA context, communication buffers
+  double largest() const;                  // `reserved` + `outside` of the rank that needs most
 };
 
-// The strategy may leave open what `resolve` decides. Refuses what `lower` refuses.
+// `strategy` need not be resolved; this resolves it. Infeasible: it cannot be resolved, or its shapes or layers cannot be split so. Whether
+// it fits in memory is not checked.
 std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
                                                                    const Strategy& strategy, const MemoryTraits& traits);
 

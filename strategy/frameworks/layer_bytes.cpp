@@ -41,7 +41,7 @@ class LayerMeasure {
       if (rule.stored[v] && !of_loss(v) && !made_again(rule, v)) sum += kept_size(rule, v);
     return sum;
   }
-  // By the attention of a framework that keeps nothing of one that runs again.
+  // Whether the value is the result of an attention that is recomputed, in a framework that recomputes the result, too.
   bool made_again(const KeepRule& rule, std::size_t kept) const {
     if (!traits_.remakes_attention) return false;
     for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
@@ -52,7 +52,8 @@ class LayerMeasure {
     return false;
   }
 
-  // A value that products read: the 8-bit copy that they keep, and the value itself where something else needs it.
+  // Bytes of a value that is kept. In fp8 training products keep an 8-bit copy of it; the value itself is kept if another operator needs
+  // it.
   double kept_size(const KeepRule& rule, std::size_t kept) const {
     const double whole = size(layer_.values[kept]);
     if (strategy_.precision != DType::F8 || !traits_.fp8_inputs || layer_.kind == "head") return whole;
@@ -62,7 +63,8 @@ class LayerMeasure {
       for (const int saved : op.saved)
         if (real(rule, saved) == kept) (is_weight_product(op) ? product : other) = true;
       if (!rule.redone[i] || op.inputs.empty() || real(rule, op.inputs[0]) != kept) continue;
-      if (op.communication && !op.outputs.empty())  // gathered again: what is kept is a part of a product's input
+      // Gathered again in the backward: the shard that is kept becomes a product's input.
+      if (op.communication && !op.outputs.empty())
         product = true;
       else
         other = true;
@@ -74,7 +76,7 @@ class LayerMeasure {
     return static_cast<std::size_t>(rule.same_as[static_cast<std::size_t>(value)]);
   }
 
-  // What the framework's way of running an operator keeps beside the values of the graph, unless the operator runs again.
+  // Bytes that the framework's operators keep beside the values of our graph, without operators that are recomputed.
   double extras(const KeepRule& rule) const {
     double sum = 0;
     for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
@@ -89,7 +91,7 @@ class LayerMeasure {
     return sum;
   }
 
-  // The attention's result has the size of the queries; keys and values are the rest.
+  // Elements of queries and keys: queries have the size of the attention's result ("context"), and keys half of what remains.
   double queries_and_keys(const Operator& projection) const {
     double all = 0, queries = 0;
     for (const int made : projection.outputs) all += count(value(made));
@@ -98,7 +100,7 @@ class LayerMeasure {
     return (all + queries) / 2;
   }
 
-  // 32 s b h per layer of GPT (Qi et al. 2024, table 1: W): 14 of inputs, 18 of gradients.
+  // 32 s b h bytes per layer of GPT (Qi et al. 2024, table 1, column W): 14 of inputs and 18 of gradients.
   double left() const {
     std::vector<char> seen(layer_.values.size(), 0);
     double sum = 0;
@@ -111,7 +113,7 @@ class LayerMeasure {
     return sum;
   }
 
-  // The operator whose gradients, those of what it made and of what it read, take most; and the gradient of the residual stream.
+  // The most bytes of gradients of one operator's inputs and outputs, plus the gradient of the layer's output (the residual stream).
   double gradients() const {
     double most = 0;
     for (const Operator& op : layer_.operators) {

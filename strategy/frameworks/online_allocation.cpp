@@ -23,7 +23,7 @@ OnlineAllocation allocate_online(const Plan& plan, RoleId id, Space space) {
   };
   const auto release = [&](BufferId buffer, std::int32_t slot) {
     const auto block = alive.find({buffer, slot});
-    if (block == alive.end()) return;  // of another space, or of a run before the first
+    if (block == alive.end()) return;  // it is in another space, or was acquired in a run before the first
     memory.free(block->second);
     alive.erase(block);
     asked -= bytes_of(buffer);

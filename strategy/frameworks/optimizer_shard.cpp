@@ -12,7 +12,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::int64_t kStart = 64, kEnd = 128;  // elements
+constexpr std::int64_t kStart = 64, kEnd = 128;  // elements: alignment of a parameter, of a rank's part of the buffer
 
 }  // namespace
 

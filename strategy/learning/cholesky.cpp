@@ -9,7 +9,7 @@ SquareMatrix product(const SquareMatrix& a, const SquareMatrix& b) {
   for (std::size_t i = 0; i < a.n; ++i)
     for (std::size_t k = 0; k < a.n; ++k) {
       const double factor = a.at(i, k);
-      if (factor == 0) continue;  // triangles
+      if (factor == 0) continue;  // half of the factors of triangular matrices are 0
       const double* from = &b.values[k * a.n];
       double* to = &c.values[i * a.n];
       for (std::size_t j = 0; j < a.n; ++j) to[j] += factor * from[j];

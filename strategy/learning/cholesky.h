@@ -1,4 +1,5 @@
-// Dense symmetric positive definite matrices of a few hundred rows. Internal to strategy/.
+// Products of dense square matrices, and the Cholesky factorization of symmetric positive definite ones, for a few hundred rows. Internal
+// to strategy/.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ struct SquareMatrix {
   double& at(std::size_t row, std::size_t column) { return values[row * n + column]; }
   double at(std::size_t row, std::size_t column) const { return values[row * n + column]; }
   std::size_t n = 0;
-  std::vector<double> values = {};  // row by row
+  std::vector<double> values = {};  // row-major
   bool operator==(const SquareMatrix&) const = default;
 };
 
@@ -20,9 +21,9 @@ SquareMatrix product(const SquareMatrix& a, const SquareMatrix& b);
 SquareMatrix transposed(const SquareMatrix& a);
 std::vector<double> product(const SquareMatrix& a, const std::vector<double>& x);
 
-// L with a = L L^T, lower triangular; nothing when a is not positive definite.
+// The lower triangular L with a = L L^T; empty if a is not positive definite.
 std::optional<SquareMatrix> cholesky(SquareMatrix a);
-// x with L x = b.
+// Solves L x = b for a lower triangular L.
 std::vector<double> solve_lower(const SquareMatrix& lower, std::vector<double> b);
 
 }  // namespace foreshard

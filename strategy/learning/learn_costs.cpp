@@ -16,13 +16,14 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kLeastShare = 1e-4;  // of an iteration: says nothing about the part
-constexpr double kPriorWidth = 1.5;   // of the logarithm of a scale: a factor of 4.5
-constexpr double kJitter = 1e-10;     // on variances of logarithms: keeps equal shapes apart numerically
-constexpr int kRounds = 2;            // of scales, each at the factors that the ones before make likeliest
-constexpr int kMostSteps = 20;        // of Gauss and Newton
-constexpr double kSettled = 1e-4;     // of a step, in units of the objective
-constexpr double kLeastTime = 0.05;   // of the predicted one, while factors are found
+constexpr double kLeastShare = 1e-4;  // a part with a smaller share of an iteration is ignored: the run does not show its cost
+constexpr double kPriorWidth = 1.5;   // standard deviation of the logarithm of a scale: a factor of 4.5
+constexpr double kJitter = 1e-10;     // added to the prior variances, so that the matrix is positive definite with equal shapes
+// The scales are found this many times, each time at the likeliest factors for the scales before.
+constexpr int kRounds = 2;
+constexpr int kMostSteps = 20;       // of the Gauss-Newton method
+constexpr double kSettled = 1e-4;    // it ends when a step improves the objective by less than this
+constexpr double kLeastTime = 0.05;  // lower limit of modelled time / predicted time during the search
 
 using Point = std::array<double, 5>;  // logarithms of the scales
 
@@ -36,10 +37,11 @@ LearnedScales scales_at(const Point& p) {
           .reach = std::exp(p[3]),
           .noise = std::exp(p[4])};
 }
-// ln: machines are not known to less than a thousandth; factors of more than e^0.5 at one deviation would be no corrections.
+// Limits of the logarithms of the scales. Machines are not known to less than a thousandth (e^-7); scales above 0.5 (e^-0.69) would be more
+// than corrections.
 constexpr Point kLow = {-7, -7, -7, -3, -6.2}, kHigh = {-0.69, -0.69, -0.69, 4, 1};
 
-// The runs linearized about factors: y = W theta + noise, as its sums.
+// The runs linearized about given factors, y = W theta + noise, where theta are the ln(factor), y the modified ln(ratio).
 struct Equations {
   SquareMatrix weights;        // W^T W
   std::vector<double> values;  // W^T y
@@ -48,8 +50,8 @@ struct Equations {
 };
 
 struct Posterior {
-  std::vector<double> pull = {};  // [shape]
-  std::vector<double> mean = {};  // [shape] of ln factor
+  std::vector<double> pull = {};  // [shape]: C^-1 mean, with the prior covariance C
+  std::vector<double> mean = {};  // [shape]: ln(factor)
   SquareMatrix doubt;
 };
 
@@ -92,7 +94,7 @@ class Learner {
     return std::max(time, kLeastTime);
   }
 
-  // -ln of likelihood times prior of factors, but for a constant, where their logarithms are theta = C pull.
+  // -ln(likelihood * prior of the factors), up to a constant, where theta = C pull.
   double objective(const LearnedScales& scales, const std::vector<double>& theta, const std::vector<double>& pull) const {
     double sum = 0;
     for (const LearnedRun& run : runs_) {
@@ -103,7 +105,7 @@ class Learner {
     return sum;
   }
 
-  // Steps of Gauss and Newton, halved until they lead down.
+  // The factors with the least objective, by Gauss-Newton steps that are halved until the objective decreases.
   Posterior likeliest_factors(const LearnedScales& scales) const {
     const SquareMatrix c = prior(scales);
     const std::size_t n = shapes_.size();
@@ -129,7 +131,7 @@ class Learner {
     return last;
   }
 
-  // ln(1 + sum of shares (factor - 1)), about theta: its slopes are the shares that the parts have with their factors.
+  // Linearizes ln(1 + sum of share * (factor - 1)) about theta. Its slopes are the shares of the parts in an iteration with these factors.
   Equations linearized(const std::vector<double>& theta) const {
     Equations e{.weights = SquareMatrix(shapes_.size()), .values = std::vector<double>(shapes_.size())};
     for (const LearnedRun& run : runs_) {
@@ -165,7 +167,7 @@ class Learner {
     return c;
   }
 
-  // With C = L L^T, what stands between data and answer is M = 1 + L^T W^T W L / noise^2, well conditioned.
+  // With C = L L^T, all systems to solve have the matrix M = 1 + L^T W^T W L / noise^2, which is well conditioned.
   struct Solved {
     SquareMatrix root, middle;  // L, and the Cholesky factor of M
   };
@@ -180,7 +182,7 @@ class Learner {
     return Solved{std::move(*root), std::move(*middle)};
   }
 
-  // -ln of evidence times priors, but for a constant.
+  // -ln(evidence * priors of the scales), up to a constant.
   double cost(const Equations& e, const Point& at) const {
     double sum = 0;
     const Point first = point_of({});
@@ -200,7 +202,7 @@ class Learner {
     return sum;
   }
 
-  // Nelder and Mead 1965 over five logarithms.
+  // Minimizes cost() over the logarithms of the five scales by the simplex method of Nelder and Mead (1965).
   LearnedScales likeliest_scales(const Equations& e) const {
     constexpr int kMost = 160;
     constexpr double kFirst = 0.7, kEnough = 1e-3;
@@ -248,7 +250,9 @@ class Learner {
     return scales_at(std::min_element(simplex.begin(), simplex.end())->second);
   }
 
-  // doubt = W^T (W C W^T + noise^2)^-1 W = (A - A L M^-1 L^T A / noise^2) / noise^2 with A = W^T W; pull likewise of W^T y.
+  // The posterior of the linearized runs. With A = W^T W:
+  //   doubt = W^T (W C W^T + noise^2)^-1 W = (A - A L M^-1 L^T A / noise^2) / noise^2
+  //   pull  = W^T (W C W^T + noise^2)^-1 y, in the same way
   Posterior solve(const Equations& e, const LearnedScales& scales, const SquareMatrix& c) const {
     const auto parts = solved(e, scales);
     FS_ASSERT(parts);
@@ -257,7 +261,7 @@ class Learner {
     const SquareMatrix across = product(transposed(parts->root), e.weights);  // L^T A
     Posterior posterior{.pull = std::vector<double>(n), .mean = {}, .doubt = SquareMatrix(n)};
     std::vector<double> value = solve_lower(parts->middle, product(transposed(parts->root), e.values));
-    SquareMatrix columns(n);  // [shape]: the column of L^T A through the root of M^-1
+    SquareMatrix columns(n);  // row j: column j of K^-1 L^T A, where M = K K^T
     for (std::size_t j = 0; j < n; ++j) {
       std::vector<double> column(n);
       for (std::size_t i = 0; i < n; ++i) column[i] = across.at(i, j);

@@ -1,4 +1,5 @@
-// learn_costs: measured runs -> what they teach about the parts that they are made of. docs/learning.md.
+// learn_costs: learns from measured runs by which factors the costs of the parts of an iteration (computes, collectives, ...) differ from
+// predictions. See docs/learning.md.
 #pragma once
 
 #include <string>
@@ -10,14 +11,16 @@
 namespace foreshard {
 
 struct LearnedRun {
-  std::vector<PartShare> shares = {};
-  double ratio = 1;  // measured time / predicted time
+  std::vector<PartShare> shares = {};  // of the parts of its iteration, by part_shares
+  double ratio = 1;                    // measured time / predicted time
 };
 
-// Nothing to learn from: no runs, or none with a part that takes time.
-// A run's ratio is sum over parts of share * (factor - 1), plus 1, times e^noise. Factors have the prior covariance of
-// learned_factors.h; its five scales are those of the largest evidence (Rasmussen and Williams 2006, equation 5.8, at the
-// linearized runs) under priors so wide, a factor of 4.5 either way at one deviation, that they matter for a handful of runs only.
+// A Gaussian process over ln(factor) of the parts' shapes. The model of a run is
+//   ratio = (1 + sum over parts of share * (factor - 1)) * e^noise
+// with the prior covariance of the ln(factor) in learned_factors.h. Its five scales are those that maximize the evidence (marginal
+// likelihood, Rasmussen and Williams 2006, equation 5.8) of the runs, linearized about the current factors, times log-normal priors of the
+// scales; these are so wide (one standard deviation is a factor of 4.5) that they matter only for a handful of runs.
+// The result has no shapes if there are no runs, or none with a part that takes time.
 LearnedCosts learn_costs(const std::vector<LearnedRun>& runs);
 
 }  // namespace foreshard

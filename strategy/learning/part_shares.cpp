@@ -17,7 +17,7 @@ struct Place {
   std::size_t segment = 0, instruction = 0;
 };
 
-// A shared segment belongs to the first role that runs it, as its costs do.
+// The instructions of each shape. A segment that several roles run counts for the first of them, as its costs do.
 std::map<PartShape, std::vector<Place>> places_of(const Plan& plan, const FrameworkPreset& preset) {
   const PartShapes shapes(plan, preset);
   std::map<PartShape, std::vector<Place>> places;

@@ -1,4 +1,4 @@
-// How much of an iteration each learnable part takes, by the refined estimate.
+// How much of an iteration each part takes whose cost can be learned (learn_costs.h), according to the refined estimate.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,9 @@
 
 namespace foreshard {
 
-// d ln(iteration) / d ln(costs of the shape), by estimates with those costs 2 % longer: what waits for nothing else has none.
-// `microbatches` as in refine; `outside`: of the iteration, beside the plan. Shapes in order, each once.
+// For each shape of a part, in ascending order: d ln(time of the iteration) / d ln(costs of the shape). Measured as the change of the
+// estimate when all costs of the shape are 2 % longer, so a part that is entirely hidden behind others has share 0. `microbatches` as in
+// refine (strategy/estimate/estimate.h). `outside`: time of the iteration that is not in the plan.
 std::vector<PartShare> part_shares(Lowered lowered, const Cluster& cluster, const FrameworkPreset& preset, int microbatches = 0,
                                    Seconds outside = {});
 

@@ -31,7 +31,8 @@ std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks) {
   const std::size_t count = blocks.size();
   std::vector<std::vector<int>> meets(count);
-  std::vector<char> known(count * count, 0);  // pairs; blocks with several lifetimes meet often
+  // [block, block]: the pair was found; two blocks with several lifetimes meet repeatedly.
+  std::vector<char> known(count * count, 0);
   std::vector<int> alive;
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
     if (!edge.begins) {

@@ -1,4 +1,4 @@
-// Which blocks are alive together.
+// Which blocks of memory are alive at the same time, from their lifetimes (packing.h).
 #pragma once
 
 #include <span>
@@ -8,18 +8,20 @@
 
 namespace foreshard {
 
-// One end of a lifetime, in the order of time; what ends makes room for what begins at the same time.
+// The begin or the end of a lifetime.
 struct LifetimeEdge {
   std::int64_t time = 0;
   bool begins = false;
   int block = 0;
 };
+// All begins and ends in the order of time; at equal times the ends come first. Empty lifetimes are left out.
 std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks);
 
-// [block]: the other blocks that are alive during one of its lifetimes, ascending.
+// [block]: the other blocks whose lifetimes overlap with one of its own, ascending.
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks);
 
-// The sets of blocks that are alive at one time; only the largest of what grows and shrinks.
+// The sets of blocks that are alive at one time, each ascending, in the order of time. Only the sets right before a block ends after others
+// have begun: every other set of this kind is contained in one of them.
 std::vector<std::vector<int>> alive_sets(std::span<const TimedBlock> blocks);
 
 }  // namespace foreshard

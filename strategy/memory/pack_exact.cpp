@@ -1,23 +1,25 @@
-// The search of pack_into. Its ideas are those of MiniMalloc (Moffitt 2023, "MiniMalloc: A Lightweight Memory Allocator for
-// Hardware-Accelerated Machine Learning"): push every packing down, place blocks from the lowest offset up, prune by sections, split
-// what does not touch.
+// The tree search of pack_into. Its ideas are those of MiniMalloc (Moffitt 2023, "MiniMalloc: A Lightweight Memory Allocator for
+// Hardware-Accelerated Machine Learning"): look only at packings that are pushed down, place blocks from the lowest offset up, prune by
+// sections, and search independent groups of blocks separately.
 //
-//   section   blocks that are alive at one time, so that they lie above one another. A block is in one or several sections
-//   floor     of a block: the highest end of the placed blocks that it meets. Whatever is placed later only raises it
-//   pushed    down: a packing in which no block can be moved to a lower offset. Each rests at 0 or on another one, so it lies at its
-//             floor when it is placed, if blocks are placed in the order of their offsets; equal offsets by rank
+//   section       a set of blocks that are alive at one time, so no two of them overlap. A block is in one or several sections
+//   floor         of a block: the highest end of the placed blocks that are alive with it. Placing more blocks can only raise it
+//   pushed down   a packing in which no block can be moved to a lower offset. Each block lies at 0 or on another one; so if blocks are
+//                 placed in the order of their offsets (equal offsets by rank), each is placed at its floor
 //
-//   capacity --------------------------------
-//            |        | still to place:   |
-//            |        | must fit between  |      a section fails when the lowest floor of the blocks it still has to hold,
-//            |  ____  | floor and         |      plus the sum of their bytes, is above the capacity
-//            | |    | | capacity          |
-//            | | a  |_|____               |
-//            |_|____|_____b|______________|
-//            section 0  section 1
+//   capacity ---------------------------------
+//            |          |  blocks still to   |
+//            |          |  be placed must    |   a section fails if the lowest floor of its blocks that are still to be
+//            |   ____   |  fit between their |   placed, plus the sum of their bytes, is above the capacity
+//            |  |    |  |  floors and        |
+//            |  | a  |  |  capacity          |
+//            |  |____|__|__                  |
+//            |  |    b     |                 |
+//            --|----------|------------------
+//             section 0     section 1
 //
-// The order of ranks decides how soon a packing is found. One order after the other is tried, each with a limit of nodes; blocks of
-// sections that failed often come earlier in the next one.
+// The order of ranks (a number of each block) determines how soon a packing is found. The search tries one order after the other, each with
+// a limit of nodes; blocks of sections that failed often come earlier in the next order.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -35,13 +37,13 @@ namespace {
 constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kUnplaced = -1;
 
-// What is to be packed; the same for every order.
+// The problem; the same for every order.
 struct Puzzle {
   std::int64_t capacity = 0;
-  std::vector<std::int64_t> bytes = {};         // [block]
-  std::vector<std::vector<int>> sections = {};  // [block]
-  std::vector<std::vector<int>> meets = {};     // [block]
-  std::vector<std::int64_t> section_bytes = {};
+  std::vector<std::int64_t> bytes = {};          // [block]
+  std::vector<std::vector<int>> sections = {};   // [block]: the sections that it is in
+  std::vector<std::vector<int>> meets = {};      // [block]: the blocks that are alive with it
+  std::vector<std::int64_t> section_bytes = {};  // [section]: sum over its blocks
 };
 
 Puzzle puzzle_of(std::span<const TimedBlock> blocks, std::int64_t capacity, std::int64_t alignment) {
@@ -56,7 +58,7 @@ Puzzle puzzle_of(std::span<const TimedBlock> blocks, std::int64_t capacity, std:
   return puzzle;
 }
 
-// Depth first, in one order of ranks.
+// A depth-first search with one order of ranks.
 class Search {
  public:
   Search(const Puzzle& puzzle, const std::vector<int>& ranks, std::int64_t most_nodes)
@@ -79,7 +81,7 @@ class Search {
   }
   std::int64_t nodes() const { return nodes_; }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
-  const std::vector<double>& fails() const { return fails_; }  // [section]
+  const std::vector<double>& fails() const { return fails_; }  // [section]: how often it made the search turn back
 
  private:
   std::int64_t bytes(int block) const { return puzzle_.bytes[at(block)]; }
@@ -99,7 +101,7 @@ class Search {
     for (; undo_.size() > mark; undo_.pop_back()) *undo_.back().where = undo_.back().was;
   }
 
-  // Blocks that are connected by meetings of blocks that are to be placed; smallest part first.
+  // The connected components of the graph of blocks that are alive together, among the given blocks; the smallest first.
   std::vector<std::vector<int>> parts_of(const std::vector<int>& blocks) {
     std::vector<std::vector<int>> parts;
     for (const int b : blocks) waits_[at(b)] = 1;
@@ -116,7 +118,7 @@ class Search {
     return parts;
   }
 
-  // None at a lower offset than `lowest`, and at it only ranks above `last_rank`.
+  // Places the given blocks, at offsets of at least `lowest`, and at `lowest` only those with ranks above `last_rank`.
   bool place_parts(const std::vector<int>& blocks, std::int64_t lowest, int last_rank) {
     const std::size_t mark = undo_.size();
     for (const std::vector<int>& part : parts_of(blocks)) {
@@ -143,8 +145,8 @@ class Search {
     return false;
   }
 
-  // Blocks that could lie lowest of what is left, lowest floor first. A block whose floor is below `lowest` waits until another one
-  // is placed under it; a block that would leave room for a whole other one below it is none.
+  // The blocks that may be placed next, those with the lowest floor first. A block whose floor is below `lowest` cannot be placed until
+  // another one is placed under it. A block is skipped if another whole block would fit below it.
   std::vector<int> candidates(const std::vector<int>& part, std::int64_t lowest, int last_rank) const {
     std::int64_t roof = kHighest;
     for (const int b : part) roof = std::min(roof, std::max(floor(b), lowest) + bytes(b));
@@ -155,7 +157,7 @@ class Search {
     return next;
   }
 
-  // Places a block on its floor and raises the floors of others; false when a section can no longer hold what is left of it.
+  // Places a block at its floor and raises the floors of others; false if the remaining blocks of a section no longer fit.
   bool put(const std::vector<int>& part, int placed) {
     const std::int64_t offset = floor(placed), end = offset + bytes(placed);
     if (end > puzzle_.capacity) return fail(placed);
@@ -180,7 +182,8 @@ class Search {
     return true;
   }
 
-  // Of a block that is to be placed: its floor; if it is too late for that, the lowest end of a block that could come under it.
+  // A lower bound of the offset of a block that is still to be placed: its floor; if it may not be placed there any more (see place_parts),
+  // the lowest possible end of another block that could be placed under it.
   std::int64_t least_offset(int block, std::int64_t lowest, int last_rank) const {
     if (floor(block) > lowest || (floor(block) == lowest && rank(block) > last_rank)) return floor(block);
     std::int64_t least = kHighest;
@@ -199,14 +202,15 @@ class Search {
   const std::vector<int>& ranks_;
   std::int64_t most_nodes_ = 0, nodes_ = 0;
   std::vector<std::int64_t> floors_ = {}, offsets_ = {};  // [block]
-  std::vector<char> waits_ = {};                          // [block]: for its part
+  std::vector<char> waits_ = {};                          // [block]: used by parts_of: not in a component yet
   std::vector<std::int64_t> left_ = {};                   // [section]: bytes still to be placed
-  std::vector<std::int64_t> lowest_ = {};                 // [section]: of the blocks still to be placed
+  std::vector<std::int64_t> lowest_ = {};                 // [section]: the lowest least_offset of its blocks still to be placed
   std::vector<double> fails_ = {};                        // [section]
   std::vector<Undo> undo_ = {};
 };
 
-// Orders of ranks: three plain ones, then the same three with the blocks first whose sections failed often, shaken a little, and so on.
+// The orders of ranks: three plain ones, then the same three but with blocks of sections that failed often first, slightly randomized, then
+// the three plain ones again, and so on.
 class Orders {
  public:
   Orders(std::span<const TimedBlock> blocks, const Puzzle& puzzle) : puzzle_(puzzle), weights_(puzzle.section_bytes.size(), 0) {
@@ -240,7 +244,7 @@ class Orders {
     return ranks;
   }
 
-  // What failed in the last round counts most.
+  // Adds the failures of the last round to the sections' weights; those of earlier rounds are discounted.
   void learn(const std::vector<double>& fails) {
     const double most = fails.empty() ? 0 : std::ranges::max(fails);
     for (std::size_t s = 0; s < weights_.size(); ++s) weights_[s] = kForget * weights_[s] + (most > 0 ? fails[s] / most : 0);
@@ -269,7 +273,7 @@ class Orders {
 
 PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::int64_t most_nodes, std::int64_t alignment) {
   constexpr std::int64_t kFirstNodes = 20'000;
-  constexpr double kGrowth = 1.2;  // of the nodes of a round
+  constexpr double kGrowth = 1.2;  // factor on the limit of nodes from round to round
   const Puzzle puzzle = puzzle_of(blocks, capacity.value, alignment);
   Orders orders(blocks, puzzle);
   PackSearch result;
@@ -292,7 +296,7 @@ PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::in
 }
 
 PackSearch pack_smallest(std::span<const TimedBlock> blocks, const PackOptions& options, std::int64_t most_nodes) {
-  // Arenas are multiples of the alignment. A capacity may take a quarter of the nodes, so that others are tried, too.
+  // Arenas are multiples of the alignment. No single capacity may take more than a quarter of the nodes, so that several are tried.
   const std::int64_t unit = options.alignment;
   PackSearch result{.answer = PackAnswer::Packed, .packing = pack(blocks, options)};
   std::int64_t too_small = live_bound(blocks, unit).value / unit - 1;

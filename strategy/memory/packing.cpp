@@ -14,7 +14,7 @@ namespace foreshard {
 
 namespace {
 
-// Places blocks one after the other, in any order, by one rule.
+// Places blocks one after the other in a given order, by first fit or best fit.
 class Placer {
  public:
   Placer(std::span<const TimedBlock> blocks, std::int64_t alignment) : meets_(meetings(blocks)), offsets_(blocks.size()) {
@@ -37,7 +37,8 @@ class Placer {
  private:
   static constexpr std::int64_t kUnplaced = -1;
 
-  // The lowest gap between those that are placed and alive with it, or the smallest; above them all if none is large enough.
+  // Offset of the lowest (with `best_fit`: the smallest) gap that is large enough between the placed blocks that are alive with the block;
+  // above all of these if there is none.
   std::int64_t gap_for(int block, bool best_fit) {
     taken_.clear();
     for (const int other : meets_[at(block)])
@@ -74,7 +75,7 @@ std::int64_t begin(const TimedBlock& block) {
 }
 
 std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
-  const auto key = [&](const TimedBlock& block) -> std::pair<double, double> {  // the smaller first
+  const auto key = [&](const TimedBlock& block) -> std::pair<double, double> {  // blocks with a smaller key come first
     const auto bytes = static_cast<double>(block.bytes.value), time = static_cast<double>(duration(block));
     switch (rule) {
       case PackRule::FirstFitSize: return {-bytes, 0};
@@ -95,12 +96,12 @@ std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
 
 bool is_best_fit(PackRule rule) { return rule != PackRule::FirstFitSize; }
 
-// Again and again the blocks that reach the top of the arena are placed before the others.
+// The local search: repeatedly moves the blocks that reach the top of the arena to the front of the order, and places all again.
 Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, int moves, Bytes bound) {
   Packing best = placer.place(order, best_fit), last = best;
   for (int move = 0; move < moves && best.arena > bound; ++move) {
     const auto at_top = [&](int block) { return placer.end(block) == last.arena.value; };
-    if (std::ranges::is_partitioned(order, at_top)) break;  // they are in front already
+    if (std::ranges::is_partitioned(order, at_top)) break;  // these blocks are at the front already
     std::ranges::stable_partition(order, at_top);
     last = placer.place(order, best_fit);
     if (last.arena < best.arena) best = last;
@@ -112,7 +113,7 @@ Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, in
 
 Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
   Bytes most = {};
-  std::vector<int> alive(blocks.size(), 0);  // lifetimes of one block may overlap
+  std::vector<int> alive(blocks.size(), 0);  // [block]: number of its current lifetimes, which may overlap
   Bytes now = {};
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
     const std::size_t block = at(edge.block);

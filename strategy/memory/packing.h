@@ -1,11 +1,12 @@
-// Packing: offsets of blocks whose lifetimes are known before anything runs ("dynamic storage allocation"). Two blocks that are
-// alive at one time share no byte. NP-hard in general (Garey and Johnson 1979, problem SR2), so there are three ways:
+// Packing: chooses the offsets of blocks in an arena when their lifetimes are known before the run (dynamic storage allocation), so that
+// blocks that are alive at one time do not overlap and the arena is small. NP-hard in general (Garey and Johnson 1979, problem SR2):
 //
-//   pack_equal   blocks of one size: the left-edge rule, which needs as many places as blocks are alive at once; no packing needs fewer
-//   pack         any sizes: one rule after the other until one meets the bound, then a local search
-//   pack_into    any sizes, a given capacity: a search that finds a packing, proves that there is none, or gives up after a given number of search nodes
+//   pack_equal      blocks of one size, by the left-edge algorithm; optimal
+//   pack            any sizes: several greedy rules and a local search; no guarantee
+//   pack_into       any sizes and a given capacity: a tree search that finds a packing, proves that there is none, or gives up
+//   pack_smallest   any sizes: pack, then pack_into with smaller and smaller capacities
 //
-// live_bound() is a lower bound of every arena. The arena divided by it, less one, is called fragmentation.
+// live_bound() is a lower bound of every arena. Fragmentation is arena / live_bound - 1.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@
 
 namespace foreshard {
 
-// Alive at every time t with begin <= t < end. A time is a count of anything that grows: instructions, nanoseconds.
+// A block is alive at every time t with begin <= t < end. Times may count anything that ascends: instructions, nanoseconds.
 struct Lifetime {
   std::int64_t begin = 0, end = 0;
 };
 
-// A block may be alive several times; it has one offset for all of them. Bytes above zero.
+// A block may have several lifetimes; it has the same offset in all of them. `bytes` must be above zero.
 struct TimedBlock {
   Bytes bytes = {};
   std::vector<Lifetime> lifetimes = {};
@@ -35,16 +36,18 @@ struct Packing {
 // The most bytes that are alive at one time, each block rounded up to the alignment.
 Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment = 1);
 
-// Blocks of one size with one lifetime each (asserted).
+// For blocks of one size with one lifetime each (asserted).
 Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment = 1);
 
-// The order in which blocks are placed, and where.
+// The order in which a greedy rule places blocks, and where. First fit: at the lowest free offset. Best fit: in the smallest gap that is
+// large enough, else above all blocks that are alive with it.
 enum class PackRule : std::uint8_t {
-  FirstFitSize,  // largest first, equal ones as given; at the lowest free offset (Pisarchyk and Lee 2020, arXiv 2001.03288, 4.2)
-  BestFitSize,   // largest first, of equal ones the longest; from here on in the smallest gap that is large enough, else on top
-  BestFitArea,   // bytes times duration, largest first
-  BestFitDuration,  // longest first
-  BestFitStart,     // as they begin: what an allocator does that does not know the future
+  // First fit; largest first, equal ones in the given order (Pisarchyk and Lee 2020, arXiv 2001.03288, section 4.2).
+  FirstFitSize,
+  BestFitSize,      // largest first, of equal ones the longest-lived
+  BestFitArea,      // largest bytes * duration first
+  BestFitDuration,  // longest-lived first
+  BestFitStart,     // in the order in which they begin, as an allocator that does not know the future
 };
 inline constexpr int kPackRules = 5;
 
@@ -52,25 +55,28 @@ Packing pack_by(std::span<const TimedBlock> blocks, PackRule rule, std::int64_t 
 
 struct PackOptions {
   std::int64_t alignment = 1;
-  int moves = 100;  // of the local search: blocks that reach the top of the arena are placed first, the others after them
+  // Steps of the local search for each rule: it places the blocks that reach the top of the arena before the others.
+  int moves = 100;
 };
 
-// The smallest arena of all rules and moves. Stops at the first one that meets the bound.
+// The packing with the smallest arena among all rules and steps. Stops at the first one whose arena equals live_bound().
 Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options = {});
 
 enum class PackAnswer : std::uint8_t { Packed, Impossible, GaveUp };
 
 struct PackSearch {
   PackAnswer answer = PackAnswer::GaveUp;
-  Packing packing = {};    // if packed
-  std::int64_t nodes = 0;  // blocks that were placed, those taken back included
+  Packing packing = {};    // only if Packed
+  std::int64_t nodes = 0;  // nodes of the search tree: placements that were tried
 };
 
-// Searches for a packing of at most `capacity`; gives up after `most_nodes`.
+// Searches for a packing into `capacity` bytes (after Moffitt 2023, "MiniMalloc"). Impossible: there is none. GaveUp: none was found within
+// `most_nodes`.
 PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::int64_t most_nodes, std::int64_t alignment = 1);
 
-// The smallest arena that the rules and the search find: the search tries the bound first, then halves what is between the largest
-// capacity that it failed at and the smallest arena so far. Packed: no arena is smaller. GaveUp: out of nodes, with the smallest so far.
+// The smallest arena that pack and pack_into find. The first capacity for pack_into is live_bound(); the next ones lie in the middle
+// between the largest capacity that it failed at and the smallest arena so far. Packed: the arena is the smallest possible. GaveUp: it is
+// the smallest found within `most_nodes`.
 PackSearch pack_smallest(std::span<const TimedBlock> blocks, const PackOptions& options, std::int64_t most_nodes);
 
 }  // namespace foreshard

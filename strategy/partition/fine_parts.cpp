@@ -16,8 +16,8 @@ namespace {
 
 struct State {
   double compute_free = 0;
-  std::vector<double> ends = {};  // of the communication of the last operation's parts; empty: no operation yet
-  int choice = -1, before = -1;   // index of its number of parts; index of the state it follows
+  std::vector<double> ends = {};  // [part of the last operation]: end of its communication; empty: no operation yet
+  int choice = -1, before = -1;   // index of the last operation's number of parts; index of the state before that operation
 
   double last() const { return ends.empty() ? 0 : ends.back(); }
 };
@@ -35,7 +35,7 @@ State step(const State& before, const FineOperation& operation, int n) {
   return state;
 }
 
-// What of two states to go on from is not known before the end: with less to compute still, or with less to communicate.
+// By which time states are compared. Which of them leads to the best end depends on whether compute or communication dominates later.
 enum class By : std::uint8_t { End, Compute, Both };
 double time_of(const State& state, By by) {
   switch (by) {
@@ -51,7 +51,7 @@ bool earlier(const State& a, const State& b, By by) {
   return key(a) < key(b) || (key(a) == key(b) && a.ends < b.ends);
 }
 
-// Of equal numbers of parts: no component of `a` is later. A step from it is then no later either.
+// Whether no time of `a` is later than that of `b`, for states with equal numbers of parts. Then no continuation of `a` is later either.
 bool dominates(const State& a, const State& b) {
   if (a.compute_free > b.compute_free) return false;
   for (std::size_t k = 0; k < a.ends.size(); ++k)
@@ -59,7 +59,7 @@ bool dominates(const State& a, const State& b) {
   return true;
 }
 
-// All that no other dominates, or the earliest.
+// Adds `next` to `states`. With `by`, keeps only the earliest state; without, all states that no other one dominates.
 void keep(std::vector<State>& states, State next, std::optional<By> by) {
   if (by) {
     if (states.empty()) return states.push_back(std::move(next));
@@ -73,7 +73,7 @@ void keep(std::vector<State>& states, State next, std::optional<By> by) {
 
 FineParts search_states(const std::vector<FineOperation>& operations, const std::vector<int>& allowed, std::optional<By> by) {
   FineParts plan;
-  // [operation][state]: of all numbers of parts one after another, so that a state's `before` is an index into the operation before
+  // [operation][state]: the states for all numbers of parts in one list, so a state's `before` is an index into the list before.
   std::vector<std::vector<State>> reached = {{State{}}};
   for (const FineOperation& operation : operations) {
     std::vector<State> all;

@@ -10,8 +10,7 @@ namespace foreshard {
 
 namespace {}  // namespace
 
-// slowest[r][n]: the first n layers on the places 0 .. r. Of equal ones the last stage is the shortest: it is the one that fills
-// last.
+// slowest[r][n]: the least cost of the first n layers on ranks 0 .. r. Among partitions of equal cost it takes one with a short last stage.
 ChainPartition partition_pipeline(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places,
                                   int microbatches) {
   const int layers = static_cast<int>(chain.size()), stages = static_cast<int>(places.size());

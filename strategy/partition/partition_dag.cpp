@@ -14,7 +14,7 @@ namespace foreshard {
 
 namespace {
 
-using Members = std::vector<bool>;  // [layer]
+using Members = std::vector<bool>;  // [layer]: whether it is in the set
 
 std::vector<int> topological_order(const std::vector<DagLayer>& graph) {
   boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS> edges(graph.size());
@@ -30,14 +30,14 @@ std::vector<int> topological_order(const std::vector<DagLayer>& graph) {
   return order;
 }
 
-// A closed set, with what is needed of it: sums of a stage are differences.
+// A closed set, with the sums over its layers. Sums over a stage are differences of those of two sets.
 struct Closed {
   Members members = {};
   int size = 0;
   double time = 0, states = 0, kept = 0, crossing = 0;
 };
 
-// The empty set first; every other one after those it contains. Empty: more than `most`.
+// All closed sets: the empty set first, every other one after the sets that it contains. Empty if there are more than `most`.
 std::vector<Members> all_closed(const std::vector<DagLayer>& graph, const std::vector<int>& order, std::size_t most) {
   std::vector<Members> sets = {Members(graph.size(), false)};
   std::set<Members> seen(sets.begin(), sets.end());
@@ -89,7 +89,7 @@ bool contains(const Members& large, const Members& small) {
 
 }  // namespace
 
-// slowest[r][set]: the layers of the set on the places 0 .. r.
+// slowest[r][set]: the least cost of the set's layers on ranks 0 .. r.
 DagPartition partition_dag(const std::vector<DagLayer>& graph, const std::vector<StagePlace>& places, int microbatches,
                            double bandwidth, std::size_t most_sets) {
   const std::vector<int> order = topological_order(graph);

@@ -1,5 +1,6 @@
-// Where to cut a model that is not a chain: stages are differences of closed sets of layers (with a layer all it reads), so every
-// value goes forward. Exact over all such cuts (docs/search.md, "Layer partition").
+// Cuts a model whose layers form a directed acyclic graph into pipeline stages. A closed set contains, with each of its layers, all layers
+// that this one reads. A stage is the difference of two closed sets, so every value goes forward through the pipeline. Exact over all such
+// cuts.
 #pragma once
 
 #include <vector>
@@ -9,18 +10,20 @@
 namespace foreshard {
 
 struct DagLayer {
-  ChainLayer cost = {};  // `output`: bytes that go over every cut between the layer and its last reader, and as many back
+  ChainLayer cost = {};          // `output`: bytes that cross each cut between the layer and its last reader
   std::vector<int> inputs = {};  // indices of the layers that it reads
 };
 
 struct DagPartition {
-  std::vector<std::vector<int>> stages = {};  // layers of each, ascending; empty: nothing fits
-  double cost = 0;
-  bool exact = true;  // false: too many closed sets, only those along one order were looked at
+  std::vector<std::vector<int>> stages = {};  // [stage]: its layers, ascending; empty: no partition fits
+  double cost = 0;                            // seconds per micro-batch of the slowest stage or link
+  // False: there are too many closed sets, only prefixes of one topological order were tried.
+  bool exact = true;
 };
 
-// As partition_pipeline, with links as machines of their own: 2 bytes / bandwidth of all values that cross a cut. Throws Error when
-// the graph has a cycle. O(places sets^2) for `sets` closed sets, of which at most `most_sets` are looked at.
+// As partition_pipeline, but a link takes 2 * bytes / bandwidth seconds per micro-batch (activations forward and gradients back) for all
+// values that cross its cut; `bandwidth` in bytes per second. Throws Error if the graph has a cycle. O(ranks sets^2) for the number of
+// closed sets, if there are at most `most_sets`.
 DagPartition partition_dag(const std::vector<DagLayer>& graph, const std::vector<StagePlace>& places, int microbatches,
                            double bandwidth, std::size_t most_sets = 4000);
 

@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-// Sums of one degree over layers [from, to) by prefix.
+// Sums over layers from .. to - 1 for one tensor degree, by prefix sums.
 class Sums {
  public:
   Sums(const HybridJob& job, const TensorDegree& degree) : job_(job), degree_(degree) {
@@ -24,7 +24,7 @@ class Sums {
   int degree() const { return degree_.degree; }
   double work(int from, int to) const { return work_[at(to)] - work_[at(from)]; }
   bool fits(int from, int to) const { return bytes_[at(to)] - bytes_[at(from)] <= job_.capacity; }
-  // Both ports of a stage with one replica.
+  // Seconds of the slower of the two links of a stage with one replica.
   double ports(int from, int to) const {
     const double in = from > 0 ? degree_.layers[at(from - 1)].output : 0;
     const double out = at(to) < degree_.layers.size() ? degree_.layers[at(to - 1)].output : 0;
@@ -57,7 +57,7 @@ struct Choice {
   int from = 0, replicas = 0, tensor = 0;
 };
 
-// best[n][k]: the first n layers on at most k devices.
+// best[n][k]: the least cost of the first n layers on at most k devices.
 struct Table {
   std::vector<std::vector<double>> best = {};
   std::vector<std::vector<Choice>> choices = {};
@@ -68,9 +68,10 @@ struct Table {
   }
 };
 
-// The best number of replicas from `least` to `most`, all near or all far: the devices that are left to the stages before grow fewer,
-// which costs them more, and the own work is either falling or growing, too. So the slowest of what grows and the slowest of what
-// falls cross once, and the best is on either side of that.
+// Tries the best number d of replicas of a last stage [from, n) from `least` to `most`, all of one bandwidth (near or far). With more
+// replicas fewer devices are left for the stages before, so their cost grows; the time of the links falls; and the stage's own work
+// either falls or grows. So the larger of the growing terms crosses the larger of the falling terms once, and the best d is on one
+// side of that crossing.
 void last_stage(const Sums& sums, int from, int n, int k, int least, int most, Table& table) {
   const std::vector<double>& before = table.best[at(from)];
   const double ports = sums.ports(from, n);
@@ -82,7 +83,7 @@ void last_stage(const Sums& sums, int from, int n, int k, int least, int most, T
     const double cost = std::max(growing(d), falling(d));
     if (cost < best) best = cost, table.choices[at(n)][at(k)] = {from, d, sums.degree()};
   };
-  int low = least, high = most;  // the first at which what grows is the slower one is in [low, high], if there is one
+  int low = least, high = most;  // the first d at which the growing terms are larger is in [low, high], if there is one
   while (low < high) {
     const int middle = low + (high - low) / 2;
     if (growing(middle) >= falling(middle))
@@ -94,7 +95,7 @@ void last_stage(const Sums& sums, int from, int n, int k, int least, int most, T
   if (low > least) offer(low - 1);
 }
 
-// The same over the numbers that are allowed.
+// The same for a given list of numbers of replicas.
 void last_stage(const Sums& sums, int from, int n, int k, const std::vector<int>& allowed, Table& table) {
   double& best = table.best[at(n)][at(k)];
   for (const int d : allowed) {
@@ -104,7 +105,8 @@ void last_stage(const Sums& sums, int from, int n, int k, const std::vector<int>
   }
 }
 
-// Replicas that are too few for their own work, or leave too few devices, to be better than what is known are passed over.
+// Tries a last stage [from, n) for the first n layers on k devices. Skips numbers of replicas that cannot be better than the best so far:
+// too few for the stage's own work, or so many that too few devices are left.
 void last_stage(const HybridJob& job, const Sums& sums, int from, int n, int k, Table& table) {
   const bool end = from == 0 || at(n) == job.degrees.front().layers.size();
   if (end && job.ends > 0 && sums.degree() != job.ends) return;
@@ -134,7 +136,7 @@ HybridPartition partition_hybrid(const HybridJob& job) {
   Table table(layers, job.devices);
   for (int n = 1; n <= layers; ++n)
     for (int k = 1; k <= job.devices; ++k) {
-      table.best[at(n)][at(k)] = table.best[at(n)][at(k - 1)];  // one stays idle
+      table.best[at(n)][at(k)] = table.best[at(n)][at(k - 1)];  // one device stays idle
       table.choices[at(n)][at(k)] = table.choices[at(n)][at(k - 1)];
       for (int from = n - 1; from >= 0; --from)
         for (const Sums& degree : sums) last_stage(job, degree, from, n, k, table);
@@ -144,7 +146,7 @@ HybridPartition partition_hybrid(const HybridJob& job) {
   for (int k = job.devices, n = layers; n > 0;) {
     const Choice& choice = table.choices[at(n)][at(k)];
     result.stages.insert(result.stages.begin(), {choice.from, n, choice.replicas, choice.tensor});
-    // The choice may be one of fewer devices: then these stay idle, which costs the stages before nothing.
+    // The choice may use fewer than k devices. Then the table for the layers before it has more devices than it needs, which does no harm.
     k -= choice.replicas * choice.tensor, n = choice.from;
   }
   return result;

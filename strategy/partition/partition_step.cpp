@@ -12,9 +12,9 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kNear = 1e-3;  // of the least seconds
+constexpr double kNear = 1e-3;  // relative precision of the bisection
 
-// Sums over the first layers.
+// [n]: the sum over the first n layers.
 using Prefix = std::vector<double>;
 double between(const Prefix& prefix, int from, int to) { return prefix[at(to)] - prefix[at(from)]; }
 
@@ -34,7 +34,7 @@ struct DegreeSums {
     const double out = at(to) < degree->layers.size() ? degree->layers[at(to - 1)].output : 0;
     return in + out;
   }
-  // Of the sum of gradients, what the last backward does not hide.
+  // Seconds of the gradient sum that the stage's last backward does not hide.
   double sums(int from, int to, int replicas) const {
     const double bandwidth = replicas <= degree->inside ? degree->near : degree->far;
     const double seconds = 2.0 * (replicas - 1) / replicas * between(weights, from, to) / bandwidth;
@@ -43,7 +43,7 @@ struct DegreeSums {
 };
 
 struct Ahead {
-  double forward = 0, backward = 0;  // of one micro-batch, of all layers before
+  double forward = 0, backward = 0;  // seconds of one micro-batch through all layers before a stage
 };
 
 double seconds_of(const HybridJob& job, const DegreeSums& sums, int from, int to, int replicas, const Ahead& ahead) {
@@ -73,7 +73,7 @@ class Within {
 
   int layers() const { return layers_; }
 
-  // All work spread evenly.
+  // A lower bound: all work spread evenly over all devices.
   double least() const {
     double work = 0;
     for (int i = 0; i < layers_; ++i) {
@@ -84,7 +84,8 @@ class Within {
     return job_.microbatches * work / job_.devices;
   }
 
-  // From the last stage to the first: need_[from] devices for layers [from, layers), so that what a stage keeps is known.
+  // Fills need_[from], the fewest devices for the layers from `from` on, from the last layer to the first: how many micro-batches a stage
+  // has in flight depends on the devices of the stages after it.
   std::optional<HybridPartition> of(double seconds) {
     need_.assign(at(layers_) + 1, {job_.devices + 1, {}});
     need_.back().devices = 0;
@@ -123,7 +124,7 @@ class Within {
     }
   }
 
-  // Replicas of the stages behind, as if these had this tensor degree.
+  // Whether the stage fits in memory. `behind`: devices of the stages after it. Counts their replicas as if they had this tensor degree.
   bool fits(const DegreeSums& sums, int from, int to, int replicas, int behind) const {
     double flight = job_.in_flight;
     if (job_.in_flight == 0)
@@ -135,8 +136,8 @@ class Within {
   const HybridJob& job_;
   std::vector<int> replicas_ = {};
   std::vector<DegreeSums> sums_ = {};
-  std::vector<Ahead> ahead_ = {};  // [layer]
-  std::vector<Need> need_ = {};    // [layer]
+  std::vector<Ahead> ahead_ = {};  // [first layer of a stage]
+  std::vector<Need> need_ = {};    // [first layer of a stage]
   int layers_ = 0;
 };
 
@@ -162,7 +163,7 @@ std::optional<HybridPartition> partition_within(const HybridJob& job, double sec
 StepPartition partition_step(const HybridJob& job) {
   Within within(job);
   StepPartition best{.bound = within.least()};
-  double slow = 0;  // of everything on one device, more than any stage can take
+  double slow = 0;  // an upper bound: the seconds of all layers on one device
   for (int i = 0; i < within.layers(); ++i)
     for (const TensorDegree& degree : job.degrees)
       slow += (job.microbatches + 1) *

@@ -5,7 +5,7 @@
 
 namespace foreshard {
 
-// Along such an axis ranks see other tokens.
+// Whether ranks along these axes train on different samples.
 static bool is_of_data(const Kinds& kinds) {
   return std::ranges::any_of(kinds, [](const AxisKind& kind) {
     return kind == AxisKind{DenseKind::Data} || kind == AxisKind{ExpertKind::ExpertData};
@@ -14,6 +14,7 @@ static bool is_of_data(const Kinds& kinds) {
 
 std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
   std::vector<AxisId> found;
+  if (kinds == Kinds{}) return found;
   std::ranges::copy_if(axes, std::back_inserter(found), [&](AxisId axis) { return is_of(plan.axes[axis.index()], kinds); });
   return found;
 }

@@ -1,4 +1,5 @@
-// What the parts of a plan in the making share: the tables and the plan that grows. Internal to strategy/.
+// The state of one run of lower(): its inputs, the tables, and the plan that is being built. The functions of strategy/lower and
+// strategy/state share it. Internal to strategy/.
 #pragma once
 
 #include <map>
@@ -17,42 +18,47 @@
 
 namespace foreshard {
 
-// Where a chunk keeps the token embedding.
+// Where the parameters and gradients of the token embedding lie: first element and number of elements in these two buffers.
 struct EmbeddingPlace {
   BufferId value = {}, gradient = {};
-  std::int64_t element = 0, elements = 0;  // in these buffers
+  std::int64_t element = 0, elements = 0;
 };
 
 struct Lowering {
   const Model& model;
   const Cluster& cluster;
-  Strategy strategy;  // resolved: for the plan's origin and for what is not its program. The program follows from the tables
+  // Resolved. Only for the plan's record of its origin and for estimates; the program follows from the tables.
+  Strategy strategy;
   StrategyTables tables = {};
-  OpGraph graph = {};
-  std::map<int, OpGraph> graph_of_parts = {};              // [parts]: of a micro-batch as many times smaller
-  std::vector<int> input_slots = {}, gradient_slots = {};  // [stage]: receive buffers
+  OpGraph graph = {};                                      // of a whole micro-batch
+  std::map<int, OpGraph> graph_of_parts = {};              // [number of parts]: of one part of a micro-batch
+  std::vector<int> input_slots = {}, gradient_slots = {};  // [stage]: slots of its receive buffers
 
   Plan plan = {};
-  std::vector<AxisId> axes = {};                             // of the role being built, slowest first
-  std::vector<RoleId> replica_roles = {};                    // that hold the same stage as it, when a stage has several
-  std::vector<std::pair<LayoutGroup, GroupId>> groups = {};  // of the plan so far
-  std::unordered_map<std::string, TensorId> tensor_of = {};  // by name, of stages that several roles hold
-  TensorId embedding = {};                                   // the token embedding, once a stage holds it
-  std::optional<EmbeddingPlace> embedding_here = {};         // ... and where, once a chunk of the role being built does
-  int weight_slots = 1;                                      // of the role being built: versions of its weights
-  BufferId norm = {};                                        // of every role: the square of the norm of all gradients
-  BufferId loss_scale = {};                                  // of every role, with a dynamic loss scale: its state
+  std::vector<AxisId> axes = {};  // of the role being built, slowest first
+  // Roles that hold the same stage as it, itself included; empty: only it.
+  std::vector<RoleId> replica_roles = {};
+  std::vector<std::pair<LayoutGroup, GroupId>> groups = {};  // groups of the plan so far
+  std::unordered_map<std::string, TensorId> tensor_of = {};  // by name: parameters of stages that several roles hold
+  TensorId embedding = {};                                   // the token embedding, once a stage that holds it is built
+  // In the role being built, once a chunk with the embedding is built.
+  std::optional<EmbeddingPlace> embedding_here = {};
+  int weight_slots = 1;      // of the role being built: slots for versions of its weights
+  BufferId norm = {};        // in every role: the square of the norm of all gradients
+  BufferId loss_scale = {};  // in every role, with a dynamic loss scale: its state
 
-  // The ranks that hold the stages of this pipeline rank: with two routes those of the mirrored one too. Before its role is built.
+  // Call before the role of a pipeline rank is built. Sets weight_slots; with two routes also replica_roles (the rank and its mirror image,
+  // which hold the same stages) and their groups.
   void begin_role(int rank);
-  // Axes of the role of some kinds, slowest first; none when their degree is 1.
+  // The role's axes of the given kinds, slowest first; empty if the product of their degrees is 1.
   std::vector<AxisId> over(const Kinds& kinds) const;
-  // The ranks of such a group; the roles that hold the same stage are among those that have data of their own.
+  // Number of ranks along these axes. If data axes are among the kinds, times the number of roles that hold the same stage.
   int ranks(const Kinds& kinds) const;
-  // The group of such ranks on a stream, made when it is first asked for; invalid when a rank is alone. `name` is for people.
+  // The group of these ranks on a stream; adds it to the plan at the first call. Invalid if it would have one rank. `name`: for display.
   GroupId group(const Kinds& kinds, StreamId stream, const std::string& name = {});
-  // Of several roles; invalid where the layout has none.
+  // The group over several roles, Tied or All; invalid if the layout has none.
   GroupId group_of_roles(LayoutGroup::Roles roles) const;
+  // Adds a group to the plan, unless it has neither axes nor roles.
   void add_group(const LayoutGroup& group, std::vector<RoleId> roles = {});
 
   const CommunicationRow& communication(Purpose purpose, int chunk = 0) const {
@@ -60,7 +66,7 @@ struct Lowering {
   }
   DType compute_type() const { return tables.sharding.compute; }
   int stages() const { return tables.layout.layers.stages(); }
-  // Of a stage of any route.
+  // First layer of the op graph, and number of layers, of a stage of any route.
   int first_layer(int stage) const {
     return tables.layout.layers.first[static_cast<std::size_t>(tables.schedule.model_stage(stage))];
   }

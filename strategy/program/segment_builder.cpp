@@ -18,7 +18,7 @@ std::uint64_t SegmentBuilder::key(BufferId buffer, const Slot& slot) {
          static_cast<std::uint32_t>(number);
 }
 
-// Stream order makes all but the newest edge into a stream redundant.
+// Adds an `after` edge. Of several edges to one stream only the newest is kept: stream order implies the others.
 void SegmentBuilder::depend(int index, int earlier) {
   Instruction& instruction = at(index);
   if (earlier < 0 || earlier == index || at(earlier).stream == instruction.stream) return;
@@ -55,7 +55,7 @@ void SegmentBuilder::note_write(const Use& use, int index) {
 int SegmentBuilder::emit(Instruction instruction) {
   const int index = size();
   segment_.instructions.push_back(std::move(instruction));
-  // Copies: depend() may touch the instruction while its lists are walked.
+  // Copies, since depend() changes the instruction during the loops.
   const std::vector<Use> reads = at(index).reads;
   const std::vector<Use> writes = at(index).writes;
   for (const Use& use : reads) note_read(use, index);
@@ -84,7 +84,7 @@ int SegmentBuilder::join_last_use(const Block& block) {
 }
 
 void SegmentBuilder::release(const Block& block) {
-  at(join_last_use(block)).releases.push_back(block);  // still in touched_: who acquires it next has to wait for this
+  at(join_last_use(block)).releases.push_back(block);  // stays in touched_: the next writer has to wait for this instruction
 }
 
 void SegmentBuilder::record_after_last_use(const Block& block, const EventUse& event) {

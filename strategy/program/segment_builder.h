@@ -13,17 +13,23 @@ class SegmentBuilder {
  public:
   SegmentBuilder(std::string name, std::vector<Param> params);
 
-  // Appends; returns its index. Reads, writes and acquires are compared with what earlier instructions of other streams did.
+  // Appends the instruction and returns its index in the segment. Adds `after` edges to earlier instructions of other streams that wrote
+  // what it reads, or used what it writes.
   int emit(Instruction instruction);
-  // The block dies with the last instruction so far that touches it; that one then waits for the block's uses on other streams.
-  void release(const Block& block);
-  // (event, slot) is recorded when the last instruction so far that touches the block ends.
-  void record_after_last_use(const Block& block, const EventUse& event);
-  void wait_before_last_use(const Block& block, const EventUse& event);
-  // The instruction counts among those that read the block.
-  void use_until(const Block& block, int index);
 
-  // The last write so far and the reads after it that are on other streams.
+  // "Last use" of a block: the last instruction so far that reads or writes it, which must exist (asserted). The next three functions also
+  // add `after` edges to it, so that it follows the block's uses on all other streams.
+
+  // The last use releases the block.
+  void release(const Block& block);
+  // The last use records the event when it ends.
+  void record_after_last_use(const Block& block, const EventUse& event);
+  // The last use waits for the event before it begins.
+  void wait_before_last_use(const Block& block, const EventUse& event);
+
+  // Treats the instruction with this index as a read of the block.
+  void use_until(const Block& block, int index);
+  // Indices of the block's last write so far and of the reads since then, those on other streams than `stream`.
   std::vector<int> uses_elsewhere(const Block& block, StreamId stream) const;
 
   Instruction& at(int index) { return segment_.instructions[static_cast<std::size_t>(index)]; }
@@ -32,9 +38,9 @@ class SegmentBuilder {
 
  private:
   struct Touched {
-    int writer = -1;                // last write
-    std::vector<int> readers = {};  // reads since, the last of each stream
-    int last = -1;                  // last use of any kind
+    int writer = -1;                // index of the last write; -1: none
+    std::vector<int> readers = {};  // the last read of each stream since that write
+    int last = -1;                  // last read or write
   };
   static std::uint64_t key(BufferId buffer, const Slot& slot);
   void depend(int index, int earlier);

@@ -7,7 +7,9 @@ namespace foreshard {
 
 namespace {
 
-enum class Fate : std::uint8_t { Runs, Redone, Dropped };  // Redone: outputs that later operators saved stay stored
+// Runs: not recomputed, outputs stored. Redone: recomputed, but outputs that operators outside have saved stay stored. Dropped: no output
+// is stored.
+enum class Fate : std::uint8_t { Runs, Redone, Dropped };
 
 bool names(const std::vector<std::string>& modules, const std::string& module) {
   const auto named = [&](const std::string& name) { return std::ranges::find(modules, name) != modules.end(); };
@@ -36,7 +38,8 @@ class Keeping {
       if (identity) continue;  // nothing runs
       if (op.always_recompute || redone.whole) fate_[i] = Fate::Dropped;
       if (!redone.whole && names(redone.modules, op.module)) fate_[i] = op.module == "attention" ? Fate::Redone : Fate::Dropped;
-      if (works_in_place(op)) fate_[i] = origin(real(op.inputs[0]));  // a value made again is summed again
+      // A sum in place is recomputed with the value that it sums.
+      if (works_in_place(op)) fate_[i] = origin(real(op.inputs[0]));
       for (const int value : op.outputs) producer_[static_cast<std::size_t>(value)] = static_cast<int>(i);
     }
   }
@@ -56,8 +59,8 @@ class Keeping {
     return producer_[value] < 0 ? Fate::Runs : fate_[static_cast<std::size_t>(producer_[value])];
   }
 
-  // What the backward of each operator reads: stored when its producer does not run again, or when the producer runs again
-  // for its own sake only and an operator outside saved it.
+  // For each value that a backward reads: it is stored if its producer is not recomputed, or if the producer's Fate is Redone and an
+  // operator that is not recomputed saved the value; else it is wanted.
   void mark_saved() {
     wanted_.assign(layer_.values.size(), 0);
     for (std::size_t i = 0; i < layer_.operators.size(); ++i)
@@ -70,7 +73,7 @@ class Keeping {
       }
   }
 
-  // From the last operator to the first: an operator runs again when something it makes is wanted, and wants its inputs.
+  // From the last operator to the first: an operator is recomputed if one of its outputs is wanted, and then wants its inputs.
   void mark_redone() {
     for (int i = static_cast<int>(layer_.operators.size()) - 1; i >= 0; --i) {
       const auto at = static_cast<std::size_t>(i);
@@ -96,7 +99,7 @@ class Keeping {
     }
   }
 
-  // For operators that run again together, whatever any of them makes.
+  // Whether an output of the operator is wanted; for operators that are recomputed together (`whole_run`), an output of any of them.
   bool makes_wanted(int index, bool whole_run) const {
     for (int i = index; i >= 0 && fate_[static_cast<std::size_t>(i)] == fate_[static_cast<std::size_t>(index)]; --i) {
       for (const int output : layer_.operators[static_cast<std::size_t>(i)].outputs)

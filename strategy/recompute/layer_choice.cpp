@@ -22,7 +22,7 @@ void check(const LayerChoiceJob& job) {
   if (!job.switching.empty() && !job.layers.empty()) FS_ASSERT(job.switching.size() == job.layers.front().size());
 }
 
-// The least memory of the layers [i, end).
+// [i]: the least memory of layer i and all after it.
 std::vector<double> least_of_rest(const LayerChoiceJob& job) {
   std::vector<double> least(job.layers.size() + 1, 0.0);
   for (std::size_t i = job.layers.size(); i-- > 0;) {
@@ -36,11 +36,11 @@ std::vector<double> least_of_rest(const LayerChoiceJob& job) {
 
 struct Partial {
   double seconds = 0, bytes = 0;
-  std::int32_t before = -1;  // of the layer before, all strategies in one list
+  std::int32_t before = -1;  // index in the list of the layer before, which has the partial assignments of all strategies
   std::int32_t strategy = 0;
 };
 
-// By time; each one smaller than all before it.
+// Keeps the Pareto front, sorted by time: each one takes less memory than all before it.
 void keep_front(std::vector<Partial>& all) {
   std::sort(all.begin(), all.end(), [](const Partial& a, const Partial& b) {
     return std::tie(a.seconds, a.bytes, a.before) < std::tie(b.seconds, b.bytes, b.before);
@@ -74,7 +74,7 @@ std::vector<LayerChoice> layer_choice_front(const LayerChoiceJob& job) {
     std::vector<Partial> level;
     for (std::size_t s = 0; s < job.layers[i].size(); ++s) {
       const LayerOption& option = job.layers[i][s];
-      std::vector<Partial> same;  // last strategy
+      std::vector<Partial> same;  // partial assignments that end with strategy s
       const auto add = [&](double seconds, double bytes, std::int32_t before) {
         if (seconds < kNever && bytes + least[i + 1] <= job.memory)
           same.push_back({seconds, bytes, before, static_cast<std::int32_t>(s)});
@@ -88,7 +88,7 @@ std::vector<LayerChoice> layer_choice_front(const LayerChoiceJob& job) {
       keep_front(same);
       level.insert(level.end(), same.begin(), same.end());
     }
-    if (job.switching.empty()) keep_front(level);  // whatever the last one's strategy, the rest costs the same
+    if (job.switching.empty()) keep_front(level);  // without switching costs the last strategy does not matter for the rest
     levels.push_back(std::move(level));
   }
   std::vector<Partial> last = levels.back();
@@ -123,7 +123,7 @@ LayerChoice layer_choice_on_grid(const LayerChoiceJob& job, int cells) {
       job.layers.size(), std::vector<std::vector<std::int16_t>>(strategies, std::vector<std::int16_t>(width, -1)));
   for (std::size_t i = 0; i < job.layers.size(); ++i) {
     std::vector<std::vector<double>> next(strategies, std::vector<double>(width, kNever));
-    std::vector<std::int16_t> cheapest;  // [cells in use]: strategy of the layer before, where the next one's does not matter
+    std::vector<std::int16_t> cheapest;  // without switching costs, [cells in use]: the best strategy of the layer before
     for (std::size_t used = 0; i > 0 && job.switching.empty() && used < width; ++used) {
       std::size_t least = 0;
       for (std::size_t before = 1; before < strategies; ++before)

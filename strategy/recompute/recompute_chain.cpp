@@ -9,7 +9,7 @@ namespace foreshard {
 
 namespace {
 
-// best(s, t, m): forwards and backwards of stages s .. t whose input is there, with m units free.
+// best(s, t, m): the least seconds of all forwards and backwards of stages s .. t with m units free, when the input of s is kept already.
 //   keep all     f(s) + best(s+1, t, m - everything(s)) + b(s)
 //   keep inputs  f(s) + ... + f(c-1) + best(c, t, m - input(c)) + best(s, c-1, m)
 class Chain {
@@ -64,7 +64,7 @@ class Chain {
   const std::vector<RecomputeStage>& stages_;
   int count_, memory_;
   std::vector<double> best_ = {};
-  std::vector<int> cut_ = {};  // s: keeps all of s; -1: not possible
+  std::vector<int> cut_ = {};  // the best c > s whose input is kept; s: all of s is kept; -1: not possible
 };
 
 }  // namespace

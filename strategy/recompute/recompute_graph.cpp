@@ -10,7 +10,7 @@ namespace {
 
 using Row = std::vector<bool>;
 
-// What stage t computes: its node, what has to be kept for the next one, and whatever those read that is not there.
+// [node]: whether stage t computes it: its own node, values that are kept for the next stage, and whatever these read that is not kept.
 Row computes(const std::vector<RecomputeNode>& graph, int t, const Row& kept, const Row& kept_next) {
   Row need(graph.size(), false);
   need[at(t)] = true;
@@ -23,7 +23,7 @@ Row computes(const std::vector<RecomputeNode>& graph, int t, const Row& kept, co
   return need;
 }
 
-// Peak of a stage: a value that is not kept for the next stage is freed after its last reader in this one.
+// The most bytes alive in stage t. A value that is not kept for the next stage is freed after its last reader in this one.
 int stage_peak(const std::vector<RecomputeNode>& graph, int t, const Row& kept, const Row& kept_next, const Row& run) {
   Row alive = kept;
   int bytes = 0;
@@ -37,7 +37,7 @@ int stage_peak(const std::vector<RecomputeNode>& graph, int t, const Row& kept, 
     alive[at(i)] = false;
     bytes -= graph[at(i)].bytes;
   };
-  for (int i = 0; i <= t; ++i) free_if_done(i);  // kept, and of no use any more
+  for (int i = 0; i <= t; ++i) free_if_done(i);  // values that were kept but are not read any more
   int peak = bytes;
   for (int k = 0; k <= t; ++k) {
     if (!run[at(k)]) continue;
@@ -55,7 +55,7 @@ double stage_seconds(const std::vector<RecomputeNode>& graph, const Row& run) {
   return seconds;
 }
 
-// A stretch of stages [from, to) in which a value is kept without being read.
+// Stages from .. to - 1, in which a value is kept without being read.
 struct Stretch {
   int node = 0, from = 0, to = 0;
 };
@@ -96,7 +96,7 @@ GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::ve
   return schedule;
 }
 
-// Every value is kept from its stage to its last reader.
+// The schedule in which every value is kept from its stage to its last reader.
 static GraphSchedule keep_everything(const std::vector<RecomputeNode>& graph) {
   std::vector<Row> keep(graph.size(), Row(graph.size(), false));
   for (std::size_t reader = 0; reader < graph.size(); ++reader)
@@ -112,7 +112,7 @@ static bool repeats_once(const std::vector<RecomputeNode>& graph, const GraphSch
   return false;
 }
 
-// One stretch less, the best by what a play of the whole schedule says; empty: none that does not raise the peak.
+// The schedule after the best drop of one stretch; empty if every drop would raise the peak.
 static GraphSchedule one_stretch_less(const std::vector<RecomputeNode>& graph, const GraphSchedule& schedule) {
   GraphSchedule best;
   double best_ratio = -1;

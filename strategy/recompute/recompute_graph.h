@@ -1,6 +1,7 @@
-// Which values of a graph to keep, and which to make again, when memory is short: the schedules of Checkmate (Jain et al. 2020,
-// "Checkmate: breaking the memory wall with optimal tensor rematerialization", section 4). Node t is computed for the first time
-// in stage t; S[t] is what is kept from stage t-1 to stage t.
+// Decides which values of a graph of operators to keep and which to recompute when memory is short. Schedules as in Checkmate (Jain et al.
+// 2020, "Checkmate: breaking the memory wall with optimal tensor rematerialization", section 4): as many stages as nodes; node t is
+// computed for the first time in stage t; S[t] are the values kept from stage t-1 to stage t, R[t] the nodes that stage t computes. The
+// search for a schedule is greedy (ours), not the integer program of the paper.
 #pragma once
 
 #include <vector>
@@ -9,28 +10,30 @@ namespace foreshard {
 
 struct RecomputeNode {
   double seconds = 0;
-  int bytes = 0;                 // of its value
-  std::vector<int> inputs = {};  // earlier nodes
-  bool once = false;             // never computed again: a backward, which adds to the gradients of weights
+  int bytes = 0;                 // size of its value, in any unit
+  std::vector<int> inputs = {};  // earlier nodes whose values it reads
+  bool once = false;             // must not be recomputed: a backward, which adds to the gradients of weights
 };
 
 struct GraphSchedule {
   std::vector<std::vector<bool>> keep = {};     // S[stage][node]; empty: not possible
   std::vector<std::vector<bool>> compute = {};  // R[stage][node]
   double seconds = 0;
-  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that are not needed later are freed
+  int peak = 0;  // the most bytes alive at once, where a value that is not needed later is freed right after its last reader
 };
 
-// The cheapest computes for what is kept: each stage computes its node and what it needs again.
+// The schedule for given kept values (S = `keep`) that computes the fewest nodes: each stage computes its node, the values that S keeps
+// from then on, and whatever these read that is not kept.
 GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::vector<std::vector<bool>>& keep);
 
-// From keeping everything, drops again and again a stretch between two uses until the peak is inside the budget. Every stretch
-// that could go is played through (schedule_of): the one with the best ratio of peak bytes freed to seconds that the play takes
-// longer goes; bytes times stages break ties. Then keep_longer.
+// Begins with keeping every value until its last reader, and drops, one at a time, a value between two of its uses, until the peak is at
+// most `budget`. Each time it tries every such drop (schedule_of) and takes the one with the best ratio of reduction of the peak to
+// additional seconds; bytes times stages break ties. Then calls keep_longer. No schedule (`keep` empty) if the budget is not reached.
 GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget);
-// What is made in one stage and again in a later one is kept between the two where that stays inside the budget.
+// Keeps a value that is computed in one stage and recomputed in a later one between the two, where the peak stays within the budget.
 GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule schedule, int budget);
-// All schedules on that way, from keeping everything to the first inside the budget, or the last that it finds.
+// All schedules that recompute_greedy passes through before keep_longer: from keeping everything to the first one within the budget, or to
+// the last one from which no drop lowers the peak further.
 std::vector<GraphSchedule> recompute_greedy_path(const std::vector<RecomputeNode>& graph, int budget);
 
 }  // namespace foreshard

@@ -15,7 +15,7 @@ namespace {
 bool runs_forward(const Operator& op) { return !op.communication || op.communication->forward.has_value(); }
 bool in_place(const Operator& op) { return op.communication && op.outputs.empty(); }
 
-// [value]: the operator that makes it; -1: the layer's input, or another name.
+// [value]: the operator that computes it; -1: it is the layer's input, or equal to another value (KeepRule::same_as).
 std::vector<int> makers(const LayerGraph& layer) {
   std::vector<int> maker(layer.values.size(), -1);
   for (std::size_t i = 0; i < layer.operators.size(); ++i)
@@ -24,7 +24,7 @@ std::vector<int> makers(const LayerGraph& layer) {
   return maker;
 }
 
-// The value that an identity communication passes on.
+// The input of a communication that does nothing in the forward, for its output; other values themselves.
 int real(const LayerGraph& layer, int value) {
   for (const Operator& op : layer.operators)
     if (!runs_forward(op) && !op.outputs.empty() && op.outputs[0] == value) return real(layer, op.inputs[0]);
@@ -36,7 +36,7 @@ void run_layer(const LayerGraph& layer, int index, std::vector<OpRun>& runs) {
     if (runs_forward(layer.operators[i])) runs.push_back({index, static_cast<int>(i)});
 }
 
-// `regathers`: operators that are always redone run again before their first reader.
+// Appends the backwards of a layer. `regathers`: recomputes operators marked always_recompute before the first backward that reads them.
 void run_back(const LayerGraph& layer, int index, bool regathers, std::vector<OpRun>& runs) {
   const std::vector<int> maker = makers(layer);
   std::vector<char> there(layer.operators.size(), 0);
@@ -51,8 +51,7 @@ void run_back(const LayerGraph& layer, int index, bool regathers, std::vector<Op
   }
 }
 
-// Forwards of the backward that nobody reads do not run: the end of a layer whose backward follows, an operator that was asked for
-// one of its results alone.
+// Removes recomputed forwards whose results no run reads: at the end of a layer whose backward follows, for instance.
 StageRuns without_idle(const StageLayers& layers, StageRuns stage) {
   std::set<std::pair<int, int>> wanted;
   const auto name = [&](int layer, int value) {
@@ -119,7 +118,7 @@ LayerNodes nodes_of(const LayerGraph& layer, const std::vector<double>& seconds)
     const Operator& op = layer.operators[i];
     if (!runs_forward(op)) continue;
     const int from = in_place(op) ? maker[at(real(layer, op.inputs[0]))] : -1;
-    if (from >= 0) {  // together with the operator that made it
+    if (from >= 0) {  // a sum in place belongs to the node of the operator whose result it sums
       node_of[i] = node_of[at(from)];
       all.ops[at(node_of[i])].push_back(static_cast<int>(i));
       all.nodes[at(node_of[i])].seconds += seconds[i];
@@ -155,7 +154,7 @@ double kept_bytes(const LayerNodes& nodes, const GraphSchedule& schedule) {
 StageRuns runs_of_graphs(const StageLayers& layers, const std::vector<const LayerNodes*>& nodes,
                          const std::vector<const GraphSchedule*>& schedules) {
   StageRuns stage;
-  const auto forwards = [&](std::size_t l, int t, int to) {  // of stage t, nodes before `to`
+  const auto forwards = [&](std::size_t l, int t, int to) {  // appends what stage t computes among the nodes before `to`
     for (int node = 0; node < to; ++node)
       if (schedules[l]->compute[at(t)][at(node)])
         for (const int op : nodes[l]->ops[at(node)]) stage.runs.push_back({static_cast<int>(l), op});
@@ -177,7 +176,7 @@ StageRuns runs_of_graphs(const StageLayers& layers, const std::vector<const Laye
 RunLives lives_of(const StageLayers& layers, const std::vector<std::vector<int>>& same_as, const StageRuns& stage) {
   RunLives lives;
   lives.made.resize(stage.runs.size()), lives.ended.resize(stage.runs.size()), lives.again.assign(stage.runs.size(), 0);
-  std::map<std::pair<int, int>, int> now;  // (layer, value) of its maker: its newest life
+  std::map<std::pair<int, int>, int> now;  // (layer that computes it, value): index of its newest lifetime
   std::map<std::pair<int, int>, bool> ran;
   const auto key = [&](int layer, int value) {
     const int known = same_as[at(layer)][at(value)];

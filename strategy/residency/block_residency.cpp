@@ -6,7 +6,7 @@ namespace foreshard {
 
 namespace {
 
-// Uses of one unit that follow one another.
+// Consecutive uses of one unit in the same pass.
 struct Visit {
   int unit = 0;
   bool forward = true;
@@ -26,8 +26,8 @@ std::vector<Visit> visits_of(const std::vector<UnitUse>& uses) {
   return visits;
 }
 
-// When the gather for a visit is issued: with the visit that is `ahead` before it in the same pass, but not before the unit was last
-// released.
+// The moment at which the gather for a visit is issued: the begin of the visit `ahead` visits before it, in the same pass, but not before
+// the unit's last release.
 int issue_moment(const std::vector<Visit>& visits, std::size_t v, int ahead) {
   std::size_t from = v;
   for (int i = 0; i < ahead && from > 0; ++i) {
@@ -52,12 +52,13 @@ void add_gradient(Residency& residency, int issue, const Visit& visit, const std
 Residency block_residency(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses, const BlockRule& rule) {
   Residency residency;
   const std::vector<Visit> visits = visits_of(uses);
-  std::vector<int> kept(units.size(), -1);          // the stay of a unit that was kept
-  std::vector<char> was_backward(units.size(), 0);  // its last visit
+  std::vector<int> kept(units.size(), -1);          // [unit]: its stay, if it is kept; -1: it is not
+  std::vector<char> was_backward(units.size(), 0);  // [unit]: whether its last visit was in a backward
   for (std::size_t v = 0; v < visits.size(); ++v) {
     const Visit& visit = visits[v];
     int& keeps = kept[static_cast<std::size_t>(visit.unit)];
-    if (visit.forward && was_backward[static_cast<std::size_t>(visit.unit)]) keeps = -1;  // of the micro-batch before
+    // That stay was for the micro-batch before.
+    if (visit.forward && was_backward[static_cast<std::size_t>(visit.unit)]) keeps = -1;
     was_backward[static_cast<std::size_t>(visit.unit)] = !visit.forward;
     const int issue = issue_moment(visits, v, visit.forward ? rule.ahead_forward : rule.ahead_backward);
     if (keeps < 0) {

@@ -9,7 +9,7 @@ namespace foreshard {
 
 namespace {
 
-// The chunks on the device while the uses go by.
+// Which chunks are on the device, while the planners go through the uses in order. Collects the stays.
 class ChunkWalk {
  public:
   ChunkWalk(const std::vector<ParameterUnit>& chunks, const std::vector<UnitUse>& uses)
@@ -23,7 +23,7 @@ class ChunkWalk {
   std::int64_t size(std::size_t chunk) const { return chunks_[chunk].elements; }
   std::int64_t total() const { return total_; }  // elements on the device
 
-  // The first use at `moment` or later; step(): none.
+  // The first use of the chunk at `moment` or later; step(): there is none.
   int next_use(std::size_t chunk, int moment) const {
     const auto found = std::lower_bound(moments_[chunk].begin(), moments_[chunk].end(), moment);
     return found == moments_[chunk].end() ? step() : *found;
@@ -35,14 +35,14 @@ class ChunkWalk {
     total_ += size(chunk);
   }
 
-  // Before the use of `moment`: it was there until the moment before.
+  // Before the use at `moment`: the chunk's stay ends with the moment before.
   void evict(std::size_t chunk, int moment) { leave(chunk, moment - 1); }
 
   void leave_after_last_use(int moment) {
     if (next_use(used(moment), moment + 1) == step()) leave(used(moment), moment);
   }
 
-  // The idle chunk that goes next before the use of `moment`; size(): none.
+  // The idle chunk to evict before the use at `moment`; the number of chunks: there is none.
   std::size_t choose(Evict rule, int moment) const {
     std::size_t chosen = chunks_.size();
     for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
@@ -59,7 +59,7 @@ class ChunkWalk {
   }
 
  private:
-  static constexpr int kAbsent = -1;  // else an index of residency_.stays
+  static constexpr int kAbsent = -1;  // values of stay_: this, or an index into residency_.stays
 
   void leave(std::size_t chunk, int moment) {
     residency_.stays[static_cast<std::size_t>(stay_[chunk])].left = moment;
@@ -70,12 +70,12 @@ class ChunkWalk {
   const std::vector<ParameterUnit>& chunks_;
   const std::vector<UnitUse>& uses_;
   std::vector<int> stay_ = {};
-  std::vector<std::vector<int>> moments_ = {};  // [chunk]: its uses
+  std::vector<std::vector<int>> moments_ = {};  // [chunk]: the moments of its uses
   std::int64_t total_ = 0;
   Residency residency_ = {};
 };
 
-// Brings chunks of the next uses while they fit beside what is there at every moment until they are used.
+// Brings chunks of the next uses as long as they fit beside the chunks on the device at every moment until they are used.
 void prefetch(ChunkWalk& walk, const BudgetRule& rule, int moment) {
   int looked_at = 0;
   std::int64_t room = rule.budget[static_cast<std::size_t>(moment)] - walk.total();

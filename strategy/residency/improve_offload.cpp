@@ -14,7 +14,7 @@ class Improvement {
   Improvement(const OffloadJob& job, Bytes budget, int window, OffloadPlan& plan)
       : job_(job), budget_(budget), window_(window), plan_(plan), best_(plan), tried_(plan.choices) {}
 
-  // False: no small change helps.
+  // Finds the best small change, see best(); false if none helps.
   bool step() {
     for (int region = 0; region + 1 < count(); ++region)
       for (const RegionChoice choice : choices_of(region)) change(region, choice);
@@ -33,7 +33,7 @@ class Improvement {
     for (int by = region; by <= std::min(region + window_, count() - 1); ++by) choices.push_back({by});
     return choices;
   }
-  // The other region that this choice's region fetches already, or -1.
+  // Another region that the region `choice.fetched_by` fetches already; -1: there is none.
   int in_the_way(int region, RegionChoice choice) const {
     if (choice.fetched_by == RegionChoice::kKept || choice.fetched_by == region) return -1;
     for (int other = 0; other < choice.fetched_by; ++other)

@@ -1,13 +1,14 @@
-// A choice of offloaded regions made better in small steps.
+// Improves an offload plan (plan_offload.h) by local search.
 #pragma once
 
 #include "strategy/residency/plan_offload.h"
 
 namespace foreshard {
 
-// Takes the best of all small changes, again and again, until none helps: first less above the budget, then a faster step. A small change
-// gives one region another choice; where the region that should fetch it already fetches another one, that one gets another choice, too.
-// Ours. O(regions window^2) timings each time.
+// Applies the best of all small changes, repeatedly, until none helps. A plan is better if its peak exceeds the budget by fewer bytes, or,
+// with equal excess, if its step is faster. A small change gives one region another choice; if the region that is to fetch it already
+// fetches another region, that one gets another choice, too. The algorithm is ours. O(regions window^2) timings per change. `window` as
+// OffloadSearch::window.
 OffloadPlan improve_offload(const OffloadJob& job, Bytes budget, int window, OffloadPlan plan);
 
 }  // namespace foreshard

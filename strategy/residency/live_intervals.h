@@ -1,4 +1,5 @@
-// Bytes that are live in intervals of time: their peak, and their sum over time. What leaves at an instant makes room for what comes then.
+// Bytes that are live in intervals of time: their peak, and their integral over time. Bytes that are freed at an instant make room for
+// bytes that are allocated at the same instant.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ class LiveIntervals {
  private:
   struct Change {
     Seconds when = {};
-    Bytes bytes = {};  // negative: they leave
+    Bytes bytes = {};  // negative: freed
   };
   std::vector<Change> changes_ = {};
   double byte_seconds_ = 0;

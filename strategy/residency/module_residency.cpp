@@ -6,7 +6,7 @@ namespace foreshard {
 
 namespace {
 
-// The walk over one step. techniques: `order` = uses, `qi` = ahead_, `available` = live_, `fetched_for` = fetched_for_.
+// Goes through the uses of one step as DeepSpeed's PartitionedParameterCoordinator does (fetch_sub_module, release_sub_module).
 class ModuleWalk {
  public:
   ModuleWalk(const std::vector<ParameterUnit>& modules, const std::vector<UnitUse>& uses, const ModuleRule& rule)
@@ -31,7 +31,7 @@ class ModuleWalk {
   }
 
  private:
-  static constexpr int kAbsent = -1, kPersistent = -2;  // else an index of residency_.stays
+  static constexpr int kAbsent = -1, kPersistent = -2;  // values of stay_: these, or an index into residency_.stays
 
   std::size_t used(int moment) const { return static_cast<std::size_t>(uses_[static_cast<std::size_t>(moment)].unit); }
 
@@ -62,7 +62,7 @@ class ModuleWalk {
     }
   }
 
-  // `live_cap` is not read here.
+  // Whether the module in use stays on the device. DeepSpeed does not look at max_live_parameters here.
   bool keeps(int moment) const {
     const std::size_t module = used(moment);
     if (fetched_for_[module] > moment) return true;
@@ -78,8 +78,8 @@ class ModuleWalk {
   const std::vector<UnitUse>& uses_;
   const ModuleRule& rule_;
   std::vector<int> stay_ = {}, fetched_for_ = {};
-  int ahead_ = 0;          // the first use that the prefetch has not passed
-  std::int64_t live_ = 0;  // elements gathered
+  int ahead_ = 0;          // the first use that the prefetch has not passed yet
+  std::int64_t live_ = 0;  // elements that are gathered
   Residency residency_ = {};
 };
 

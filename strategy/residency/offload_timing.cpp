@@ -50,7 +50,7 @@ class RegionPlayer {
   int count() const { return static_cast<int>(choices_.size()); }
   bool offloaded(int r) const { return choices_[at(r)].fetched_by != RegionChoice::kKept; }
 
-  // The parameters take space from the start of their copy.
+  // Copies a region's parameters to the device, at `issued` at the earliest. They take memory from the start of the copy.
   void upload(int r, Seconds issued) {
     arrived_[at(r)] = max(up_, issued);
     up_ = arrived_[at(r)] + job_.link.time(job_.upload(r));
@@ -84,10 +84,10 @@ class RegionPlayer {
 
   const OffloadJob& job_;
   const std::vector<RegionChoice>& choices_;
-  std::vector<int> fetches_ = {};  // [region]: the one that its backward fetches, or -1
+  std::vector<int> fetches_ = {};  // [region]: the region whose upload begins with its backward; -1: none
   std::vector<Seconds> arrived_ = {}, ready_ = {},
                        began_ = {};             // [region]: start and end of its last copy; start of its forward
-  Seconds compute_ = {}, up_ = {}, down_ = {};  // when the streams are free
+  Seconds compute_ = {}, up_ = {}, down_ = {};  // when the compute stream and the two copy engines are free
   LiveIntervals live_ = {};
 };
 

@@ -15,7 +15,7 @@ std::int64_t ChunkRule::budget_of(Bytes device, Bytes others, Bytes element) con
 
 bool ParameterStays::keeps() const {
   if (const auto* blocks = std::get_if<BlockRule>(&rule)) return blocks->keep_after_forward;
-  if (std::holds_alternative<ChunkRule>(rule)) return true;  // the last chunk of a forward is the first one of the backward
+  if (std::holds_alternative<ChunkRule>(rule)) return true;  // at least the last chunk, whose backward follows its forward
   const auto& modules = std::get<ModuleRule>(rule);
   return modules.reuse_distance > 0 || modules.prefetch > 0;
 }
@@ -61,7 +61,7 @@ Places places_of_stays(const std::vector<ParameterUnit>& units, const Residency&
   if (one_size && !sizes.empty()) sizes.erase(sizes.begin(), sizes.end() - 1);
   Places result;
   for (const std::int64_t size : sizes) result.sizes.push_back({size, 0});
-  std::vector<std::vector<int>> left(sizes.size());  // [size][place]: when its last stay leaves
+  std::vector<std::vector<int>> left(sizes.size());  // [size][place]: the moment at whose end its last stay is released
   for (const Stay& stay : residency.stays) {
     const auto size = static_cast<std::size_t>(std::lower_bound(sizes.begin(), sizes.end(), elements(stay)) - sizes.begin());
     const auto free = std::find_if(left[size].begin(), left[size].end(), [&](int moment) { return moment < stay.brought; });

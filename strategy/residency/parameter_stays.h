@@ -1,9 +1,10 @@
-// Which rule says when parameters that are cut or away are on the device, and the places that their stays take.
+// The rule by which parameters that are sharded or offloaded are on the device as a whole, and the slots of a buffer (here: places) that
+// their stays take. The units a, b, c:
 //
 //   moment   0    1    2    3    4    5
-//   a        [====]              [====]     place 0
-//   b             [====]    [====]          place 0, then 1: the lowest that is free
-//   c             [==============]          place 1
+//   a        [====]              [====]     moment 0: place 0,  moment 4: place 0
+//   b             [====]    [====]          moment 1: place 0,  moment 3: place 0
+//   c             [==============]          moments 1 to 3: place 1
 #pragma once
 
 #include <variant>
@@ -14,50 +15,55 @@
 
 namespace foreshard {
 
-// Chunks of whole layers that may stay on the device while they are idle (chunk_residency.h): a fixed share of them, or what a budget leaves.
+// Chunks of whole layers, some of which stay on the device while they are idle (chunk_residency.h): a fixed share, or as many as a budget
+// has room for.
 struct ChunkRule {
-  std::int64_t chunk = 0;   // elements; 0: the size with the least padding, as Gemini searches it
-  double kept = 0;          // share of all elements that may be idle on the device
-  double cap_ratio = 0;     // more than 0: not a share, but a budget. Share of the device that the whole plan may take
-  std::int64_t budget = 0;  // ... which leaves so many elements to chunks; 0: not known yet, no chunk stays
+  std::int64_t chunk = 0;  // elements of a chunk; 0: the size with the least padding, by Gemini's search (least_padding_chunk)
+  double kept = 0;         // fixed share: of all elements, those that may stay while idle
+  // More than 0: a budget instead of a share. The share of the device's memory that the whole plan may take, and the elements of chunks
+  // that this leaves room for (0: not known yet, then no idle chunk stays).
+  double cap_ratio = 0;
+  std::int64_t budget = 0;
 
-  // Of a device that holds `others` beside chunks (traced_budget).
+  // The budget of a device with `others` bytes beside the chunks, for elements of `element` bytes (traced_budget).
   std::int64_t budget_of(Bytes device, Bytes others, Bytes element) const;
 };
 
 struct ParameterStays {
   std::variant<BlockRule, ModuleRule, ChunkRule> rule = BlockRule{};
-  // Every place has the size of the largest unit, and a transfer begins as soon as its place is free. False: a place has the size of its
-  // unit, and a transfer begins with its moment, so that what is there at once is the residency's.
+  // True: every place has the size of the largest unit, and a transfer begins as soon as its place is free. False: a place has the size of
+  // its unit, and a transfer begins with its moment, so the units on the device at any moment are those of the residency.
   bool one_size = true;
 
-  // A unit may be on the device from its forward to its backward.
+  // Whether a unit may stay on the device from its forward to its backward.
   bool keeps() const;
 };
 
-// The units of the rule: each layer by itself, or chunks of as many whole layers in order as fit (lay_chunks; what is left of a chunk takes no
-// memory and is not moved).
+// The units of the rule: single layers; for a ChunkRule, chunks of consecutive whole layers (lay_chunks, but padding takes no memory and is
+// not transferred).
 struct LayerUnits {
   std::vector<ParameterUnit> units = {};
-  std::vector<int> of_layer = {};
+  std::vector<int> of_layer = {};  // [layer]: its unit
 };
 LayerUnits units_of_layers(const ParameterStays& stays, const std::vector<ParameterUnit>& layers);
 
-// A budget that is known has room for the largest unit.
+// The residency under the rule. A budget that is known must have room for the largest unit (asserted).
 Residency residency_of(const ParameterStays& stays, const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses);
 
-// Places for intervals of moments, among those of equal size the lowest that is free (left-edge): never more than lie there at once.
+// Assigns each stay a place: the lowest place of its size that is free from `brought` to `left` (left-edge algorithm), so there are as
+// many places of a size as stays of that size overlap.
 struct Places {
   struct Size {
-    std::int64_t elements = 0;
-    int places = 0;
+    std::int64_t elements = 0;  // of a place of this size
+    int places = 0;             // number of places of this size
   };
   struct Place {
-    int size = 0, place = 0;
+    int size = 0, place = 0;  // index into sizes, number among the places of that size
   };
-  std::vector<Size> sizes = {};     // rising
+  std::vector<Size> sizes = {};     // ascending
   std::vector<Place> of_stay = {};  // [stay]
 };
+// `one_size`: all places have the size of the largest unit.
 Places places_of_stays(const std::vector<ParameterUnit>& units, const Residency& residency, bool one_size);
 
 }  // namespace foreshard

@@ -21,7 +21,7 @@ class GreedyOffload {
     least_peak_ = plan_.timing.peak;
   }
 
-  // Until the plan fits, or nothing is left to choose.
+  // Offloads until the plan fits or no choice is left.
   void run() {
     while (plan_.timing.peak > budget_ && (offload_one() || make_one_synchronous())) {
     }
@@ -30,8 +30,8 @@ class GreedyOffload {
   Bytes least_peak() const { return least_peak_; }
 
  private:
-  using Profit =
-      std::tuple<double, double, std::int64_t>;  // byte-seconds saved for a second, byte-seconds saved, bytes off the peak
+  // Byte-seconds saved per second by which the step gets longer, byte-seconds saved, reduction of the peak in bytes.
+  using Profit = std::tuple<double, double, std::int64_t>;
   struct Found {
     Profit profit = {};
     OffloadPlan plan = {};

@@ -25,7 +25,7 @@ std::int64_t elements_of(const std::vector<ParameterUnit>& units, int unit) {
   return units[static_cast<std::size_t>(unit)].elements;
 }
 
-// Adds `amount` to the moments [from, until] that are inside the step.
+// Adds `amount` to those of the moments from .. until that are inside the step.
 void add(ElementCurve& curve, int from, int until, std::int64_t amount) {
   const int last = std::min(until, static_cast<int>(curve.size()) - 1);
   for (int moment = std::max(from, 0); moment <= last; ++moment) curve[static_cast<std::size_t>(moment)] += amount;
@@ -42,7 +42,7 @@ std::vector<std::vector<Stay>> stays_by_unit(const std::vector<ParameterUnit>& u
   return result;
 }
 
-// Of one unit, that is used at `moments`.
+// The first fault of the stays of one unit, which is used at `moments`; "": none.
 std::string fault_of_unit(const std::vector<Stay>& stays, const std::vector<int>& moments, int step) {
   int free_from = Stay::kBeforeStep;
   std::size_t covered = 0;

@@ -28,7 +28,7 @@ class TensorPlayer {
 
   TensorTiming play() {
     for (int op = 0; op < static_cast<int>(job_.operations.size()); ++op) run(op);
-    timing_.end = compute_;  // no copy out is later: what is sent is fetched, too
+    timing_.end = compute_;  // no copy out ends later, since every tensor that is sent is fetched and read again
     timing_.peak = live_.peak();
     timing_.byte_seconds = live_.byte_seconds();
     return timing_;
@@ -39,8 +39,8 @@ class TensorPlayer {
 
   void run(int op) {
     const TimedOperation& operation = job_.operations[at(op)];
-    Seconds copies;                                        // the end of those that are issued here
-    for (std::size_t t = 0; t < job_.tensors.size(); ++t)  // what is needed now, and was not fetched before
+    Seconds copies;                                        // end of the copies that are issued at this operation
+    for (std::size_t t = 0; t < job_.tensors.size(); ++t)  // tensors that this operation reads and that are fetched on demand
       if (choices_[t].fetched_at == op && job_.tensors[t].used_again_by == op) fetch(t, compute_);
     Seconds start = compute_;
     for (std::size_t t = 0; t < job_.tensors.size(); ++t)
@@ -74,24 +74,27 @@ class TensorPlayer {
   const std::vector<TensorChoice>& choices_;
   bool waits_ = false;
   std::vector<Seconds> made_ = {}, fetch_begin_ = {}, fetched_ = {};  // [tensor]
-  Seconds compute_ = {}, up_ = {}, down_ = {};                        // when the streams are free
+  // When the compute stream and the two copy engines are free.
+  Seconds compute_ = {}, up_ = {}, down_ = {};
   LiveIntervals live_ = {};
   TensorTiming timing_ = {};
 };
 
-// Nothing runs between its two uses.
+// Whether an operation runs between its last forward use and its use in the backward, so that it can be offloaded.
 bool can_go(const HeldTensor& tensor) { return tensor.last_forward_use + 1 < tensor.used_again_by; }
 
 void retime(const TensorJob& job, TensorPlan& plan) { plan.timing = tensor_timing(job, plan.choices, plan.waits_for_copies); }
 
-// Above the budget a lower peak, then fewer byte-seconds, for several instants may have the same peak; within it a shorter step.
+// Compares the excess over the budget. With equal excess above 0 compares byte-seconds (as several instants may have the same peak), and
+// within the budget the time of the step.
 bool is_better(const TensorPlan& a, const TensorPlan& b, Bytes budget) {
   const auto above = [&](const TensorPlan& plan) { return std::max(plan.timing.peak - budget, Bytes{}); };
   if (above(a) != above(b)) return above(a) < above(b);
   return above(a) > Bytes{} ? a.timing.byte_seconds < b.timing.byte_seconds : a.timing.end < b.timing.end;
 }
 
-// The latest operation from whose start a fetch is done before the second use begins, in this timing; the first that may be.
+// The latest operation from whose start a fetch would end before the use in the backward begins, by this timing; the operation after the
+// last forward use if there is none.
 int trigger_in_time(const TensorJob& job, const TensorTiming& timing, const HeldTensor& tensor) {
   const Seconds latest = timing.starts[at(tensor.used_again_by)] - job.link.time(tensor.bytes);
   int op = tensor.used_again_by - 1;
@@ -99,7 +102,7 @@ int trigger_in_time(const TensorJob& job, const TensorTiming& timing, const Held
   return op;
 }
 
-// From the end of its copy out, were it issued now, to the start of the latest fetch in time.
+// The free time of a kept tensor (see the header) if it were offloaded, by this timing.
 Seconds free_time(const TensorJob& job, const TensorTiming& timing, const HeldTensor& tensor) {
   const Seconds copy = job.link.time(tensor.bytes), read = timing.starts[at(tensor.last_forward_use)];
   const Seconds issued = tensor.made_by == tensor.last_forward_use ? timing.starts[at(tensor.last_forward_use + 1)] : read;
@@ -124,7 +127,7 @@ TensorPlan by_free_time(const TensorJob& job, Bytes budget) {
   return plan;
 }
 
-// What one tensor may do instead.
+// The other choices that are tried for one tensor.
 std::vector<TensorChoice> changes_of(const HeldTensor& tensor, TensorChoice now) {
   if (!can_go(tensor)) return {};
   std::vector<TensorChoice> changes = {{}, {tensor.used_again_by}, {tensor.used_again_by - 1}};

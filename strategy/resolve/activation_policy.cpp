@@ -1,5 +1,5 @@
-// Which layers run again in the backward, and where what is kept lies: rows of the ActivationPolicy from what a strategy says of
-// recomputation and offload.
+// Makes the rows of the ActivationPolicy from a strategy's recomputation and offload: which layers are recomputed in the backward, and
+// where the activations that are kept lie.
 #include <algorithm>
 
 #include "strategy/cost/framework_preset.h"
@@ -9,7 +9,7 @@ namespace foreshard {
 
 namespace {
 
-// Of one stage, by the numbers of the layer in the stage and in the model.
+// Whether full recomputation includes a layer. `of_stage`, `of_model`: its number among the counted layers of its stage, of the model.
 bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int of_model, int pp) {
   if (!recompute.only.empty()) return std::binary_search(recompute.only.begin(), recompute.only.end(), of_model);
   if (recompute.per_stage.empty()) return recompute.layers == 0 || of_stage < recompute.layers;
@@ -39,7 +39,8 @@ std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, co
   return redone;
 }
 
-// [op graph layer]: whether what it keeps goes away. The backward of the very last layer follows its forward at once.
+// [op graph layer]: whether the activations that it keeps are offloaded. The last layer's are not, unless a number of layers is stated: its
+// backward follows its forward at once.
 std::vector<char> away_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
   std::vector<char> away(graph.layers.size(), 0);
   if (s.offload.activations == OffloadedActivations::None) return away;

@@ -16,7 +16,7 @@ ops::CodeForm segments_of(const Compression& choice) {
   return {.code = ops::Code::Segments, .bits = choice.bits, .segments = choice.segments};
 }
 
-// Codes are exchanged directly, or go round in a ring.
+// Codes cannot be added, so collective algorithms that add numbers on the way are refused: codes are sent by an all-to-all or a ring.
 Refusal refuse_algorithm(const Strategy& s, const std::string& how) {
   const Algorithm algorithm = s.communication.algorithm.value_or(Algorithm::Ring);
   if (algorithm == Algorithm::Ring) return {};
@@ -25,7 +25,7 @@ Refusal refuse_algorithm(const Strategy& s, const std::string& how) {
       .would_help = {"--algorithm ring"}};
 }
 
-// Parts of gradients, of optimizer states, of both.
+// With ZeRO: a rank has only a part of the gradients, of the optimizer states, or of both.
 Refusal refuse_shards(const Strategy& s, const std::string& how) {
   if (s.zero.stage == 0 || s.zero.group * s.cp == 1) return {};
   const Compression& choice = s.communication.gradients;

@@ -1,4 +1,5 @@
-// What is sent in fewer bytes: from the choice to rows of the tables, and what of a strategy contradicts it.
+// Compressed communication: turns the codecs that a strategy chooses into the Coding of rows of the tables, and refuses strategies that
+// contradict such a choice (docs/compression.md).
 #pragma once
 
 #include <optional>
@@ -9,14 +10,16 @@
 
 namespace foreshard {
 
-// Of sums of gradients over replicas, of sums between tensor-parallel ranks; none: numbers are sent as they are.
+// How sums of gradients over data-parallel replicas are encoded; empty: not at all.
 std::optional<Coding> gradient_coding(const Strategy& strategy);
+// How sums of activations over tensor-parallel ranks are encoded; empty: not at all. Codec::TokenTopK, which sends some tokens instead of
+// encoded numbers, has no Coding: see reads_probabilities.
 std::optional<Coding> activation_coding(const Strategy& strategy);
 
-// Whether sums of activations are of tokens that the attention probabilities choose.
+// Whether sums of activations send only the tokens that the attention probabilities rank highest (Codec::TokenTopK with tp > 1).
 bool reads_probabilities(const Strategy& strategy);
 
-// Of a strategy whose other choices are resolved.
+// Why the chosen codecs are not possible with the strategy's other choices, which must be resolved; empty: they are.
 std::optional<Infeasible> refuse_compression(const Strategy& strategy);
 
 }  // namespace foreshard

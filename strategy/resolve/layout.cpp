@@ -9,13 +9,13 @@ namespace foreshard {
 
 namespace {
 
-using Borders = std::vector<std::int64_t>;  // products of the fastest degrees, each dividing the next, the last one all ranks
+using Borders = std::vector<std::int64_t>;  // [n]: product of the n fastest degrees; the last one is the number of ranks
 
 bool nests(std::int64_t border, const Borders& others) {
   return std::ranges::all_of(others, [&](std::int64_t other) { return other % border == 0 || border % other == 0; });
 }
 
-// The sizes with which a degree that lies on `below` ranks nests.
+// As text: the sizes possible for a degree above faster degrees of product `below`, that is, those whose border nests in the dense grid.
 std::string sizes_that_do(std::int64_t below, const Borders& dense) {
   std::string text;
   const std::int64_t most = dense.back() / below;

@@ -1,5 +1,5 @@
-// Layout: which axes the ranks of a strategy have, and in which order they take devices. The first of the tables between a strategy
-// and its plan.
+// Layout: the axes along which the ranks of a pipeline stage are arranged, the order in which ranks are assigned to devices, the layers of
+// each stage, and the communicators. The first of the five tables between a strategy and its plan.
 #pragma once
 
 #include <string>
@@ -15,37 +15,43 @@ namespace foreshard {
 
 struct DenseDegree {
   DenseKind kind = DenseKind::Data;
-  int size = 1;
+  int size = 1;  // ranks
 };
-struct ExpertDegrees {  // expert-data is the rest
+struct ExpertDegrees {  // the expert-data degree is all ranks of the stage / (tensor * experts)
   int tensor = 1, experts = 1;
 };
 
-// The common refinement of both grids: the fewest axes, fastest first, such that each degree of either grid is the product of those
-// of its kind. `dense` is fastest first; sizes of 1 are left out. A product of degrees of one grid that lies across those of the other
-// has no refinement: refused, with the degrees that would do.
+// The axes that serve both grids (core/plan/axis.h): the fewest axes, fastest first, such that each degree of the dense grid and each
+// degree of the expert grid is a product of consecutive axes. `dense` is given fastest first; axes of size 1 are left out.
+//
+//   dense grid     | tensor 4      | data 4        |       expert tensor 2, experts 4, expert data 2
+//   axes           | 2     | 2     | 2     | 2     |
+//   expert grid    | etp 2 | experts 4     | edp 2 |
+//
+// Infeasible, with degrees that would be possible: a border of one grid does not divide, nor is divided by, a border of the other.
 std::variant<std::vector<Axis>, Infeasible> refined_axes(const std::vector<DenseDegree>& dense, const ExpertDegrees& expert);
 
-// Ranks that meet: a communicator.
+// The ranks of one communicator.
 struct LayoutGroup {
   enum class Roles : std::uint8_t {
-    Own,   // those of one role, and its replicas where a stage has several roles
-    Tied,  // those that hold the first and the last stage
-    All
+    Own,   // ranks of one role, and of other roles that hold replicas of its stage
+    Tied,  // ranks of the roles that hold the first and the last stage
+    All    // ranks of all roles
   };
   std::string name = {};
-  Kinds over = {};
-  StreamId stream = {};  // what is said on a communicator is said in turn, so each stream has its own
+  Kinds over = {};       // ranks that differ only in their positions along axes of these kinds
+  StreamId stream = {};  // collectives of a communicator run one after the other, so each stream has its own
   Roles roles = Roles::Own;
 };
 
 struct Layout {
-  std::vector<Axis> axes = {};             // outer data, data, context, tensor; of one kind slowest first
-  std::vector<AxisId> fastest_first = {};  // Placement::order
-  StageLayout layers = {};                 // of each stage
-  std::vector<LayoutGroup> groups = {};    // in the order of the plan; those over axes that there are none of are left out
+  std::vector<Axis> axes = {};             // ordered by kind: outer data, data, context, tensor; within a kind slowest first
+  std::vector<AxisId> fastest_first = {};  // order in which ranks take devices: Placement::order
+  StageLayout layers = {};                 // the layers of each stage
+  std::vector<LayoutGroup> groups = {};    // in the order of the plan; lower leaves out those over kinds without an axis
 };
-// The axes of a resolved strategy. Stages with degrees of their own have none in common; lower_stages makes theirs.
+// Axes and order of a resolved strategy; `layers` and `groups` stay empty (tables_of fills them). For strategies whose stages all have the
+// same degrees; lower_stages (strategy/lower/begin_lowering.h) makes the axes of other ones. Infeasible as refined_axes.
 std::variant<Layout, Infeasible> rank_layout(const Strategy& strategy);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Recomputation that names layers: whether they are there. Internal to strategy/.
+// Checks recomputation choices that name layers or count them per stage against the layers that exist. Internal to strategy/.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,11 @@
 
 namespace foreshard {
 
-// Why `recompute` does not go with these stages: another number of them, more layers than a stage or the model has.
+// Why `recompute` does not fit these stages; empty: it fits. It names a layer that the model does not have, or more layers than a stage
+// has, or another number of stages than `layout` and than pipeline ranks (`pp`).
 std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, int pp);
 
-int counted_layers(const OpGraph& graph, const StageLayout& layout,
-                   int stage);  // that a layer split and recompute full:N count
+// Number of layers of the stage that are counted by a layer split and by `recompute full:N`: embedding and head are not.
+int counted_layers(const OpGraph& graph, const StageLayout& layout, int stage);
 
 }  // namespace foreshard

@@ -62,7 +62,7 @@ Refusal resolve_batch(Strategy& s) {
   return {};
 }
 
-// fp64 stands for itself: GPUs without a rate of their own for it compute in it slowly.
+// F16, F32 and F64 are always possible: a GPU without a stated rate for them still computes in them, slowly.
 bool has_arithmetic(const Gpu& gpu, DType type) {
   switch (type) {
     case DType::F8: return gpu.fp8.value > 0;
@@ -99,7 +99,7 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
   const DType values = state_types(s).compute;
   const bool sixteen = values == DType::BF16 || values == DType::F16;
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
-  // A ring merges parts of attention, and masks of windows have no separate operators: both in every number format.
+  // Ring attention merges partial results and windowed masks have no separate operators, so both need the fused kernel, in every format.
   const bool fused = (s.cp > 1 && s.context == ContextKind::Ring) || (transformer && needs_fused_attention(*transformer));
   if (s.attention == AttentionKernel::Auto)
     s.attention = !reads_probabilities(s) && (fused || (sixteen && kernel)) ? AttentionKernel::Flash : AttentionKernel::Unfused;
@@ -128,7 +128,7 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
   return {};
 }
 
-// What of these lies elsewhere than on the device, and the option that says so.
+// The homes of the states, and of activations if they are offloaded, each with the option that would put it in host memory.
 std::vector<std::pair<Space, const char*>> homes_of(const OffloadChoice& offload) {
   std::vector<std::pair<Space, const char*>> homes = {{offload.optimizer, "--offload-optimizer host"},
                                                       {offload.parameters, "--offload-parameters host"},
@@ -202,7 +202,7 @@ Refusal resolve_offload(const Cluster& cluster, Strategy& s) {
   return {};
 }
 
-// Operators in parts: a sum between tensor-parallel ranks hides behind the next part, so it has a stream of its own.
+// Checks --parts. The sum of one part over tensor-parallel ranks overlaps the next part's computation, so it gets a stream of its own.
 Refusal resolve_parts(Strategy& s) {
   std::vector<int>& parts = s.communication.parts;
   if (widest_tp(s) == 1) parts.clear();  // no such sums
@@ -230,7 +230,7 @@ Refusal resolve_parts(Strategy& s) {
   return {};
 }
 
-// Experts have ranks of their own among those of a stage (core/plan/axis.h).
+// Checks the degrees of the expert grid (core/plan/axis.h) and what experts cannot be combined with.
 Refusal resolve_experts(const Model& model, const Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (!transformer || transformer->block.experts.count == 0) {
@@ -325,7 +325,7 @@ bool names_layers(const Recompute& recompute) {
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
   try {
     return build_op_graph(model, sharding_of(strategy, state_types(strategy)));
-  } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
+  } catch (const Error& refused) {  // shapes that cannot be split so make the strategy infeasible; they are no input error
     return Infeasible{.reason = refused.what()};
   }
 }

@@ -1,4 +1,5 @@
-// resolve: a strategy with every default filled in, and what follows from it before there are tables (tables.h).
+// resolve: fills in every default of a strategy, or says why the strategy is not possible. Also answers the questions about a strategy that
+// have to be answered before its tables exist (tables.h).
 #pragma once
 
 #include <optional>
@@ -12,36 +13,40 @@
 
 namespace foreshard {
 
-// The strategy with defaults resolved (dp, schedule, dtypes, attention, bucket, placement), or why it cannot be.
+// The strategy with its defaults filled in (dp, schedule, dtypes, attention, bucket, placement), or why it is infeasible.
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy);
 
-// Whether the strategy says "auto", "best" or names a recomputation schedule (rotor, revolve, graph), which has to be made: tune does
-// both (strategy/tune/tune.h).
+// Whether the strategy leaves something for tune (strategy/tune/tune.h) to decide: a choice is "auto" or "best", or it asks for a
+// recomputation schedule (rotor, revolve, graph), which has to be computed.
 bool leaves_open(const Strategy& strategy);
 
-// ... "auto" for the parts of operators.
+// `--parts auto`: tune chooses into how many parts operators are cut.
 bool chooses_parts(const Strategy& strategy);
-// `--schedule best`: the order of work on the pipeline ranks.
+// `--schedule best`: tune chooses the order of actions on the pipeline ranks.
 bool chooses_order(const Strategy& strategy);
-// `--bucket auto`, which is -1.
+// `--bucket auto` (a bucket of -1 bytes): tune chooses the size of gradient buckets.
 bool chooses_buckets(const Strategy& strategy);
 
-// Whether it is about some layers and not about all alike: by their numbers, or by a schedule of all of them.
+// Whether recomputation may differ from layer to layer: layers are named or counted per stage, or a recomputation schedule covers them.
 bool names_layers(const Recompute& recompute);
 
-// The graph that the local shapes of a resolved strategy make, or why they cannot be.
+// The op graph of one rank under a resolved strategy. Infeasible: the model's shapes cannot be split so.
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy);
 
-// What these shapes depend on.
+// The part of the strategy that the shapes in this op graph depend on: degrees, batch and number formats.
 Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 
-// resolve() of a runtime policy: what it says about options that were left open, or why it cannot be had.
+// The steps of resolve(). Each fills in its fields of `strategy` in place, and returns why they are infeasible, or nothing.
+
+// Takes options that the strategy leaves open from its runtime policy (strategy/cost/runtime_policy.h), if it names one. Infeasible: an
+// option contradicts the policy.
 std::optional<Infeasible> resolve_policy(Strategy& strategy);
 
-// resolve() of its schedule, once degrees and batch are there.
+// Chooses and checks the schedule. Degrees and batch must be resolved.
 std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);
 
-// resolve() of a strategy that says its stages one by one: its own rules, before those of all.
+// For a strategy that states its stages one by one (--stages): checks the rules that hold only for these, and derives pp, dp and the layer
+// split. Runs before the steps for all strategies.
 std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// A runtime policy says what other options leave open, and refuses what contradicts it.
+// Fills in options that are left open from the strategy's runtime policy, and refuses options that contradict it.
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/resolve.h"
 

@@ -1,4 +1,4 @@
-// What a strategy's schedule may be beside its other choices.
+// Checks a strategy's schedule against its other choices.
 #include <string>
 
 #include "strategy/resolve/resolve.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Refusal = std::optional<Infeasible>;
 
-// Every stage stands on two ranks.
+// Schedules with two routes hold every stage on two ranks.
 Refusal refuse_with_routes(const Strategy& s) {
   const std::string name = name_of(*s.pipeline.schedule);
   if (s.zero.stage > 0)
@@ -30,7 +30,7 @@ Refusal refuse_with_routes(const Strategy& s) {
   return {};
 }
 
-// Stages are updated one by one, between the backwards.
+// Asynchronous schedules update the stages one by one, between their backwards.
 Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
   const std::string name = name_of(*s.pipeline.schedule);
   const auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -57,7 +57,7 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
   return {};
 }
 
-// The order is still to be found: input and weight gradients apart, one stage per rank.
+// --schedule best: tune will search for an order with split backwards and one stage per rank.
 Refusal refuse_best_order(const Strategy& s) {
   if (s.virtual_stages > 1)
     return Infeasible{.reason = "schedule best finds an order of one stage per rank, the strategy asks for " +
@@ -111,7 +111,7 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& s) {
     if (auto refused = refuse_asynchronous(model, s)) return refused;
   if (*s.pipeline.schedule == Schedule::Listed)
     if (auto refused = refuse_lists(s, {.p = s.pp, .m = m, .v = s.virtual_stages})) return refused;
-  if (splits_backwards(s) && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
+  if (splits_backwards(s) && s.zero.stage >= 2)  // an unsharded gradient would have to be kept from I to W
     return Infeasible{.reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " +
                                 std::to_string(s.zero.stage) + " shards",
                       .would_help = {"--zero 1", "--schedule 1f1b"}};

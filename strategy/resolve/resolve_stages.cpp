@@ -1,4 +1,4 @@
-// What a strategy that says its stages one by one may be, and what follows from it for the fields that say the same for all stages.
+// Checks a strategy that states its stages one by one (--stages), and derives the fields that other strategies state for all stages.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 using Refusal = std::optional<Infeasible>;
 
-// Fields that every stage would share.
+// Refuses fields that would hold for all stages alike.
 Refusal refuse_beside(const Strategy& s) {
   const auto count = static_cast<int>(s.stages.size());
   const auto each = [](const std::string& what) {
@@ -79,7 +79,7 @@ Refusal resolve_turns(Strategy& s) {
   std::int64_t together = 1;
   for (const StageDegrees& stage : s.stages) together = std::lcm(together, std::int64_t{stage.dp});
   if (s.batch.global == 0) s.batch.global = s.batch.micro * together;
-  if (s.batch.global % s.batch.micro != 0) return {};  // resolve_batch says so
+  if (s.batch.global % s.batch.micro != 0) return {};  // resolve_batch refuses it
   const std::int64_t microbatches = s.batch.global / s.batch.micro;
   for (const StageDegrees& stage : s.stages)
     if (microbatches % stage.dp != 0)

@@ -33,8 +33,8 @@ std::vector<int> ranks_of_stages(const Strategy& s) {
   return ranks;
 }
 
-// A whole backward is both halves, one after the other, also in a cell. The forward of a cell comes first: it takes its places before the
-// backward gives back its own.
+// If the schedule splits backwards, replaces each B by I and W, also in a cell. In a cell, puts the forward first: it acquires its buffers
+// before the backward releases its own.
 static void halve_backwards(std::vector<ScheduleOp>& list, bool splits) {
   for (std::size_t i = 0; i + 1 < list.size(); ++i)
     if (list[i].with_next && list[i].work != Work::F) {
@@ -54,10 +54,11 @@ static void halve_backwards(std::vector<ScheduleOp>& list, bool splits) {
   list = std::move(halved);
 }
 
-// A version is needed until the last action that reads it; the slots of those that nobody needs any more are taken again, the lowest first.
+// [version]: its slot. A version is needed until the last action that reads it; after that its slot may be reused. A new version takes the
+// lowest free slot. Sets `slots` to the number of slots.
 static std::vector<int> slots_of_versions(const std::vector<ScheduleTable::Weights>& weights,
                                           const std::vector<ScheduleOp>& order, int updates, int& slots) {
-  std::vector<int> last_read(at(updates + 1), -1), slot(at(updates + 1), 0), holds;  // [version]; [slot]: version
+  std::vector<int> last_read(at(updates + 1), -1), slot(at(updates + 1), 0), holds;  // [version], [version], [slot]: version
   for (std::size_t i = 0; i < order.size(); ++i)
     if (order[i].work != Work::Update) last_read[at(weights[i].version)] = static_cast<int>(i);
   holds.push_back(0);
@@ -77,7 +78,7 @@ static std::vector<int> slots_of_versions(const std::vector<ScheduleTable::Weigh
   return slot;
 }
 
-// Updates between the backwards, and which weights each action reads.
+// Of an asynchronous schedule: inserts the updates between the backwards, and fills in which weights each action reads.
 static void add_updates(ScheduleTable& table, const ScheduleEntry& entry, const ScheduleShape& shape) {
   const int per_update = entry.backwards_per_update(shape);
   table.updates = shape.m / per_update;

@@ -1,4 +1,4 @@
-// Schedule: what each pipeline rank does, in order. The second of the tables between a strategy and its plan.
+// Schedule: the actions of each pipeline rank, in order. The second of the five tables between a strategy and its plan.
 #pragma once
 
 #include <vector>
@@ -8,49 +8,50 @@
 
 namespace foreshard {
 
-// With two routes every stage of the model stands on two ranks: the stages of the second route are numbered on from those of the first,
-// and micro-batches are counted by each route for itself.
+// Some schedules (Chimera, DualPipe) have two routes: every stage of the model is held by two ranks, and half of the micro-batches go down
+// the ranks, half up. Then stages are numbered through both routes (those of the second route follow those of the first), and each route
+// counts its micro-batches from 0.
 struct ScheduleTable {
-  std::vector<std::vector<int>> stages_of_rank = {};  // [pipeline rank][chunk]
-  ScheduleLists order = {};                           // [pipeline rank]
-  bool splits = false;                                // backwards come in two halves: I and W instead of B
-  int routes = 1;
+  std::vector<std::vector<int>> stages_of_rank = {};  // [pipeline rank][chunk]: stage
+  ScheduleLists order = {};                           // [pipeline rank]: its actions
+  bool splits = false;                                // backwards are split into input gradients (I) and weight gradients (W)
+  int routes = 1;                                     // 1 or 2
 
-  // Asynchronous: updates stand in the order too, as often as the stage is updated in a run. Versions of the weights are numbered by these
-  // updates; each lies in a slot, the first one and the last one in slot 0.
+  // Asynchronous schedules (PipeDream) update a stage several times in a run, so the order of a rank contains its updates. Version n of
+  // the weights is that after n updates. Each version lies in a slot; the first and the last version lie in slot 0.
   struct Weights {
-    int version = 0, slot = 0;  // that an action reads, or that an update makes
-    bool newest = false;        // a backward reads what there is, not what its forward read
+    int version = 0, slot = 0;  // of the weights that an action reads, or that an update writes
+    bool newest = false;        // a backward that reads the newest version instead of the one that its forward read
   };
   int updates = 1;                                 // of each stage in a run
-  std::vector<int> weight_slots = {};              // [pipeline rank]; empty: one each
-  std::vector<std::vector<Weights>> weights = {};  // [pipeline rank][position in the order]; empty: one version
+  std::vector<int> weight_slots = {};              // [pipeline rank]: slots for versions; empty: one slot on each rank
+  std::vector<std::vector<Weights>> weights = {};  // [pipeline rank][position in the order]; empty: synchronous, one version
   bool asynchronous() const { return !weights.empty(); }
 
-  // The other way round: [stage]
+  // The inverse of stages_of_rank. [stage of any route]
   std::vector<int> rank_of_stage = {}, chunk_of_stage = {};
 
-  int per_route() const { return static_cast<int>(rank_of_stage.size()) / routes; }
-  int model_stage(int stage) const { return stage % per_route(); }
+  int per_route() const { return static_cast<int>(rank_of_stage.size()) / routes; }  // stages of the model
+  int model_stage(int stage) const { return stage % per_route(); }  // 0 .. per_route() - 1, for a stage of any route
   bool is_first(int stage) const { return model_stage(stage) == 0; }
   bool is_last(int stage) const { return model_stage(stage) + 1 == per_route(); }
-  int microbatch(const ScheduleOp& op) const { return op.microbatch * routes + op.stage / per_route(); }  // of the whole step
-  bool ends_hold_both() const {
-    return rank_of(0) == rank_of(per_route() - 1) || routes > 1;
-  }  // the first and the last stage on one rank
+  // Number of the action's micro-batch among those of both routes, which take turns.
+  int microbatch(const ScheduleOp& op) const { return op.microbatch * routes + op.stage / per_route(); }
+  // Whether the ranks that hold the first stage hold the last one, too.
+  bool ends_hold_both() const { return rank_of(0) == rank_of(per_route() - 1) || routes > 1; }
 
   int ranks() const { return static_cast<int>(stages_of_rank.size()); }
   int rank_of(int stage) const { return rank_of_stage[static_cast<std::size_t>(stage)]; }
   int chunk_of(int stage) const { return chunk_of_stage[static_cast<std::size_t>(stage)]; }
 };
 
-// Of a resolved strategy; with degrees of their own for stages there is no order (lower_stages.cpp).
+// The table of a resolved strategy. If the stages have degrees of their own, `order` stays empty (stage_turns.h makes the order).
 ScheduleTable schedule_table(const Strategy& strategy);
 
-// [stage]: its pipeline rank, of the first route.
+// [stage of the first route]: its pipeline rank.
 std::vector<int> ranks_of_stages(const Strategy& strategy);
 
-// Its schedule computes input and weight gradients apart.
+// Whether the strategy's schedule computes input gradients and weight gradients as separate actions.
 bool splits_backwards(const Strategy& strategy);
 
 }  // namespace foreshard

@@ -23,8 +23,8 @@ using enum DenseKind;
 const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, kTensor = {Tensor},
             kExpertReplicas = {ExpertKind::ExpertData};
 
-// Streams of every role, in this order. Replicas have one communicator, and what is said on a communicator is said in turn
-// (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
+// The streams of every role, in this order. Replicas have one communicator, on which collectives run one after the other (Zhao et al. 2023,
+// "PyTorch FSDP", arXiv:2304.11277, section 3.3.2), so sums of gradients and gathers of parameters share the stream kReplicated.
 enum Streams : std::int32_t {
   kCompute,
   kSendForward,
@@ -36,7 +36,7 @@ enum Streams : std::int32_t {
   kBack
 };
 
-// What of a strategy the rows follow from.
+// The properties of a strategy that its rows follow from.
 struct Choice {
   const Strategy& strategy;
   StateTypes types;
@@ -44,12 +44,12 @@ struct Choice {
   StateCuts cut;        // nothing where there is nothing to shard over
   bool ends_apart;      // the first and the last stage are on different ranks
   bool keeps_versions;  // of the weights: what is updated is then the master copy
-  bool updates_once;    // each stage, which one rank has
+  bool updates_once;    // each stage is on one rank, which updates it once in a run
   bool experts;         // some layers are mixtures of experts
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
-  // Ranks of data hold other experts, so the norm is a sum over them, too.
+  // Data-parallel ranks hold different shards or experts, so the gradient norm is summed over them, too.
   bool measures_over_data() const { return cut.optimizer || experts; }
   Kinds norm_kinds() const { return measures_over_data() ? Kinds{Data, Context, Tensor} : kTensor; }
   int expert_replicas() const { return strategy.dp * strategy.cp * strategy.tp / (strategy.experts.ep * strategy.experts.etp); }
@@ -60,7 +60,7 @@ struct Choice {
 Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& schedule) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   StateCuts cuts = cuts_of_zero(s.zero.stage);
-  // What is away is cut like the optimizer's states: the ranks of a node hold it once, and each updates what it has.
+  // States in host memory are sharded like the optimizer's: the ranks of a node hold them once, and each updates its shard.
   cuts.parameters |= cuts.optimizer && s.offload.parameters != Space::Device;
   cuts.gradients |= cuts.parameters || (cuts.optimizer && s.offload.gradients != Space::Device);
   const int inner = cuts.optimizer ? s.zero.group : s.dp;
@@ -74,7 +74,8 @@ Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& sch
           .experts = transformer && transformer->block.experts.count > 0};
 }
 
-// What the next forward needs first is summed first, and the next forward does not wait for the rest: where each unit can be updated by itself.
+// Whether updates run beside the next forward: gradients are summed in the order in which the next forward needs the parameters, and a
+// layer of it waits only for its own. Possible where each unit can be updated without the others.
 bool updates_beside_forward(const Choice& choice) {
   const Strategy& s = choice.strategy;
   const OffloadChoice& away = s.offload;
@@ -127,7 +128,7 @@ StateRow row_for_all(const Choice& choice) {
   return row;
 }
 
-// Of the sums of gradients over replicas.
+// The compression of gradient sums over replicas.
 std::optional<Coding> coding_of(const Choice& choice) {
   const Strategy& s = choice.strategy;
   if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
@@ -141,8 +142,9 @@ StatePolicy state_policy(const Choice& choice) {
   if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
-    if (choice.staged()) tied.gradients.sums.clear();  // all replicas of both stages at once
-    if (choice.ties_stages()) tied.gradients.home = Space::Device, tied.gradients.kept = true;  // until both stages have theirs
+    if (choice.staged()) tied.gradients.sums.clear();  // one sum over all replicas of both stages instead
+    // Kept on the device until both stages have computed theirs.
+    if (choice.ties_stages()) tied.gradients.home = Space::Device, tied.gradients.kept = true;
     if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
     policy.push_back(tied);
   }
@@ -150,7 +152,7 @@ StatePolicy state_policy(const Choice& choice) {
   if (choice.experts) {
     StateRow experts = all;
     experts.tensors = Tensors::Experts, experts.gradients.slots = 0;
-    const bool shared_alone = choice.expert_replicas() == 1;  // nothing to cut: each rank has experts that no other has
+    const bool shared_alone = choice.expert_replicas() == 1;  // nothing to shard: each rank has experts that no other rank has
     for (Kinds* kinds : {&experts.optimizer.cut_by, &experts.gradients.cut_by, &experts.parameters.cut_by})
       if (!kinds->empty()) *kinds = shared_alone ? Kinds{} : kExpertReplicas;
     if (shared_alone) experts.parameters.gathered_next_run = false;
@@ -169,7 +171,7 @@ StatePolicy state_policy(const Choice& choice) {
     if (choice.partial()) sums.insert(sums.begin(), {"sum over tp", kTensor, sums.front().when});
     policy.push_back(whole);
   }
-  if (coding) {  // what is small, and of other sizes than the rest, is summed as it is
+  if (coding) {  // vectors are small and not worth encoding: they are summed uncompressed
     StateRow vectors = all;
     vectors.tensors = Tensors::Vectors, vectors.gradients.slots = 0;
     policy.push_back(vectors);
@@ -181,7 +183,7 @@ StatePolicy state_policy(const Choice& choice) {
   return policy;
 }
 
-// Gradients are gathered on a root, nothing else is.
+// GatherToRoot applies to gradient sums only; other collectives use a ring instead.
 std::optional<Algorithm> algorithm_of(const CommunicationChoice& choice, Purpose purpose) {
   const bool gathers = choice.algorithm == Algorithm::GatherToRoot;
   return gathers && purpose != Purpose::GradientSum ? Algorithm::Ring : choice.algorithm;
@@ -207,8 +209,8 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
           {.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.communication.overlap->p2p});
   };
   const auto& of = schedule.stages_of_rank;
-  for (int chunk = 1; of.size() > 1 && chunk < static_cast<int>(of[0].size());
-       ++chunk)  // one that goes the other way up the ranks
+  // A chunk whose stages run from the last rank to the first sends in the other direction, on streams of its own.
+  for (int chunk = 1; of.size() > 1 && chunk < static_cast<int>(of[0].size()); ++chunk)
     if (of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
       for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
         policy.streams.push_back({name, communication});
@@ -231,7 +233,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
   return policy;
 }
 
-// The groups that the other tables mean, by their usual names.
+// The communicators that the other tables need.
 std::vector<LayoutGroup> groups_of(const Choice& choice) {
   using enum LayoutGroup::Roles;
   const Strategy& s = choice.strategy;
@@ -239,7 +241,7 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   if (choice.staged()) {
     groups.push_back({"tensor", kTensor, choice.tensors()});
     groups.push_back({"data", kReplicas, {kReplicated}});
-    return groups;  // those between stages are made once for all (lower_stages.cpp)
+    return groups;  // lower_stages makes those that connect stages
   }
   groups.push_back({"data", kReplicas, {kReplicated}});
   if (choice.cut.optimizer) {
@@ -287,7 +289,7 @@ int CommunicationPolicy::sample_groups() const {
 }
 
 int operation_of(const LayerGraph& layer, std::size_t op) {
-  const auto ends = [&](const Operator& before) {  // sums of what has no gradient, such as scores, are on the way
+  const auto ends = [&](const Operator& before) {  // a sum of values without a gradient, such as scores, ends no operation
     if (!before.communication || !before.communication->forward) return false;
     const CollectiveKind kind = *before.communication->forward;
     return (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) &&

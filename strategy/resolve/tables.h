@@ -1,6 +1,7 @@
-// The five tables between a strategy and its plan, and what stands beside them. `resolve` makes them; `lower` obeys them and asks for
-// no technique by name, so a new one is a row (docs/decisions/five-tables.md). They name kinds of axes, not axes, so a row holds for every
-// role whatever its degrees, and are printed by `foreshard show policies`.
+// The five tables between a strategy and its plan: layout, schedule, state policy, activation policy, communication policy; and the
+// optimizer step and shapes that go with them. `resolve` makes them, and `lower` compiles a plan from them without asking which technique
+// they stand for, so a new technique is a new row (docs/decisions/five-tables.md). Rows name kinds of axes instead of axes, so they hold
+// for every role, whatever its degrees. `foreshard show policies` prints them.
 #pragma once
 
 #include <optional>
@@ -23,68 +24,83 @@
 namespace foreshard {
 
 // ---- StatePolicy: parameters, gradients and optimizer states ---------------------------------------------------------------------
+// Which parameters a row is for.
 enum class Tensors : std::uint8_t {
   All,
-  Tied,     // the token embedding and its copy at the head, where they are summed apart from the rest
-  Experts,  // of the routed experts: their replicas are those of the expert grid
-  Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
-  Vectors
+  Tied,     // the token embedding and its copy at the head (tied weights), where their gradients are summed apart from the rest
+  Experts,  // parameters of routed experts: their replicas are those of the expert grid
+  Whole,    // not split over tensor-parallel ranks: gradients may be partial sums, and count once in the gradient norm
+  Vectors   // of one dimension
 };
 inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "experts", "not cut over tensor",
                                                 "of one dimension"};           // as in the enum
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors);  // is_embedding: the first one of a tied pair
-enum class Processor : std::uint8_t { Device, Host };
-enum class Unit : std::uint8_t { Bucket, Layer, Tensor };  // what is summed, gathered and updated together; never of two rows
+enum class Processor : std::uint8_t { Device, Host };                          // GPU or CPU
+enum class Unit : std::uint8_t {
+  Bucket,
+  Layer,
+  Tensor
+};  // parameters that are summed, gathered and updated together, all of one row
 
-// How a sum goes whose numbers are sent as codes (core/op/codec.h).
+// A sum over ranks that is sent compressed (core/op/codec.h).
 struct Coding {
-  ops::Encode encode = {};  // parts, kept numbers and ranks follow from the array and the group
-  double kept = 0;          // Largest: share of the numbers
-  bool of_moment = false;   // gradients: the first moment of Adam is sent
-  // The ranks exchange codes of parts, add them and gather codes of the sums; else they gather the codes of all and add these.
+  ops::Encode encode = {};  // its `parts`, `kept` and number of ranks are set later, from the array and the group
+  double kept = 0;          // Code::Largest: share of the elements
+  bool of_moment = false;   // for gradients: Adam's first moment is sent instead of the gradient
+  // true: an all-to-all of encoded parts, each rank adds its part, and an all-gather of the encoded sums.
+  // false: an all-gather of every rank's codes, and each rank adds them all.
   bool exchanged = true;
 };
 
-// One sum of gradients. Over what the optimizer states are cut by it is a reduce-scatter, and every sum behind it is of the shard.
+// One sum of gradients over ranks: a reduce-scatter if it is over the axes that the optimizer states are sharded over (every later sum then
+// adds shards), else an all-reduce.
 struct GradientSum {
-  enum class When : std::uint8_t { EachMicrobatch, LastMicrobatch, AtEnd };  // AtEnd: when all backwards are done
+  enum class When : std::uint8_t { EachMicrobatch, LastMicrobatch, AtEnd };  // AtEnd: after all backwards
   std::string name = {};
-  Kinds over = {};  // axes of data: and the replicas of the stage
+  Kinds over = {};  // with data axes among them also over the other roles that hold the same stage
   When when = When::LastMicrobatch;
-  bool tied_stages = false;  // over the stages that hold the tied copies instead
-  std::optional<Coding> coding = {};
+  bool tied_stages = false;           // instead of `over`: over the stages that hold the copies of a tied embedding
+  std::optional<Coding> coding = {};  // empty: not compressed
 };
 
-struct StateRow {  // the first row that a tensor belongs to holds; the last one is for All
+// How the states of some parameters are sharded, summed, stored and updated. A parameter follows the first row that it belongs to; the last
+// row is for All.
+struct StateRow {
   Tensors tensors = Tensors::All;
   Unit unit = Unit::Bucket;
-  Bytes bucket = {};  // of gradients; 0: no limit. It limits only what is summed over replicas
+  Bytes bucket = {};  // largest size of a gradient bucket; 0: no limit. Gradients that no replica shares are not limited
   struct Parameters {
-    Kinds cut_by = {};               // empty: whole on every rank
-    ParameterStays stays = {};       // cut or away: when the whole of a layer is on the device
-    bool gathered_next_run = false;  // not cut, but the optimizer is: gathered beside the next forwards, not after the update
+    Kinds cut_by = {};          // axes that they are sharded over (ZeRO 3); empty: every rank holds all
+    ParameterStays stays = {};  // sharded or with another home: when a whole unit is on the device
+    // If only the optimizer is sharded: whether they are gathered during the next forwards, not right after the update.
+    bool gathered_next_run = false;
     DType dtype = DType::BF16;
-    Space home = Space::Device;  // else copied into the same places, cut ones before they are gathered
+    Space home = Space::Device;  // elsewhere: copied to the device before a unit is used, shards before they are gathered
   } parameters = {};
   struct Gradients {
-    Kinds cut_by = {};
+    Kinds cut_by = {};                   // axes that they are sharded over (ZeRO 2)
     std::vector<GradientSum> sums = {};  // in the order in which they run
-    int slots = 1;                       // cut: places of whole gradients that wait for their sum; 0: one for each unit
+    int slots = 1;  // blocks that units take in turn for their whole gradients until these are summed; 0: one per unit
     DType dtype = DType::BF16;
-    Space home = Space::Device;  // else the backward writes them to such places, and they are copied out
-    bool kept = true;            // else they live in such places until the update, which runs with the backward
-    Kinds measured_alike = {};   // ranks that add the same squares to the norm, so each adds its share
+    // If their home is elsewhere, the backward writes them into these slots, and a copy takes them to their home.
+    Space home = Space::Device;
+    bool kept = true;  // false: gradients lie only in these slots, since the update runs during the backward
+    // Axes whose ranks hold equal gradients: each adds its share of the squares to the gradient norm.
+    Kinds measured_alike = {};
   } gradients = {};
   struct Optimizer {
-    Kinds cut_by = {};
-    bool master = false, momentum = false, variance = false;
+    Kinds cut_by = {};                                        // axes that the states are sharded over (ZeRO 1)
+    bool master = false, momentum = false, variance = false;  // which states there are
     DType dtype = DType::F32;
-    Space home = Space::Device;     // where the states lie between steps
-    double kept = 0;                // share of the elements whose states stay on the device, those of the last units
-    std::int64_t frozen_after = 0;  // steps: then the variance stays, and the gradient is the next first moment; 0: never
-    bool with_backward = false;     // of the last micro-batch: when the backward of the next layer is done
-    bool beside_forward = false;    // on a stream of its own: each layer of the next forward waits for its units alone
-    Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
+    Space home = Space::Device;  // where the states lie between steps
+    double kept = 0;  // with another home: share of the elements whose states stay on the device, those of the last units
+    // 1-bit Adam: after this number of steps the variance is frozen, and the summed gradient is the next first moment; 0: never.
+    std::int64_t frozen_after = 0;
+    // Units are updated during the last micro-batch's backward, after the backward of the next layer.
+    bool with_backward = false;
+    // Updates run on their own stream, and each layer of the next forward waits only for its units.
+    bool beside_forward = false;
+    Processor updated_by = Processor::Device;  // operands of the update that lie elsewhere are copied to its memory and back
   } optimizer = {};
 
   bool is_away(Space space) const { return parameters.home == space || gradients.home == space || optimizer.home == space; }
@@ -92,15 +108,16 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     return is_away(Space::PinnedHost) || is_away(Space::PageableHost) || is_away(Space::Nvme) ||
            optimizer.updated_by != Processor::Device;
   }
-  // They are not read where they lie between steps, but from places that layers take in turn.
+  // Whether layers read parameters from slots that units take in turn, not from where the parameters lie between steps.
   bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
+  // Whether backwards write gradients to slots that units take in turn, not to where the gradients lie until the update.
   bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept; }
-  // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update, or updated meanwhile.
+  // Whether forwards of the next run have to wait for parameters, which are gathered or copied after the update, or still being updated.
   bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states() || optimizer.beside_forward; }
 };
 using StatePolicy = std::vector<StateRow>;
 
-// What the stages of ZeRO cut (Rajbhandari et al. 2020); no other code compares the number of the stage.
+// Which states a stage of ZeRO shards (Rajbhandari et al. 2020). The only place where the number of the stage is compared.
 struct StateCuts {
   bool parameters = false, gradients = false, optimizer = false;
 };
@@ -108,25 +125,26 @@ constexpr StateCuts cuts_of_zero(int stage) {
   return {.parameters = stage >= 3, .gradients = stage >= 2, .optimizer = stage >= 1};
 }
 
-// ---- ActivationPolicy: what lives from the forward to the backward -----------------------------------------------------------------
+// ---- ActivationPolicy: activations that live from the forward to the backward ------------------------------------------------------
 struct LayerRange {
-  int first = 0, last = 0;  // of the op graph, both included
+  int first = 0, last = 0;  // layers of the op graph, both included
 };
 struct ActivationRow {
   std::vector<LayerRange> layers = {};
-  Redone redone = {};
-  Space home = Space::Device;  // of what is kept for the backward
-  bool inputs_only = false;    // ... of the layers' inputs; the rest of it on the device
+  Redone redone = {};          // what the backward recomputes
+  Space home = Space::Device;  // where activations lie between forward and backward
+  bool inputs_only = false;    // only the layers' inputs lie in `home`, other activations on the device
 };
 struct ActivationPolicy {
-  std::vector<ActivationRow> rows = {};       // layers of no row keep what their backward reads
-  std::vector<StageRuns> runs_of_stage = {};  // of a recomputation schedule, instead of rows
-  bool shared_by_chunks = true;               // equal chunks of a rank keep their values in common places
+  std::vector<ActivationRow> rows = {};  // layers in no row keep all that their backward reads, on the device
+  // [stage]: the order of operators of a recomputation schedule; then there are no rows.
+  std::vector<StageRuns> runs_of_stage = {};
+  bool shared_by_chunks = true;  // chunks of a rank with equal layers use the same buffers for their activations
 
-  int row_of(int layer) const;  // -1: none
+  int row_of(int layer) const;  // index of the row for a layer of the op graph; -1: none
 };
 
-// ---- CommunicationPolicy: how, and on which stream -------------------------------------------------------------------------------
+// ---- CommunicationPolicy: stream and algorithm of each communication and copy ----------------------------------------------------
 enum class Purpose : std::uint8_t {
   GradientSum,
   ParameterGather,
@@ -143,43 +161,45 @@ enum class Purpose : std::uint8_t {
   ReadDrive,
   UpdateBesideForward
 };
-struct CommunicationRow {  // the first one that matches holds
+struct CommunicationRow {  // a communication follows the first row with its purpose and chunk
   Purpose purpose = Purpose::Operator;
   int chunk = -1;  // of the rank; -1: any
   StreamId stream = {};
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // of collectives; empty: chosen when the plan is made
-  SumOrder order = SumOrder::Ready;                      // of sums of gradients
-  Bytes partition = {}, credit = {};  // ... their parts, what may be under way at once; 0: whole units, one part
-  bool overlaps = true;               // sends: computes go on before the other side has the data
-  std::optional<Coding> coding = {};  // of sums of activations and their gradients
+  SumOrder order = SumOrder::Ready;                      // of gradient sums
+  // Of gradient sums in SumOrder::Priority: size of the parts that a unit is summed in (0: whole units), and the most bytes in flight at
+  // once (0: one part).
+  Bytes partition = {}, credit = {};
+  bool overlaps = true;               // of sends: the compute stream does not wait until the data has arrived
+  std::optional<Coding> coding = {};  // of sums of activations and of their gradients; empty: not compressed
 };
 struct CommunicationPolicy {
-  std::vector<Stream> streams = {};  // of every role; the first one computes
+  std::vector<Stream> streams = {};  // the same for every role; the first is the compute stream
   std::vector<CommunicationRow> rows = {};
-  // Of each operation of a layer, in the order of the forward: parts along the samples of a micro-batch, each with its own sum between
-  // tensor-parallel ranks. An operation: the operators up to such a sum. Empty: whole.
+  // [operation of a layer, in the order of the forward]: parts along the samples of a micro-batch that it is cut into, each with its own
+  // sum over tensor-parallel ranks. An operation is the operators up to and including such a sum. Empty: nothing is cut.
   std::vector<int> parts = {};
 
-  int sample_groups() const;  // the least common multiple of `parts`
-  const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
-  void add_host_ways();   // streams to and from host memory, and of its processor: where a row moves something
-  void add_drive_ways();  // streams to and from its drives: where a row keeps something there
+  int sample_groups() const;  // the least common multiple of `parts`: into how many equal groups samples must be divisible
+  const CommunicationRow& row(Purpose purpose, int chunk = 0) const;  // asserts that there is one
+  void add_host_ways();   // adds streams and rows for copies to and from host memory, and for computes on the host
+  void add_drive_ways();  // adds streams and rows for writes to and reads from NVMe drives
 };
 
-// Which operation of its layer an operator belongs to: sums over ranks before it, in the order of the forward.
+// Index of the operation of the layer that the operator belongs to: the number of such sums before it, in the order of the forward.
 int operation_of(const LayerGraph& layer, std::size_t op);
 
-// ---- beside them -------------------------------------------------------------------------------------------------------------------
-// The optimizer's step.
+// ---- besides the tables ------------------------------------------------------------------------------------------------------------
+// The optimizer step.
 struct Update {
   OptimizerKind optimizer = OptimizerKind::Adam;
   double momentum = 0;              // of SGD
-  double clip_norm = 0;             // 0: no clipping
-  bool scales_dynamically = false;  // the loss scale follows overflows
-  bool waits_for_all_sums = false;  // as the optimizers of frameworks do; ours updates each unit as soon as its own are there
+  double clip_norm = 0;             // largest norm of all gradients together; 0: no clipping
+  bool scales_dynamically = false;  // the loss scale changes when gradients overflow
+  bool waits_for_all_sums = false;  // updates begin when all gradients are summed (as in frameworks), not unit by unit
 
   bool clips() const { return clip_norm > 0; }
-  bool measures() const { return clips() || scales_dynamically; }  // the global norm of all gradients
+  bool measures() const { return clips() || scales_dynamically; }  // whether the norm of all gradients is computed
 };
 
 struct StrategyTables {
@@ -189,18 +209,21 @@ struct StrategyTables {
   ActivationPolicy activations = {};
   CommunicationPolicy communication = {};
   Update update = {};
-  Sharding sharding = {};  // what the model's local shapes follow from
+  Sharding sharding = {};  // degrees, batch and number formats that the shapes of the op graph follow from
 };
 
-// Of a resolved strategy; of what it leaves open the tables say nothing. `runs` are those of a recomputation schedule. Stages with degrees
-// of their own have tables each, of the strategy that says their tensor degree, and no order (lower_stages.cpp).
+// The tables of a resolved strategy. `runs` [stage]: the order of operators of a recomputation schedule; empty without one. If the stages
+// have degrees of their own, lower_stages calls this once for each stage, with a strategy that has the stage's tensor degree; the tables
+// then have no axes and no order. Infeasible: the layers cannot be split into these stages, recomputation names layers that are not there,
+// or the degrees of the expert grid do not fit those of the dense grid.
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
                                                    const std::vector<StageRuns>& runs = {});
 
-// The rows that say which layers run again; `layers` are those of the stages.
+// The rows for a strategy without a recomputation schedule. `layers`: of each stage.
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);
-// What of a layer runs again: of the whole model where `recompute` names one way for all, in full for those that count among `full`.
+// What `recompute` recomputes of one layer. `in_full_range`: the layer is among those that full recomputation covers; `stops`: with early
+// stop (Redone::stops).
 Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops = false);
-Redone redone_by(const LayerRecompute& layer);
+Redone redone_by(const LayerRecompute& layer);  // for a choice of one layer
 
 }  // namespace foreshard

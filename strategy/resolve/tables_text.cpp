@@ -84,7 +84,7 @@ TextOfTable groups(const StrategyTables& tables) {
   return out;
 }
 
-// "0F0 0F1 ... 3B7", the first and the last ones of a long list
+// "0F0 0F1 ... 3B7": the first and the last actions of a long list
 std::string order_text(const std::vector<ScheduleOp>& order) {
   constexpr std::size_t kShown = 10;
   Cells words;
@@ -174,7 +174,7 @@ std::string sum_text(const StateRow& row, const GradientSum& sum) {
          (sum.coding ? ", as codes: " + coding_text(*sum.coding) : std::string());
 }
 
-// Without sums over axes that there are none of.
+// Leaves out sums over kinds of axes that the layout does not have.
 std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
   Cells parts;
   for (const GradientSum& sum : row.gradients.sums)

@@ -1,4 +1,4 @@
-// The five tables as a person reads them.
+// The five tables as text: what `foreshard show policies` prints, and its JSON.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 namespace foreshard {
 
 struct TextOfTable {
-  std::string key = {};    // "groups", in JSON
-  std::string title = {};  // "layout: groups"
-  std::vector<std::string> head = {};
-  std::vector<std::vector<std::string>> rows = {};  // a cell for each column
+  std::string key = {};                             // in JSON: "groups"
+  std::string title = {};                           // "layout: groups"
+  std::vector<std::string> head = {};               // [column]: its heading
+  std::vector<std::vector<std::string>> rows = {};  // [row][column]
 };
 
-// Layout (axes, groups), schedule with the layers of its stages, state, activations, communication, update, local shapes; tables
-// without rows are left out.
+// In this order: layout (axes, groups), schedule with the layers of its stages, state, activations, communication, update, local shapes.
+// Tables without rows are left out.
 std::vector<TextOfTable> texts_of(const StrategyTables& tables);
 
-// "data, context"; "-" for none.
+// "data, context"; "-" if there are none.
 std::string to_text(const Kinds& kinds);
 
 }  // namespace foreshard

@@ -6,7 +6,7 @@ namespace foreshard {
 
 namespace {
 
-// What the walk over one stage's actions finds. Times are in order of the rank's list, so they ascend.
+// Counts and times of one stage's actions, in the order of its rank's list; so times ascend.
 struct StageWalk {
   int rank = -1;
   int in_flight = 0, most_in_flight = 0;  // forwards minus backwards (or input gradients)
@@ -36,7 +36,7 @@ std::vector<StageWalk> walk_stages(const ScheduleLists& lists, const ScheduleTim
   return walks;
 }
 
-// The most that have come and not been released; at equal times the release is first.
+// The most items that have arrived but not been released. If an arrival and a release have the same time, the release is first.
 int most_held(const std::vector<std::int64_t>& came, const std::vector<std::int64_t>& released) {
   std::size_t gone = 0, most = 0;
   for (std::size_t k = 0; k < came.size(); ++k) {

@@ -1,6 +1,6 @@
-// Schedules: the order of forward and backward actions of every pipeline rank. A schedule is one generator and one
-// table entry. Formulas and golden numbers: docs/schedules.md. Symbols: p pipeline ranks, m micro-batches, v chunks per
-// rank, g group size.
+// Pipeline schedules: the order of the forward and backward actions of every pipeline rank. Each schedule is a generator of lists and a row
+// of a table. Formulas, sources and expected numbers: docs/schedules.md. Symbols: p pipeline ranks, m micro-batches, v chunks (virtual
+// stages) per rank, g micro-batches that a rank runs through one chunk before it goes on to the next.
 #pragma once
 
 #include <cstdint>
@@ -16,76 +16,82 @@ namespace foreshard {
 
 struct ScheduleOp {
   Work work = Work::F;
-  std::int32_t stage = 0;  // of p * v stages, in forward order; those of a second route follow (ScheduleEntry::routes)
+  std::int32_t stage = 0;  // 0 .. p * v - 1 in forward order; the stages of a second route follow (ScheduleEntry::routes)
   std::int32_t microbatch = 0;
-  bool with_next = false;  // one cell with the next action of the list: a forward and a backward, or both its halves, that overlap
+  // This action and the next of the list form one cell: a forward and a backward (or its halves) that overlap.
+  bool with_next = false;
   bool operator==(const ScheduleOp&) const = default;
 };
 using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
 
 struct ScheduleShape {
-  int p = 1, m = 1, v = 1, g = 0;  // g 0: p
+  int p = 1, m = 1, v = 1, g = 0;  // g = 0 stands for g = p
 };
 
-struct FlightShape {
+struct FlightShape {  // arguments of ScheduleEntry::in_flight
   double p = 1, m = 1, v = 1, rank = 0;
 };
-struct FillTimes {  // of a rank and one micro-batch, seconds; hop: of a transfer to a neighbour
+struct FillTimes {  // arguments of ScheduleEntry::idle
+  // Seconds that a rank works on one micro-batch, and of a transfer to a neighbouring rank.
   double forward = 0, input_grad = 0, weight_grad = 0, hop = 0;
   double ranks = 1, chunks = 1, microbatches = 1;
 };
-enum class Chunks : std::uint8_t { One, Two, Several, Any };  // virtual stages of a rank; several: two or more
+enum class Chunks : std::uint8_t { One, Two, Several, Any };  // chunks per rank that a schedule can have; Several: two or more
 
-// One row of the schedule table. `lists` may be called only for a shape that `refuse` lets pass.
+// One row of the schedule table.
 struct ScheduleEntry {
   Schedule id = Schedule::OneFOneB;
   std::string name = {};     // "1f1b"
   std::string summary = {};  // one line for `list schedules`
   Chunks chunks = Chunks::One;
-  std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible
-  ScheduleLists (*lists)(const ScheduleShape&) = nullptr;
+  std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible; empty: it is
+  ScheduleLists (*lists)(const ScheduleShape&) = nullptr;               // only for a shape that `refuse` does not refuse
   int (*rank_of_stage)(int stage, int p) = nullptr;
-  int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the other way round
-  bool splits = false;                                    // I and W instead of B, or of some of them
-  // Two: every stage stands on two ranks, once for the micro-batches that go down the ranks and once for those that go up. Stage
-  // p + s is then stage s of the second route, whose micro-batches have numbers of their own.
+  int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the inverse
+  bool splits = false;                                    // all or some backwards are split: I and W instead of B
+  // 2: every stage is held by two ranks, once for the micro-batches that go down the ranks and once for those that go up. Stage p + s is
+  // then stage s of the second route; each route numbers its micro-batches from 0.
   int routes = 1;
-  // Asynchronous: after how many backwards of a micro-batch a stage is updated; null: once, when all are done. And how many versions of
-  // its weights a rank keeps, so that the backward reads those that the forward read, or the newest.
+  // Of asynchronous schedules (no flush between updates): the number of backwards after which a stage is updated, and the number of
+  // versions of its weights that a rank keeps. Null: synchronous, one update after all backwards, one version.
   int (*backwards_per_update)(const ScheduleShape&) = nullptr;
   int (*weight_versions)(const ScheduleShape&, int rank) = nullptr;
-  bool backward_reads_newest = false;
-  bool one_update_late = false;  // the micro-batches of an update read the weights of one update before
-  bool forwards_first = false;   // no backward before the last forward
-  bool on_request = true;        // search looks at it only when it is asked for: a framework has to be able to run it
+  bool backward_reads_newest = false;  // a backward reads the newest weights, not the version that its forward read
+  // Micro-batches of update n + 1 read the weights after update n - 1, not n (PipeDream-2BW).
+  bool one_update_late = false;
+  bool forwards_first = false;  // all forwards of a rank come before its first backward
+  bool on_request = true;       // search tries it only if the user names it, since not every framework can run it
 
-  // What search orders candidates by (docs/search-estimates.md, "Screen"). Chunks in flight on a rank at most:
+  // Closed forms by which search orders candidates before it simulates any (docs/search-estimates.md, "Screen").
+  // The most chunk activations (of one micro-batch each) that the rank has in flight at once.
   double (*in_flight)(const FlightShape&) = nullptr;
-  // Idle seconds of a rank while the pipeline fills and drains, beside one that works all the time; null: the longest paths of 1F1B, or of
-  // all forwards and then all backwards. And what no rank has alone, in transfers between neighbours.
+  // An iteration takes m micro-batches of the busiest rank, plus the sum of `idle` over all other ranks (seconds that a rank with these
+  // times adds while the pipeline fills and drains), plus idle_hops transfers. Null: the closed form of interleaved 1F1B if v > 1, else the
+  // longest path of GPipe if forwards_first, of 1F1B if not.
   double (*idle)(const FillTimes&) = nullptr;
-  int (*idle_hops)(int p) = nullptr;
+  int (*idle_hops)(int p) = nullptr;  // null: 0
 };
 const std::vector<ScheduleEntry>& schedules();
 const ScheduleEntry& schedule_entry(Schedule id);
-const ScheduleEntry* find_schedule(const std::string& name);
+const ScheduleEntry* find_schedule(const std::string& name);  // null: no schedule has this name
 int rank_of_stage(Schedule id, int stage, int p);
 int stage_of(Schedule id, int rank, int chunk, int p);
 
-// Durations per stage; a transfer between different ranks adds `latency`, or hops[s] between the stages s and s+1 where that is
-// given, and occupies nothing (docs/schedules.md, "The clock"). `in_turn`: it occupies the way from the one rank to the other, and
-// the next one in that direction begins after it.
+// Durations of actions and transfers, in any unit. A transfer between stages s and s + 1 on different ranks takes hops[s], or `latency` if
+// there are no hops, and does not delay other transfers (docs/schedules.md, "The clock"). With `in_turn`, transfers from one rank to
+// another run one at a time.
 template <class Time>
 struct ScheduleTimes {
   std::vector<Time> forward = {}, input_grad = {}, weight_grad = {};  // [stage]; B takes input_grad + weight_grad
   Time latency = {};
   std::vector<Time> hops = {};
   bool in_turn = false;
-  int routes = 1;                             // number of pipelines that share the ranks; their stages follow each other
-  Time saved = {};                            // a cell takes the sum of the times of its actions, less this
-  std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
+  int routes = 1;   // number of pipelines that share the ranks; stages are numbered through all of them
+  Time saved = {};  // overlap: a cell takes this much less than the sum of the times of its actions
+  // [rank][position in its list]: durations of single actions; negative, or empty: those of the stage.
+  std::vector<std::vector<Time>> exact = {};
 };
-// The same durations for every stage.
+// Equal durations for every stage.
 template <class Time>
 ScheduleTimes<Time> equal_times(int stages, Time forward, Time input_grad, Time weight_grad, Time latency = {}) {
   const auto n = static_cast<std::size_t>(stages);
@@ -94,36 +100,36 @@ ScheduleTimes<Time> equal_times(int stages, Time forward, Time input_grad, Time 
 template <class Time>
 struct ScheduleTiming {
   std::vector<std::vector<Time>> begin = {}, end = {};  // [rank][position in its list]
-  Time makespan = {};
-  std::vector<Time> idle = {};  // [rank]: makespan - busy
+  Time makespan = {};                                   // when the last action ends; the first one begins at 0
+  std::vector<Time> idle = {};                          // [rank]: makespan less the durations of its actions
 };
-// Longest path through rank order and data edges, in O(actions). Empty result: the lists deadlock; `blocked` then holds
-// the action that each unfinished rank is stuck at. Durations must not be negative. Instantiated for double,
-// std::int64_t (exact).
+// Times of all actions: the longest path through the order of each rank and the data dependencies, in O(actions). Empty result: the lists
+// deadlock, and `blocked` gets the action that each unfinished rank waits at, as text. Durations must not be negative. Instantiated for
+// double and std::int64_t (exact).
 template <class Time>
 std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const ScheduleTimes<Time>& times,
                                              std::vector<std::string>* blocked = nullptr);
 
-// Peak number of chunks in flight per rank: forwards minus backwards (or weight gradients) in list order.
+// [rank]: the most chunk activations in flight, that is, forwards less backwards (or weight gradients) so far in the order of its list.
 std::vector<int> peak_in_flight(const ScheduleLists& lists);
 
-// Which weights the forward and the backward of each micro-batch of a rank read, counted in updates of the rank (version 0: before the
-// first). Of an asynchronous schedule with one stage per rank (docs/schedules.md, "Without a flush").
+// Which versions of the weights the forward and the backward of each micro-batch on a rank read; version n is that after n updates of the
+// rank. For asynchronous schedules with one stage per rank (docs/schedules.md, "Without a flush").
 struct VersionsRead {
   int forward = 0, backward = 0;
   bool operator==(const VersionsRead&) const = default;
 };
 std::vector<VersionsRead> versions_read(const ScheduleEntry& entry, const ScheduleShape& shape, int rank);  // [micro-batch]
 
-// What is missing or double in the lists: every (stage, micro-batch) has one F and either one B or one I and one W, and
-// a stage lives on one rank. Empty: complete. Order is not looked at; evaluate() does that.
+// The first action that is missing or repeated in the lists, as a message; empty: they are complete. Every (stage, micro-batch) must have
+// one F and either one B or one I and one W, and all actions of a stage must be on one rank. Does not check the order; evaluate() does.
 std::optional<std::string> incomplete(const ScheduleLists& lists);
 
-// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch); "0F3&3B1": one cell.
+// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch); "0F3&3B1" is a cell.
 std::string to_text(const ScheduleOp& op);
 std::string to_text(const ScheduleLists& lists);
 
-// ASCII picture to scale, one row per rank and a legend; `columns` wide at most (at least 40).
+// ASCII picture to scale, one row per rank and a legend, at most `columns` characters wide (at least 40).
 std::string draw(const ScheduleLists& lists, const ScheduleTiming<double>& timing, int columns = 100);
 
 }  // namespace foreshard

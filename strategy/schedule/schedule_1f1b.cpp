@@ -1,4 +1,4 @@
-// 1F1B (PipeDream-flush): a rank runs ahead by the ranks behind it, then alternates one forward and one backward.
+// 1F1B (PipeDream-flush): rank r begins with p - r - 1 forwards, then alternates one forward and one backward.
 //   r0  0>1>..........0<<<2>1<<<3>..2<<<..3<<<
 //   r1  ..0>..1>..0<<<  the idle time of GPipe, but at most p - r micro-batches in flight on rank r
 #include <algorithm>

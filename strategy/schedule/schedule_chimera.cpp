@@ -1,5 +1,5 @@
 // Chimera (Li and Hoefler 2021, arXiv:2107.06925): two pipelines over the same ranks, one down and one up, each with half of the
-// micro-batches, so that the one fills what the other leaves idle. Every stage stands on two ranks, r and p-1-r, which sum its gradients.
+// micro-batches, so that each works in the idle times of the other. Every stage is held by two ranks, r and p-1-r, which sum its gradients.
 //   r0  d0>   d1>   u0>u0<u1>u1<   d0<   d1<       d: stage r, u: stage p-1-r
 //   r3  u0>   u1>   d0>d0<d1>d1<   u0<   u1<       (two of four ranks; p micro-batches make a unit)
 // Idle (p-2)F when a backward takes as long as a forward; (m/p + 1)(p-2)F when it takes twice as long.

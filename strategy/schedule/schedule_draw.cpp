@@ -21,7 +21,7 @@ struct Scale {
 
 int digits_of(int n) { return static_cast<int>(std::to_string(n).size()); }
 
-// Of a cell, each of its actions takes an equal part.
+// The actions of a cell are drawn one after the other, with equal widths.
 std::pair<double, double> drawn(const std::vector<ScheduleOp>& list, const ScheduleTiming<double>& timing, std::size_t rank,
                                 std::size_t k) {
   const double begin = timing.begin[rank][k], end = timing.end[rank][k];

@@ -40,7 +40,7 @@ class ArmList {
 
   int stages_[2];
   int forwards_[2] = {}, backwards_[2] = {};
-  std::deque<ScheduleOp> owed_ = {};  // weight gradients, oldest first
+  std::deque<ScheduleOp> owed_ = {};  // deferred weight gradients, oldest first
   std::vector<ScheduleOp> list_ = {};
 };
 
@@ -51,7 +51,7 @@ std::vector<ScheduleOp> arm_list(const Arm& arm, int q, int chunk0, int chunk1) 
   for (int i = 0; i < q + 1; ++i) list.forward(0), list.forward(1);
   for (int i = 0; i < H - 1 - q; ++i) list.inputs(1), list.weights(), list.forward(1);
   for (int i = 0; i < n - 2 * H + q + 1; ++i) {
-    list.cell(0, 1, i > 0 || q + 1 < H);  // the innermost rank has the gradient of its first forward at once
+    list.cell(0, 1, i > 0 || q + 1 < H);  // on the innermost rank the gradient of its first forward is ready at once
     list.cell(1, 0);
   }
   for (int i = 0; i < H - 1 - q; ++i) list.backward(1), list.cell(1, 0);
@@ -94,7 +94,8 @@ std::optional<Infeasible> refuse_dualpipe_v(const ScheduleShape& shape) {
   return refuse_few(shape, "dualpipe-v");
 }
 
-// (H-1)(F&B + B - 3W) of the times of a chunk, without overlap: F + 2I - W.
+// Idle seconds of an arm of H ranks: (H-1)(F&B + B - 3W) with the times of a chunk. If overlap saves no time, F&B is F + I + W, and the
+// second factor is F + 2I - W.
 double idle_of_arm(double ranks, double chunks, const FillTimes& t) {
   return (ranks - 1) * std::max(0.0, t.forward + 2 * t.input_grad - t.weight_grad) / chunks;
 }

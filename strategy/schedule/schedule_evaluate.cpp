@@ -1,6 +1,5 @@
-// Longest path over the lists. Every rank has a pointer into its list; a rank advances while its next action is ready,
-// and an action that finishes wakes the one rank that may wait for it. So each action is looked at a constant number of
-// times.
+// Longest path over the lists. Every rank has a position in its list and advances while its next action is ready. An action that finishes
+// wakes the one rank that may wait for it, so each action is visited a constant number of times.
 #include <algorithm>
 #include <utility>
 
@@ -69,9 +68,10 @@ class Walk {
   std::size_t cell(std::int32_t stage, std::int32_t microbatch) const { return at(stage) * at(microbatches_) + at(microbatch); }
   bool is_first(std::int32_t stage) const { return stage % per_route_ == 0; }
   bool is_last(std::int32_t stage) const { return (stage + 1) % per_route_ == 0; }
-  // There is no stage on that side of it.
+  // Whether there is no stage on the side of `neighbour`: `stage` is the first or the last one.
   bool is_end(std::int32_t stage, std::int32_t neighbour) const { return neighbour > stage ? is_last(stage) : is_first(stage); }
-  // When what an action of `rank` made is at the stage `to`, a neighbour of `from`. A rank sends in the order of its list.
+  // When the result of an action of stage `from` on `rank`, which ends at `finished`, arrives at the neighbouring stage `to`. Must be
+  // called in the order of the rank's list.
   Time arrival(Time finished, std::int32_t rank, std::int32_t from, std::int32_t to) {
     if (is_end(from, to) || rank_of_[at(to)] == rank) return finished;
     const Time hop = times_.hops.empty() ? times_.latency : times_.hops[at(std::min(from, to))];
@@ -83,7 +83,7 @@ class Walk {
     way->second = std::max(finished, way->second) + hop;
     return way->second;
   }
-  // When the inputs of the action are there, kNever if they are not known yet.
+  // When all inputs of the action have arrived; kNever if that is not known yet.
   Time ready(const ScheduleOp& op) const {
     if (op.work == Work::Update) return Time{};
     if (op.work == Work::F) return is_first(op.stage) ? Time{} : sent_forward_[cell(op.stage - 1, op.microbatch)];
@@ -113,12 +113,12 @@ class Walk {
     awake_.push_back(rank);
   }
 
-  // The actions of a cell begin when all of them may, and end together.
+  // The actions of a cell begin when the inputs of all have arrived, and end together.
   static std::size_t end_of_cell(const std::vector<ScheduleOp>& list, std::size_t position) {
     while (list[position].with_next) ++position;
     return position + 1;
   }
-  // The weight gradient `k` of a cell whose input gradient is in it, too.
+  // Whether action `k` is a weight gradient whose input gradient is in the same cell.
   static bool made_in_cell(const std::vector<ScheduleOp>& list, std::size_t begin, std::size_t k) {
     const ScheduleOp& w = list[k];
     return w.work == Work::W && std::find(&list[begin], &list[k], ScheduleOp{Work::I, w.stage, w.microbatch, true}) != &list[k];
@@ -198,10 +198,10 @@ class Walk {
   std::int32_t microbatches_ = 0, per_route_ = 1;
   std::vector<std::int32_t> rank_of_ = {};                             // [stage]
   std::vector<Time> forward_ = {}, gradient_ = {};                     // [stage][micro-batch]: end of F; end of B or I
-  std::vector<Time> sent_forward_ = {}, sent_gradient_ = {};           // when they are at the stage that reads them
-  std::vector<std::vector<std::pair<std::int32_t, Time>>> ways_ = {};  // [rank]{to, when its last transfer is through}
-  std::vector<std::size_t> next_ = {};                                 // [rank]
-  std::vector<std::int32_t> awake_ = {};                               // ranks to look at
+  std::vector<Time> sent_forward_ = {}, sent_gradient_ = {};           // when they arrive at the stage that reads them
+  std::vector<std::vector<std::pair<std::int32_t, Time>>> ways_ = {};  // [rank]{receiving rank, end of the last transfer to it}
+  std::vector<std::size_t> next_ = {};                                 // [rank]: position of its next action
+  std::vector<std::int32_t> awake_ = {};                               // ranks whose next action may be ready
   std::vector<char> is_awake_ = {};
   ScheduleTiming<Time> result_ = {};
 };

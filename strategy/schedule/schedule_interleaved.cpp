@@ -1,6 +1,6 @@
 // Interleaved 1F1B: rank r holds the chunks r, p + r, 2p + r, ... and visits g micro-batches per chunk before the next
 // one, so the pipeline fills in steps of one chunk: idle (p-1)(F+B)/v, bought with more activations and v times the
-// transfers. interleaved-zb-1p puts the weight gradients off as zb-h1 does (Qi et al. 2024, arXiv:2401.10241): idle (p-1)(F+I-W)/v.
+// transfers. interleaved-zb-1p defers the weight gradients as zb-h1 does (Qi et al. 2024, arXiv:2401.10241): idle (p-1)(F+I-W)/v.
 #include <algorithm>
 
 #include "core/base/count_text.h"
@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-// The groups of docs/schedules.md, "Interleaved 1F1B".
+// The groups of micro-batches (docs/schedules.md, "Interleaved 1F1B").
 static std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule) {
   if (auto refused = refuse_size(shape)) return refused;
   const int group = shape.g == 0 ? shape.p : shape.g;
@@ -25,7 +25,8 @@ static std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const
                           " needs at least " + counted(group, "micro-batch", "micro-batches") + ", found " + number(shape.m),
                       {"a larger --global-batch", "--schedule 1f1b"}};
   const int rest = shape.m % group;
-  if (rest > 0 && rest < shape.p)  // the rule of docs/schedules.md: below p ranks wait for each other, some for ever
+  if (rest > 0 &&
+      rest < shape.p)  // docs/schedules.md, "Interleaved 1F1B": a last group of fewer than p micro-batches can deadlock
     return Infeasible{
         "schedule " + schedule + " cannot end with a group of " + counted(rest, "micro-batch", "micro-batches") + " on " +
             counted(shape.p, "pipeline rank") + " (" + counted(shape.m, "micro-batch", "micro-batches") + " in groups of " +
@@ -45,7 +46,7 @@ static std::vector<ScheduleOp> pair_table(const ScheduleShape& shape) {
   return table;
 }
 
-// With `halves`, rank r always owes r weight gradients of a chunk.
+// The lists. With `halves` (split backwards), rank r defers each weight gradient by r input gradients.
 static ScheduleLists lists(const ScheduleShape& shape, bool halves) {
   const int group = shape.g == 0 ? shape.p : shape.g;
   const std::vector<ScheduleOp> table = pair_table(shape);

@@ -16,7 +16,7 @@ static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
   if (shape.g != 0)
     return Infeasible{"schedule looped-bfs has no groups of micro-batches, found groups of " + number(shape.g),
                       {"--microbatch-group 0", "--schedule interleaved-1f1b"}};
-  if (shape.m < shape.p)  // a rank would wait for its own chunk before
+  if (shape.m < shape.p)  // a rank would have to wait for its own chunk before
     return Infeasible{"schedule looped-bfs needs a micro-batch for each of the " + number(shape.p) + " pipeline ranks, found " +
                           number(shape.m),
                       {"a larger --global-batch", "--schedule 1f1b"}};

@@ -1,9 +1,9 @@
-// Pipelines that are not flushed between updates. All run the order of 1F1B for ever; they differ in when a stage is updated and in which
-// weights a backward reads:
+// Asynchronous pipelines, which are not flushed between updates. All run in the order of 1F1B; they differ in when a stage is updated and
+// in which version of the weights a backward reads:
 //   pipedream      updated after every backward; the backward reads the weights of its forward, so rank r keeps p - r versions
 //                  (Narayanan et al. 2019, "PipeDream", section 3.3, weight stashing)
-//   pipedream-2bw  updated after every g backwards, of the gradients of the weights before; two versions (Narayanan et al. 2021,
-//                  arXiv:2006.09503, section 3.1); g at least p - 1, so that the version is there
+//   pipedream-2bw  updated after every g backwards, with gradients computed from the weights before the newest; two versions (Narayanan
+//                  et al. 2021, arXiv:2006.09503, section 3.1); g at least p - 1, so that this version is kept long enough
 //   pipemare       updated after every backward; one version: a backward reads newer weights than its forward did (Yang et al. 2021,
 //                  arXiv:1910.05124)
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace foreshard {
 static int after_every_one(const ScheduleShape&) { return 1; }
 static int group_of(const ScheduleShape& shape) { return shape.g == 0 ? shape.p : shape.g; }
 
-// Of whole groups, since a run ends with all gradients used.
+// Requires a multiple of the group size of micro-batches, since all gradients must be used by the end of a run.
 static std::optional<Infeasible> refuse_2bw(const ScheduleShape& shape) {
   if (auto refused = refuse_chunks(shape, "pipedream-2bw")) return refused;
   const int group = group_of(shape);

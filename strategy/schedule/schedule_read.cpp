@@ -25,7 +25,7 @@ static std::optional<ScheduleOp> parse_op(const std::string& word) {
   return op;
 }
 
-// What PyTorch's runtime does between the actions: it follows from their order.
+// Whether the word is an action of PyTorch's runtime that is skipped, since it follows from the order of the others.
 static bool passed_over(const std::string& word) {
   static const std::vector<std::string> known = {"SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
   const std::size_t from = word.find_first_not_of("0123456789");
@@ -42,7 +42,7 @@ static std::string as_cell(const std::string& word) {
   return word.substr(1, middle - 1) + "&" + word.substr(middle + 1, end - middle - 1);
 }
 
-// "0F1&3I0&3W0"; none: one of the actions is no such text.
+// The actions of a cell, "0F1&3I0&3W0"; empty: one of them cannot be read.
 static std::optional<std::vector<ScheduleOp>> parse_cell(const std::string& text) {
   std::vector<ScheduleOp> cell;
   for (std::size_t from = 0; from <= text.size();) {
@@ -56,7 +56,7 @@ static std::optional<std::vector<ScheduleOp>> parse_cell(const std::string& text
   return cell;
 }
 
-// One action; or a forward and a backward of something else, whole, one half of it, or both halves one after the other.
+// Whether the actions may form a cell: one action; or a forward and, of another stage or micro-batch, B, I, W, or I followed by W.
 static bool is_cell(std::vector<ScheduleOp> cell) {
   if (cell.size() == 1) return true;
   if (cell.size() > 3) return false;

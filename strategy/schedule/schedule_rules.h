@@ -1,27 +1,29 @@
-// What the generators share: refusals that hold for every schedule, and stage placements.
+// Functions that the generators of schedules share: checks of the shape, and placements of stages on ranks.
 #pragma once
 
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
-// p, m, v at least 1, and lists that fit in memory.
+// Why a shape is not possible; empty: it is. refuse_size requires p, m and v of at least 1 and lists that fit in memory (20 million
+// actions); refuse_chunks also requires one chunk per rank; refuse_all_but_two also two chunks per rank and no micro-batch groups (g = 0).
+// `schedule`: its name, for the message.
 std::optional<Infeasible> refuse_size(const ScheduleShape& shape);
-// The same, and one chunk per rank.
 std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* schedule);
-// Sizes, no groups of micro-batches, and two chunks per rank.
 std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule);
 
-// The lists of 1f1b, which the schedules without a flush have too.
+// The lists of 1F1B, which the asynchronous schedules have, too.
 ScheduleLists one_f_one_b_lists(const ScheduleShape& shape);
 
-int straight_placement(int stage, int p);    // stage s on rank s
-int loop_placement(int stage, int p);        // stage s on rank s mod p
-int v_placement(int stage, int p);           // down the ranks with chunk 0, back up with chunk 1
-int loop_stage(int rank, int chunk, int p);  // the inverse of both straight and loop
-int v_stage(int rank, int chunk, int p);
-// Of two routes: the rank holds stage r of the one and stage p-1-r of the other; chunk 0 is the stage nearer to the model's input, so that
-// the same chunks of the ranks r and p-1-r are the same stage.
+// Rank of a stage.
+int straight_placement(int stage, int p);  // rank s
+int loop_placement(int stage, int p);      // rank s mod p
+int v_placement(int stage, int p);         // stages 0 .. p-1 on ranks 0 .. p-1, stages p .. 2p-1 on ranks p-1 .. 0
+// Stage of a chunk of a rank.
+int loop_stage(int rank, int chunk, int p);  // the inverse of straight_placement and of loop_placement
+int v_stage(int rank, int chunk, int p);     // the inverse of v_placement
+// With two routes, rank r holds stage r of one route and stage p-1-r of the other. Chunk 0 is the one nearer to the model's input, so equal
+// chunks of the ranks r and p-1-r hold the same stage of the model.
 int mirrored_stage(int rank, int chunk, int p);
 
 }  // namespace foreshard

@@ -10,8 +10,8 @@ namespace foreshard {
 
 namespace {
 
-// A rank that is free takes, of what is ready, the input gradient, else a forward that the limit allows, else a weight gradient. With
-// `patient` it waits for an input gradient that comes within the time of what it would take instead.
+// A greedy order. A free rank runs the action that can begin first; of equal ones an input gradient, else a forward that the limit allows,
+// else a weight gradient. With `patient` it rather waits for an input gradient that becomes ready before the other action would end.
 class Greedy {
  public:
   Greedy(const ScheduleSearch& search, bool patient)
@@ -42,7 +42,7 @@ class Greedy {
   double& gradient(int rank, int i) { return gradient_[at(rank) * at(search_.microbatches) + at(i)]; }
   double hop(int from) const { return search_.times.hops.empty() ? search_.times.latency : search_.times.hops[at(from)]; }
 
-  // -1: not known yet.
+  // When the inputs of an action are ready; -1: not known yet.
   double input_ready(int r, int i) {
     if (i >= ranks_[at(r)].forwards) return -1;
     if (r + 1 == p_) return forward(r, i);
@@ -104,7 +104,7 @@ bool keeps(const ScheduleLists& lists, const std::vector<int>& most) {
   return true;
 }
 
-// Whole backwards as both halves, so that every list may be changed alike.
+// Replaces each B by I and W, so that the search can move them separately in every list.
 ScheduleLists in_halves(ScheduleLists lists) {
   for (auto& list : lists) {
     std::vector<ScheduleOp> halves;
@@ -147,9 +147,9 @@ class Climb {
       std::rotate(begin + t, begin + f, begin + f + 1);
   }
 
-  // Not slower, and the limits kept. Orders that deadlock (W before I, for one) are none.
+  // Whether the changed list keeps the limit and is not slower; if so, keeps its makespan. An order that deadlocks (W before I) is not.
   bool better(const std::vector<ScheduleOp>& list) {
-    int now = 0, next[3] = {};  // micro-batches are alike, so each kind of work takes them in turn
+    int now = 0, next[3] = {};  // micro-batches are equal, so only orders with each kind of work in ascending order are tried
     const int most = search_.most_in_flight[at(list.front().stage)];
     for (const ScheduleOp& op : list) {
       if (op.microbatch != next[op.work == Work::F ? 0 : op.work == Work::I ? 1 : 2]++) return false;
@@ -195,7 +195,7 @@ std::variant<FoundSchedule, Infeasible> search_schedule(const ScheduleSearch& se
   for (const ScheduleEntry& entry : rules_with_one_stage_per_rank({.p = p, .m = m}))
     look_at(in_halves(entry.lists({.p = p, .m = m})), entry.name);
   for (const bool patient : {false, true}) look_at(Greedy(search, patient).lists(), "greedy");
-  FS_ASSERT(!best.lists.empty());  // one micro-batch at a time keeps every limit, and greedy orders keep theirs
+  FS_ASSERT(!best.lists.empty());  // the greedy orders keep the limits
   return Climb(search, std::move(best)).go();
 }
 

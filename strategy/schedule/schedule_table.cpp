@@ -61,7 +61,7 @@ std::optional<Infeasible> refuse_size(const ScheduleShape& shape) {
   if (shape.p < 1) return need_one("rank", shape.p);
   if (shape.m < 1) return need_one("micro-batch", shape.m);
   if (shape.v < 1) return need_one("virtual stage per rank", shape.v);
-  constexpr double most = 20e6;  // action lists of 240 MB; a pipeline of real size has a few million at most
+  constexpr double most = 20e6;  // actions, 240 MB of lists; a pipeline of real size has a few million at most
   const double actions = 2.0 * shape.p * shape.m * shape.v;
   if (actions <= most) return {};
   return Infeasible{counted(shape.m, "micro-batch", "micro-batches") + " on " + counted(shape.p, "pipeline rank") + " with " +

@@ -29,7 +29,7 @@ std::string to_text(const ScheduleLists& lists) {
   return text;
 }
 
-// Counts of one (stage, micro-batch), and the checks that need every count.
+// Counts the actions of each (stage, micro-batch), and checks the counts.
 struct Tally {
   int f = 0, b = 0, i = 0, w = 0;
 };

@@ -1,7 +1,7 @@
 // V-Half and V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv:2405.15362): the placement of zb-v with about
 // half, or a third, of its activations. Time is cut into slots of one action. Every micro-batch repeats a building block of four actions
-// six slots later; weight gradients take the free slots behind their input gradients; then each action, earliest first, moves to the
-// first free slot behind what it needs that leaves the peak as it was (docs/schedules.md, "Less memory on a V").
+// six slots later; weight gradients take free slots after their input gradients; then each action, earliest first, moves to the first free
+// slot after the actions that it depends on that does not raise the memory peak (docs/schedules.md, "Less memory on a V").
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kPeriod = 6;  // of four actions and two weight gradients
+constexpr int kPeriod = 6;  // slots: four actions and two weight gradients
 enum Kind : std::int8_t { Free = -1, F0, F1, I1, I0 };
 
 struct Block {
@@ -29,8 +29,9 @@ Block v_min_block(int p, int r) {
   return {{r, 2 * p - r - 1, 2 * p + d + r, 4 * p + d - r - 1}};
 }
 
-// The slots of one rank. After each slot: weight gradients that wait, per chunk, and chunks in flight, when every free slot does a
-// weight gradient, of chunk 1 first. A move changes these only until they are the same again.
+// The slots of one rank. Keeps, for the end of each slot, the number of deferred weight gradients per chunk and of chunks in flight, if
+// every free slot runs a deferred weight gradient, those of chunk 1 first. After a move these are computed again from the moved slot on,
+// until they equal the old ones.
 class RankSlots {
  public:
   struct State {
@@ -57,7 +58,7 @@ class RankSlots {
     return peak;
   }
 
-  // Moves what is at `from` to the free slot `to` before it, unless more than `cap` chunks would be in flight somewhere.
+  // Moves the action in slot `from` to the free slot `to` before it, unless more than `cap` chunks would be in flight in some slot.
   bool move(int from, int to, int cap) {
     const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
     std::swap(kinds_[source], kinds_[target]);
@@ -76,7 +77,7 @@ class RankSlots {
     return true;
   }
 
-  // In order, the weight gradients in their places; kinds to stages by `stages` of the two chunks.
+  // The list of the rank, weight gradients included. `stages`: the stages of its two chunks.
   std::vector<ScheduleOp> list(const std::array<int, 2>& stages) const {
     std::vector<ScheduleOp> ops;
     std::array<int, 4> next = {};

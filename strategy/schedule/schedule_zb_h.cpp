@@ -1,17 +1,18 @@
-// ZB-H1 and ZB-H2 (Qi et al. 2024, arXiv:2401.10241, section 2): 1F1B whose weight gradients are put off so that they fill the
-// drain, rank r's always by r of them under H1 and by 2 r under H2. H1 has the memory of 1F1B's first rank on every rank:
+// ZB-H1 and ZB-H2 (Qi et al. 2024, arXiv:2401.10241, section 2): 1F1B with deferred weight gradients, which fill the idle time of the
+// drain. Rank r defers each of them by r micro-batches under H1, by 2 r under H2. H1 has the memory of 1F1B's first rank on every rank:
 //   r0  0>1>..0<0w2>1<1w2<2w    input gradients <, weight gradients w
 //   r1  ..0>0<1>1<0w2>2<1w2w    idle (p-1)(F+I-W), as long as W takes no longer than F and I
-// H2 has twice the warm-up, which fills the ramp as well, with up to 2p - 1 micro-batches in flight on every rank. Its order is a
-// closed rule (docs/schedules.md); the paper's own lists come from a search. What stays idle with equal times is the skew of
-// (p-1) F between the ranks, at their ends.
+// H2 has a warm-up twice as long, which fills the idle time of the fill as well, with up to 2p - 1 micro-batches in flight on every rank.
+// Its order is a closed rule (docs/schedules.md, "Zero bubble"); the paper's own lists come from a search. With equal times, a rank is idle
+// only before its first and after its last action, (p-1) F in all.
 #include <algorithm>
 
 #include "strategy/schedule/schedule_rules.h"
 
 namespace foreshard {
 
-// `warm_up` forwards, then input gradient, weight gradient of `late` micro-batches before, forward, as long as there are any.
+// The list of a rank: `warm_up` forwards; then, repeatedly, an input gradient, the weight gradient of `late` micro-batches before, and a
+// forward, as long as there are any.
 static std::vector<ScheduleOp> put_off(int rank, int microbatches, int warm_up, int late) {
   std::vector<ScheduleOp> list;
   list.reserve(3 * static_cast<std::size_t>(microbatches));

@@ -2,8 +2,8 @@
 // second, so that rank 0 holds the first stage and the last one and a micro-batch ends where it began:
 //   r0  stage 0   stage 2p-1
 //   r1  stage 1   stage 2p-2
-//   ..                        rank p-1 hands over to itself
-// Weight gradients fill what is left: the memory of 1F1B's first rank (2p chunks of half the size) on every rank.
+//   ..                        rank p-1 holds stages p-1 and p, so nothing is sent between these
+// Weight gradients fill the idle times. Every rank has the memory of 1F1B's first rank (2p chunks of half the size).
 #include <algorithm>
 
 #include "strategy/schedule/schedule_rules.h"
@@ -12,7 +12,8 @@ namespace foreshard {
 
 namespace {
 
-// One rank's list: the rule of docs/schedules.md emits the next micro-batch of each kind; those from m on do not exist.
+// The list of one rank, by the rule of docs/schedules.md, "Zero bubble". The rule takes the next micro-batch of each kind of work;
+// micro-batches from m on do not exist and are skipped.
 class RankList {
  public:
   RankList(const ScheduleShape& shape, int rank) : m_(shape.m), stages_{rank, 2 * shape.p - 1 - rank} {}

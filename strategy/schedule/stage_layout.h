@@ -16,8 +16,9 @@ struct StageLayout {
   bool operator==(const StageLayout&) const = default;
 };
 
-// `split`: counted layers per stage ("2,3x14,2", core/strategy/strategy.h), empty: the same number for every stage. Layers that are not
-// counted (embedding, head) go with their neighbour. Refuses splits that do not add up.
+// `split`: numbers of counted layers per stage ("2,3x14,2": 2, then 14 times 3, then 2; core/strategy/strategy.h); empty: the same number
+// in every stage. Layers that are not counted (embedding, head) are added to the stage of their neighbour. Infeasible: the numbers are not
+// `stages` many, or do not add up to the counted layers of the model.
 std::variant<StageLayout, Infeasible> stage_layout(const OpGraph& graph, int stages, const std::string& split);
 
 }  // namespace foreshard

@@ -32,11 +32,11 @@ std::vector<StageTurns> stage_turns(Schedule schedule, const std::vector<int>& r
       if (const int next = k + of(kept, s) - 1; next < own) stage.list.push_back({Work::F, s, next});
       stage.list.push_back({Work::B, s, k});
     }
-    // What the stage before has in flight can be here, and what this one begins before its first backward has to be.
+    // A slot for each micro-batch that the stage before has in flight, and for each that this stage begins before its first backward.
     if (s > 0)
       stage.input_slots = std::min(
           own, std::max(of(kept, s), static_cast<int>(ceil_div(of(kept, s - 1) * of(replicas, s - 1), of(replicas, s)))));
-    // As many as the replicas of the stage after can send to one at once.
+    // A slot for each gradient that the replicas of the next stage can send to one replica at once, and one in use.
     if (s + 1 < stages)
       stage.gradient_slots = std::min(own, static_cast<int>(ceil_div(of(replicas, s + 1), of(replicas, s))) + 1);
     turns.push_back(std::move(stage));

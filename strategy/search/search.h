@@ -24,9 +24,10 @@ struct Candidate {
   Estimate estimate = {};
   std::optional<double> simulated = {};  // seconds
   double score = 0;                      // what the objective ranks by, smaller is better: seconds, bytes or GPU seconds
-  double handicap = 1;                   // factor on the score when ranking: 1 + SearchOptions::noise unless the strategy is simple
+  // Factor on the score when ranking: 1 + SearchOptions::noise unless the strategy is simple.
+  double handicap = 1;
   struct LessSimple {
-    double gain = 0;  // by which share of the candidate's score its own score is less
+    double gain = 0;  // (the candidate's score - its own score) / the candidate's score
     Strategy strategy = {};
   };
   // Of the strategies with the same degrees, micro-batch and schedule whose score is better by no more than the noise, the best.
@@ -75,7 +76,8 @@ struct RuledOut {    // the best point that only the memory limit, or only the f
 
 struct SearchResult {
   std::vector<Candidate> ranked = {};  // best first, one per family; all of them fit
-  std::vector<Candidate> front = {};   // Objective::Pareto: strategies that no other beats in both time and memory; fastest first
+  // Objective::Pareto: strategies that no other beats in both time and memory; fastest first.
+  std::vector<Candidate> front = {};
   std::vector<Candidate> sample = {};  // those of the SearchOptions::sample points that fit, in the order of the space
   std::optional<RuledOut> without_memory_limit = {}, without_framework = {};
   // Lower bound on the score of every strategy of the space with equal degrees on all stages and an even layer split; 1e300: not
@@ -83,8 +85,8 @@ struct SearchResult {
   double bound = 1e300;
   std::int64_t enumerated = 0, evaluated = 0, refined = 0;  // points enumerated, points screened, strategies refined
   PrunedBy pruned = {};
-  double measuring_s = 0,  // wall-clock seconds: measuring the costs of grids and shapes that the screen reads, and
-         screening_s = 0;  // screening
+  // Wall-clock seconds of measuring the costs of grids and shapes that the screen reads, and of screening.
+  double measuring_s = 0, screening_s = 0;
   bool interrupted = false;
   // When all of `ranked` use host memory because nothing fits without it: why nothing fits. Else empty.
   std::string without_host_memory = {};

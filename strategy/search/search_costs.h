@@ -37,7 +37,8 @@ class SearchCosts {
 
   // Null: the model cannot be divided this way, or the shape is not measured yet. The point must be of the space.
   const ShapeCosts* shape(const Point& point) const;
-  const ShapeCosts* find(const Point& point) const;  // the same for any point; null also where no point of the space has its shape
+  // The same for any point; null also where no point of the space has its shape.
+  const ShapeCosts* find(const Point& point) const;
   // For one thread, after an interrupt: measures a grid with all its shapes, then the next, until `enough` (called after each grid) or
   // `stop` returns true, or 300 jobs are done.
   void measure_some(const std::function<bool(std::size_t grid)>& enough, const std::function<bool()>& stop);

@@ -15,7 +15,7 @@ bool only_modules(const Strategy& base, const std::vector<std::string>& known) {
 
 bool is_narrow(const Strategy& base) { return size_of(state_types(base).compute) < size_of(DType::F32); }
 
-// Copies of the parameters in the format of the products, as mixed precision has them; fp32 states beside.
+// Whether the states are those of usual mixed precision: parameters in the format of the products, and optimizer states in fp32.
 bool usual_states(const Strategy& base) {
   const StateTypes types = state_types(base);
   return types.state == DType::F32 && size_of(types.param) == size_of(types.compute);

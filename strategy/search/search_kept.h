@@ -22,7 +22,8 @@ double score(Objective objective, const Point& point, double time, double peak);
 
 struct Kept {
   double score = 0, time = 0;  // by the screen; time in seconds
-  std::int64_t order = 0;      // its number in the space: breaks ties between equal scores the same way for any number of threads
+  // Its number in the space: breaks ties between equal scores the same way for any number of threads.
+  std::int64_t order = 0;
   Point point = {};
   Screened screened = {};
   bool operator<(const Kept& other) const {

@@ -23,7 +23,7 @@ bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptio
   if (!std::holds_alternative<Transformer>(model.shape)) return false;
   const auto fixed = [&](const char* path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
   if (options.objective != Objective::Time || cluster.nodes.size() != 1 || cluster.nodes.front().count < 2) return false;
-  return !fixed("dp") || options.base.dp == 0;  // with dp the degrees say how many GPUs are used
+  return !fixed("dp") || options.base.dp == 0;  // a fixed dp, with tp and pp, already determines the number of GPUs
 }
 
 // Seconds of an iteration in which `gpus` GPUs run at kMostOfPeak of their peak FLOP/s. Of the FLOPs F(s) of a sequence of length s, the

@@ -26,9 +26,10 @@ class Screening {
   struct Costs {  // of a point
     // Its own costs. With --recompute best, and with full recomputation of the fewest layers that make room: those without recomputation.
     const ShapeCosts* shape = nullptr;
-    const ShapeCosts* redone = nullptr;  // full recomputation of the fewest layers that make room: those with full recomputation
-    bool best = false;                   // --recompute best
-    const ShapeCosts* kept = nullptr;    // without recomputation, where the point recomputes and the space has it without, too
+    // Full recomputation of the fewest layers that make room: those with full recomputation.
+    const ShapeCosts* redone = nullptr;
+    bool best = false;                 // --recompute best
+    const ShapeCosts* kept = nullptr;  // without recomputation, where the point recomputes and the space has it without, too
   };
   struct Item {
     Point point = {};

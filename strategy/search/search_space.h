@@ -17,9 +17,10 @@ struct SearchSpace {
   std::vector<std::int8_t> zeros = {};
   std::vector<bool> sequence_parallels = {};
   std::vector<Overlap> overlaps = {};
-  bool orders = false;                           // rank orders are tried
-  bool some_layers = false;                      // full recomputation of some layers of a stage is tried
-  bool best = false;                             // RecomputeKind::Each stands for --recompute best: chosen per layer to fill memory
+  bool orders = false;       // rank orders are tried
+  bool some_layers = false;  // full recomputation of some layers of a stage is tried
+  // RecomputeKind::Each stands for --recompute best: chosen per layer to fill memory.
+  bool best = false;
   std::vector<int> zero_groups = {};             // ranks of a ZeRO group; empty: all divisors of dp
   bool uneven = false;                           // numbers of stages that do not divide the layers are tried
   int recompute_layers = 0;                      // Point::recompute_layers of all points, unless some_layers is set

@@ -25,7 +25,8 @@ struct StagedSearch {
   std::function<bool()> stopped = {};
   // Calls work(index) for all indices below `count`, on any thread.
   std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)> in_parallel = {};
-  std::function<std::optional<Candidate>(const Strategy&, const Point&)> refined = {};  // empty: does not fit; any thread may call it
+  // Refines a strategy; empty: it does not fit. Any thread may call it.
+  std::function<std::optional<Candidate>(const Strategy&, const Point&)> refined = {};
 };
 
 struct StagedResult {

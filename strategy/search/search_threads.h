@@ -9,7 +9,8 @@ namespace foreshard {
 
 class SearchThreads {
  public:
-  explicit SearchThreads(int threads);  // at most `threads`, and at most one per core that this process may use; 0: one per core
+  // At most `threads`, and at most one per core that this process may use; 0: one per core.
+  explicit SearchThreads(int threads);
   ~SearchThreads();
   SearchThreads(const SearchThreads&) = delete;
   SearchThreads& operator=(const SearchThreads&) = delete;

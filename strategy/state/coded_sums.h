@@ -39,7 +39,7 @@ class CodedSums {
   CodedSums(const ChunkFrame& frame, const ChunkState& state, const Events& events);
 
   bool codes(int unit) const { return of_[static_cast<std::size_t>(unit)].has_value(); }  // the unit's sum is sent as codes
-  void begin() { open_ = -1; }  // begins the segment of a backward
+  void begin() { open_ = -1; }                                                            // begins the segment of a backward
   // Issues the first half of a unit's sum, then the second half of the unit sent before it. `from` is the gradient of one backward, or
   // the gradient accumulated by all backwards of the run.
   void send(SegmentBuilder& out, int unit, const Use& from, const RunPart& part);
@@ -52,9 +52,11 @@ class CodedSums {
     CodedSum sum;
     GradientSum::When when = {};
     bool scatters = false;
-    bool ends_late() const { return when != GradientSum::When::EachMicrobatch; }  // its second half may come with the end of the run
-    std::vector<Use> left = {}, left_of_part = {};  // residual (and velocity) of the unit's codes, and of those of the rank's sum
-    std::optional<Use> moment = {};                 // the optimizer's momentum, where the codes are of it
+    // Whether its second half may be issued as late as the end of the run.
+    bool ends_late() const { return when != GradientSum::When::EachMicrobatch; }
+    // Residual (and velocity) of the unit's codes, and of those of the rank's sum.
+    std::vector<Use> left = {}, left_of_part = {};
+    std::optional<Use> moment = {};  // the optimizer's momentum, where the codes are of it
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
   Coded make(int unit, const GradientSum& sum, const Coding& coding);

@@ -266,7 +266,22 @@ class StateLayout {
     role_.buffers[buffer.index()].holds.push_back(std::move(held));
   }
 
+  // Room for the shards of each unit's parameters in the buffers of the unit, so that they are not moved as the lists grow.
+  void reserve_shards() {
+    std::vector<std::size_t> parameters(state_.units.size(), 0);
+    for (const auto& layer : state_.places)
+      for (const ParameterPlace& place : layer)
+        if (place.unit >= 0) ++parameters[static_cast<std::size_t>(place.unit)];
+    for (std::size_t u = 0; u < state_.units.size(); ++u) {
+      const StateUnit& unit = state_.units[u];
+      for (const BufferId buffer : {unit.value, unit.gradient, unit.master, unit.momentum, unit.variance})
+        if (buffer.valid())
+          role_.buffers[buffer.index()].holds.reserve(role_.buffers[buffer.index()].holds.size() + parameters[u]);
+    }
+  }
+
   void hold_tensors() {
+    reserve_shards();
     for (int layer = 0; layer < last_ - first_; ++layer)
       for (int p = 0; p < static_cast<int>(kind(layer).parameters.size()); ++p) {
         const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];

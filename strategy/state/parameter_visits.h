@@ -38,9 +38,8 @@ class ParameterVisits {
   bool brings(int layer) const;      // some of the layer's parameters are transferred before they are read
   bool brings_unit(int unit) const;  // the parameters of this unit are
   Block read_block() const;          // the block in which the operators of the current visit read transferred parameters
-  Bytes read_from(int layer) const {
-    return from_[static_cast<std::size_t>(layer)];
-  }  // the offset in that block at which the layer's transferred units begin; they lie one behind the other
+  // The offset in that block at which the layer's transferred units begin; they lie one after the other.
+  Bytes read_from(int layer) const { return from_[static_cast<std::size_t>(layer)]; }
 
  private:
   struct Size {                       // the places of one size

@@ -114,8 +114,9 @@ class StateProgram {
 
   ChunkFrame frame_;
   ChunkState state_;
-  std::optional<UpdateMoves> moves_ = {};       // for units whose states are away
-  std::optional<UpdateMoves> kept_moves_ = {};  // for units whose states are on the device while their gradients or parameters are away
+  std::optional<UpdateMoves> moves_ = {};  // for units whose states are away
+  // For units whose states are on the device while their gradients or parameters are away.
+  std::optional<UpdateMoves> kept_moves_ = {};
   std::optional<CodedSums> coded_ = {};
   std::optional<ParameterVisits> visits_ = {};
   BufferId own_gradients_ = {}, norm_places_ = {}, root_places_ = {};

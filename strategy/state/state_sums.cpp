@@ -22,10 +22,10 @@ bool StateProgram::is_summed(int unit) const {
   return !it.borrowed && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
 }
 
-// Emits those of the unit's sums that are due, in their order; instruction `begins` comes before the first of them.
-//   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the rank's part, which accumulates
-//   sums after that                     all-reduces of the rank's part
-// Gradients that are away are copied out afterwards; a rank's part that accumulates is copied in before.
+// Emits those of the unit's sums that are due, in their order, the first one after instruction `begins`. A sum over the ranks that the
+// optimizer is sharded over is a reduce-scatter, in place or from a whole gradient into the rank's part, which accumulates; the sums after
+// it are all-reduces of the rank's part. Gradients whose home is not the device are copied out afterwards; a rank's part that accumulates
+// is copied in before.
 void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part, bool at_end, int begins,
                             const SumPart* piece) {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];

@@ -77,8 +77,8 @@ GroupId StateProgram::slice(const StateUnit& unit) const {
   return frame_.lowering.group(row_of(unit).optimizer.cut_by, frame_.lowering.communication(Purpose::ParameterGather).stream);
 }
 
-// Adds the squares of the unit's gradients to the norm. Gradients that several ranks have alike count once. Padding does not count: the
-// ring slot behind a whole gradient holds old data.
+// Adds the squares of the unit's gradients to the norm. Gradients that are equal on several ranks count once. Padding is left out, since in
+// a ring slot it holds old data.
 Instruction StateProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
@@ -120,8 +120,8 @@ void StateProgram::measure_away(SegmentBuilder& out, int index, int turn, Instru
 Instruction StateProgram::clip(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
-  const bool unmeasured =
-      is_second_copy(unit);  // the norm, which waits for all gradients that it counts, does not wait for this one
+  // The norm, which waits for all gradients that it counts, does not wait for this one.
+  const bool unmeasured = is_second_copy(unit);
   const std::int64_t elements = own_elements(unit);
   return {.name = "clip",
           .what = Compute{.op = ops::ClipScale{.max_norm = frame_.lowering.tables.update.clip_norm},
@@ -185,7 +185,7 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
 // The version of the weights that an update writes: where there are several, a parameter of the update's segment names it.
 Slot StateProgram::weights_made() const { return frame_.lowering.weight_slots > 1 ? Slot{ParamId{0}} : Slot{}; }
 
-// The order in which the sums of the units end: so beside the next forward no update waits behind one whose sum ends later.
+// The units in the order in which their sums end, so that no update beside the next forward waits for one whose sum ends later.
 std::vector<int> StateProgram::order_of_updates() const {
   std::vector<int> all;
   for (const SumPart& part : order_)
@@ -224,12 +224,12 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
   if (std::optional<UpdateMoves>& moves = unit.states_away ? moves_ : kept_moves_)
     moves->add(out, index,
-                {.run = std::move(run),
-                 .slice = slice(unit),
-                 .elements = own_elements(unit),
-                 .clip = leaves(index) && frame_.lowering.tables.update.clips() ? std::optional(clip(index)) : std::nullopt,
-                 .gradients_taken = taken_.valid() ? std::optional<EventUse>({taken_, {index}}) : std::nullopt},
-                mark);
+               {.run = std::move(run),
+                .slice = slice(unit),
+                .elements = own_elements(unit),
+                .clip = leaves(index) && frame_.lowering.tables.update.clips() ? std::optional(clip(index)) : std::nullopt,
+                .gradients_taken = taken_.valid() ? std::optional<EventUse>({taken_, {index}}) : std::nullopt},
+               mark);
   else
     out.emit(std::move(run));
   if (gathers && !parameters.gathered_next_run) out.emit(gather_unit(index));

@@ -12,7 +12,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kProducts = 0.5, kMemory = 0.8;  // shares of the device's peak FLOP/s and bandwidth that operators reach
-constexpr std::int64_t kWhole = 64;               // parts are multiples of so many elements
+constexpr std::int64_t kWhole = 64;               // the size of a part is a multiple of this number of elements
 
 struct LayerTimes {
   double forward = 0, backward = 0;

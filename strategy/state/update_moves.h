@@ -19,10 +19,12 @@ namespace foreshard {
 struct UpdateStep {
   // The update, on blocks at their homes. It waits for the gradients and records when the parameters are updated.
   Instruction run = {};
-  GroupId slice = {};                            // the group over which blocks that hold more than this rank's part are cut
-  std::int64_t elements = 0;                     // that this rank updates
-  std::optional<Instruction> clip = {};          // for gradients that are away: clips them, on the same processor, before the update
-  std::optional<EventUse> gradients_taken = {};  // recorded when the gradients are copied, so that their home may be written again
+  GroupId slice = {};         // the group over which blocks that hold more than this rank's part are cut
+  std::int64_t elements = 0;  // that this rank updates
+  // For gradients that are away: clips them, on the same processor, before the update.
+  std::optional<Instruction> clip = {};
+  // Recorded when the gradients are copied, so that their home may be written again.
+  std::optional<EventUse> gradients_taken = {};
 };
 
 class UpdateMoves {
@@ -60,7 +62,7 @@ class UpdateMoves {
   Processor processor_;
   int first_ = 0;  // the first unit of these
   std::array<Places, kStates> places_ = {};
-  BufferId norm_ = {};  // in host memory; invalid: the host clips nothing
+  BufferId norm_ = {};   // in host memory; invalid: the host clips nothing
   EventId stored_ = {};  // [unit]: the states are at home again
 };
 

@@ -106,8 +106,8 @@ class Balancing {
     if (strategy.pipeline.schedule == Schedule::GPipe)  // every stage keeps the activations of all micro-batches
       for (ChainLayer& layer : weighed_) layer.states += m_ * layer.kept, layer.kept = 0;
     const ScheduleEntry& entry = schedule_entry(*strategy.pipeline.schedule);
-    const ScheduleEntry& rule =
-        entry.routes > 1 ? schedule_entry(Schedule::OneFOneB) : entry;  // in which each stage has a rank
+    // In which each stage has a rank.
+    const ScheduleEntry& rule = entry.routes > 1 ? schedule_entry(Schedule::OneFOneB) : entry;
     lists_ = entry.chunks == Chunks::Any
                  ? parse_order(strategy.pipeline.order)
                  : rule.lists({.p = strategy.pp, .m = m_, .v = 1, .g = strategy.pipeline.microbatch_group});
@@ -178,7 +178,7 @@ class Balancing {
     return true;
   }
 
-  // The number of splits into so many stages, at most `most`.
+  // The number of splits of `layers` layers into `stages` stages; counts up to `most` only.
   static double splits(int layers, std::size_t stages, double most) {
     double count = 1;
     for (std::size_t i = 1; i < stages && count < most; ++i)
@@ -232,7 +232,7 @@ class Balancing {
   }
 
   const std::vector<ChainLayer>& chain_;
-  std::vector<ChainLayer> weighed_ = {};  // with what GPipe keeps
+  std::vector<ChainLayer> weighed_ = {};  // chain_ with the activations that GPipe keeps
   std::vector<StagePlace> places_ = {};
   bool overlapped_ = true, limited_ = true;
   int m_ = 1;

@@ -1,5 +1,6 @@
-// The input of the partitioner that gives every stage its own data and tensor parallelism: a model on a cluster as a chain of layers with
-// costs. Also the best plan with equal degrees on all stages, for comparison (docs/search.md, "Data and tensor parallelism per stage").
+// The input of the partitioner that gives every stage its own degrees of data and tensor parallelism
+// (strategy/partition/partition_hybrid.h): a model on a cluster as a chain of layers with costs. Also the best plan with equal degrees on
+// all stages, for comparison.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Local search over pipeline stages by small steps, with any judge: docs/search.md, "Data and tensor parallelism per stage".
+// Local search over the layers and degrees of pipeline stages. A callback, the judge, gives the time of an iteration with each proposal.
 #pragma once
 
 #include <functional>

@@ -15,15 +15,16 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kTries = 8;         // rounds of choosing and building, per rank and set of forms
-constexpr int kTrials = 150;      // programs built by keep_more
-constexpr int kExact = 32;        // up to so many layers of a rank the exact Pareto front is computed, for more a choice on a grid
+constexpr int kTries = 8;     // rounds of choosing and building, per rank and set of forms
+constexpr int kTrials = 150;  // programs built by keep_more
+// Most layers of a rank for which the exact Pareto front is computed; for more, a choice on a grid.
+constexpr int kExact = 32;
 constexpr int kGridCells = 4096;  // cells of that grid
 constexpr double kNanoseconds = 1e9;
 
 LayerRecompute modules(std::vector<std::string> names) { return {RecomputeKind::Modules, std::move(names)}; }
 
-// What a layer may do; those that gain nothing for any layer are dropped.
+// The forms of recomputation that a layer may use; forms that save no memory for any layer are dropped later.
 std::vector<LayerRecompute> candidates() {
   return {{},
           {RecomputeKind::Selective},
@@ -96,7 +97,8 @@ class LayerFiller {
     }
   }
 
-  // "layer/operator": its isolated seconds in the forward. Transformers have equal layers: one stands for all, without its name.
+  // Isolated seconds of each operator's forward, by "layer/operator". Layers of a transformer are equal, so there one layer is measured,
+  // and the keys do not name it.
   std::map<std::string, double> forward_times() const {
     Model model = lowering_.model;
     auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -181,7 +183,7 @@ class LayerFiller {
       for (const int layer : positions_[position]) each[at(layer)] = forms_[at(chosen[position])];
   }
 
-  // Of the rank at hand. Several ways lead to the same choice; its program is built once.
+  // The arena of the current rank's program with a choice. The search may reach the same choice repeatedly; its program is built once.
   double arena(int rank, const std::vector<int>& chosen) {
     const auto [known, is_new] = arenas_.try_emplace(chosen, 0.0);
     if (is_new) known->second = built_arena(rank, chosen);
@@ -196,7 +198,7 @@ class LayerFiller {
     return static_cast<double>(trial_.arena(rank).value);
   }
 
-  // In every position the form of the least bytes below `forms`.
+  // For every position the form that keeps the fewest bytes among the first `forms` forms.
   std::vector<int> smallest(int forms) const {
     std::vector<int> all;
     for (const std::vector<LayerOption>& options : job_.layers) {
@@ -220,8 +222,8 @@ class LayerFiller {
     return best_.strategies;
   }
 
-  // Full recomputation of the fewest first layers, as --recompute auto chooses it. Where layers differ much this may be best, since scratch
-  // decides, which the sums of costs do not contain.
+  // Full recomputation of the fewest first layers, as --recompute auto chooses it. It may be best if layers differ much: then the memory is
+  // dominated by scratch buffers, which the sums of costs do not contain.
   LayerChoice first_whole(int rank, double room) {
     const auto full = std::ranges::find(forms_, LayerRecompute{RecomputeKind::Full});
     if (full == forms_.end()) return {};
@@ -239,14 +241,15 @@ class LayerFiller {
     return layer_choice(job_, first(enough));
   }
 
-  // Layer by layer a faster way, where it still fits.
+  // Gives layer by layer a faster form, if the program then still fits.
   LayerChoice keep_more(int rank, double room, LayerChoice choice) {
     int trials = 0;
     for (bool better = true; better;) {
       better = false;
       for (std::size_t i = 0; i < positions_.size(); ++i) {
         const int now = choice.strategies[i];
-        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;  // the equal layer before was tried
+        // The equal layer before was tried.
+        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;
         for (const int form : faster(i, now)) {
           if (++trials > kTrials) return choice;
           std::vector<int> next = choice.strategies;

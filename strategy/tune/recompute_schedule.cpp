@@ -38,7 +38,7 @@ double bytes_of(const LayerGraph& layer, int value) {
   return value < 0 ? 0 : static_cast<double>(layer.values[static_cast<std::size_t>(value)].bytes.value);
 }
 
-// What the backward of a layer reads, its input apart and its output included.
+// Bytes of all that the backward of a layer reads, with the layer's output and without its input.
 double everything_of(const LayerGraph& layer) {
   const KeepRule rule = keep_rule(layer, {});
   double bytes = bytes_of(layer, layer.output);
@@ -82,8 +82,9 @@ class RotorLadder final : public Ladder {
     double bytes = 0;
   };
 
-  // What a micro-batch keeps when it turns, for each in flight, and what is made and kept again on the way back: that lies where
-  // something has died when there is but one (memory_planner.h), else beside.
+  // Bytes of activations that a stage needs under the plan: those kept from forward to backward, for each micro-batch in flight, and those
+  // that are recomputed and kept during the backward. With one micro-batch in flight the latter use memory that the former have released
+  // (memory_planner.h), so the peak of both together counts; else they have buffers of their own.
   double bytes_with(const RecomputePlan& plan) const {
     double now = 0, most = 0, turned = -1, again = 0, most_again = 0;
     std::vector<double> held(chain_.size() + 1, 0), held_again = held;
@@ -106,8 +107,8 @@ class RotorLadder final : public Ladder {
     return exact_.front().input * stage_.flight + (stage_.flight == 1 ? most : turned * stage_.flight + most_again);
   }
 
-  // Plans come with more and more memory: one that is not faster than the last is of no use, and one that needs no more
-  // bytes takes its place.
+  // Must be called with plans for more and more memory. Drops a plan that is not faster than the last one; a faster plan replaces earlier
+  // ones that need as many bytes or more.
   void offer(RecomputePlan plan) {
     if (plan.steps.empty() || (!plans_.empty() && plan.seconds >= plans_.back().plan.seconds)) return;
     const double bytes = bytes_with(plan);
@@ -121,7 +122,7 @@ class RotorLadder final : public Ladder {
   std::vector<Priced> plans_ = {};
 };
 
-// Layers at the ends that do not count (embedding, head) are kept; between them, as if all layers were equal.
+// Revolve's schedule, which treats all layers as equal. Layers at the ends that are not counted (embedding, head) are kept whole.
 class RevolveLadder final : public Ladder {
  public:
   RevolveLadder(const StageToSchedule& stage, int checkpoints) {
@@ -130,7 +131,8 @@ class RevolveLadder final : public Ladder {
       (stage.counted[index(l)] ? inner : inner.empty() ? before : after).push_back(l);
     std::vector<RecomputeStep> steps;
     for (const int l : before) steps.push_back({RecomputeWork::ForwardKeepAll, l});
-    // One layer at a time is kept whole beside as many inputs (tests/strategy/recompute/recompute_chain_test.cpp).
+    // With these sizes the memory holds one whole layer at a time beside `checkpoints` inputs, as Revolve does (tested in
+    // tests/strategy/recompute/recompute_chain_test.cpp).
     const std::vector<RecomputeStage> equal(inner.size(), {1, 0, 1, checkpoints + 2});
     bool turned = false;
     for (const RecomputeStep& step : recompute_chain(equal, 2 * checkpoints + 3).steps) {
@@ -153,7 +155,8 @@ class RevolveLadder final : public Ladder {
   StageRuns runs_ = {};
 };
 
-// Each layer goes down its own greedy way; the next step is that of the layer where it frees most bytes per second.
+// Schedules of recompute_greedy_path for each layer. The next level advances the layer whose next schedule frees the most bytes per
+// additional second.
 class GraphLadder final : public Ladder {
  public:
   explicit GraphLadder(const StageToSchedule& stage) : stage_(stage) {
@@ -298,7 +301,7 @@ class Scheduling {
     return trial_.fits(rank);
   }
 
-  // The fastest that fits: less is kept from position to position.
+  // The fastest schedules that fit. From position to position less is kept.
   std::optional<Infeasible> choose(int rank) {
     int few = -1, enough = kPositions;
     if (ladders_[index(stages_of(rank).front())]->levels() == 1 && lowering_.strategy.recompute.kind == RecomputeKind::Revolve)

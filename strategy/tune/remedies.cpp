@@ -16,7 +16,7 @@ struct Change {
   std::function<bool(Strategy&)> apply = {};  // false: changes nothing here
 };
 
-// From the cheapest in time to the dearest.
+// The changes that are tried, in the order of the time that they usually cost, least first.
 std::vector<Change> changes() {
   return {
       {"--sequence-parallel", [](Strategy& s) { return s.tp > 1 && !s.sequence_parallel && (s.sequence_parallel = true); }},
@@ -57,7 +57,7 @@ std::vector<Change> changes() {
   };
 }
 
-// Twice the model-parallel ranks for half the replicas; the text says the new degree.
+// Twice as many tensor or pipeline ranks and half as many replicas; the text contains the new degree.
 std::vector<Change> larger_degrees(const Strategy& strategy) {
   std::vector<Change> more;
   if (strategy.dp % 2 != 0) return more;

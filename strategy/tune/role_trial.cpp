@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// Placed as the whole plan will be.
+// [pipeline rank]: the kind of its GPU, with ranks placed on devices as in the whole plan.
 static std::vector<std::string> device_kinds(const Lowering& lowering) {
   const auto pp = static_cast<std::size_t>(lowering.strategy.pp);
   if (lowering.cluster.nodes.size() == 1) return std::vector<std::string>(pp, lowering.cluster.nodes.front().shape.gpu);

@@ -28,7 +28,7 @@ static std::optional<Infeasible> tune_buckets(const Model& model, const Cluster&
                                               const LowerOptions& options) {
   if (!chooses_buckets(strategy)) return {};
   apply(best_units(model, cluster, strategy, options), strategy.communication);
-  auto resolved = resolve(model, cluster, strategy);  // the default size, if that is best
+  auto resolved = resolve(model, cluster, strategy);  // fills in the default bucket size, if that was chosen
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   strategy = std::get<Strategy>(std::move(resolved));
   return {};
@@ -64,7 +64,7 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
     if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
     return tuned;
   }
-  const bool open_order = chooses_order(tuned.strategy);  // until it is chosen everything else is, with 1f1b
+  const bool open_order = chooses_order(tuned.strategy);  // chosen last; all other choices are made with 1F1B
   if (open_order) tuned.strategy.pipeline.schedule = Schedule::OneFOneB, tuned.strategy.pipeline.order.clear();
   if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;

@@ -22,7 +22,7 @@ struct Warp {
   int arrived = 0, lanes = 0;
 };
 
-// The block that runs now.
+// A thread block; one runs at a time.
 class Block {
  public:
   Block(const Grid& grid, int threads, void (*body)(const void*), const void* args, const Settings& settings)
@@ -142,14 +142,14 @@ class Block {
   void (*body_)(const void*);
   const void* args_;
   const Settings& settings_;
-  static std::vector<std::unique_ptr<Fiber>> fibers_;  // kept from launch to launch
+  static std::vector<std::unique_ptr<Fiber>> fibers_;  // reused in all launches
   std::vector<int> order_;
   std::vector<char> ended_;
   std::vector<Warp> warps_;
   Self self_;
   int live_ = 0, waiting_ = 0;
   std::uint64_t generation_ = 0;
-  static std::uint64_t serial_;  // of blocks, over all launches: shared memory remembers it
+  static std::uint64_t serial_;  // number of the block over all launches; shared memory stores it with every access
   std::string site_;
   bool progress_ = false;
   std::exception_ptr fault_;
@@ -179,8 +179,10 @@ std::uint32_t exchange_xor(std::uint32_t value, int mask) {
 }
 std::uint32_t exchange_from(std::uint32_t value, int lane) { return now->exchange(&value, 1)[lane][0]; }
 
-// Element (row, k) of a: lane (row mod 8) 4 + (k mod 8) / 2, word (row >= 8) + 2 (k >= 8), half k mod 2; (k, n) of b: lane
-// n 4 + (k mod 8) / 2, word k >= 8; of d: lane (row mod 8) 4 + n / 2, number 2 (row >= 8) + n mod 2 (PTX ISA, mma.m16n8k16).
+// Which lane holds which element (PTX ISA, mma.m16n8k16; a condition counts as 0 or 1):
+//   a (row, k)   lane (row mod 8) * 4 + (k mod 8) / 2, word (row >= 8) + 2 (k >= 8), half k mod 2
+//   b (k, n)     lane n * 4 + (k mod 8) / 2, word (k >= 8), half k mod 2
+//   d (row, n)   lane (row mod 8) * 4 + n / 2, number 2 (row >= 8) + n mod 2
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b) {
   const std::uint32_t words[kWords] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   const auto* table = now->exchange(words, kWords);
@@ -216,7 +218,7 @@ void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, 
                 ", which does not lie at a multiple of 16 bytes");
 }
 
-// By another thread since the last barrier of the block, or of the warp where both are in it.
+// Whether the access `other` was made by another thread since the last barrier of the block, or of the warp if both threads are in one.
 static bool races(const Touch& other) {
   const int me = self().thread;
   if (!now->checks_sharing() || other.stamp != now->stamp() || other.thread == me) return false;

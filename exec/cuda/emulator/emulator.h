@@ -1,7 +1,9 @@
-// Runs CUDA kernels on the processor: one block at a time, every thread of it a fiber. A kernel file compiled with
-// FORESHARD_EMULATED finds its words here. What a GPU would do wrong only sometimes is a fault here in every run: shared memory read
-// or written by two threads with no barrier between them, read before anybody wrote it, an array reached outside its elements or
-// written though it is only read, threads that wait at different barriers.
+// Runs CUDA kernels on the CPU, for tests: one thread block at a time, with a fiber per CUDA thread. Kernel files are compiled with
+// FORESHARD_EMULATED for it (kernels/words.h). Errors that show on a GPU only sometimes are detected in every run and thrown as Fault:
+//   data races on shared memory: two threads access an element, one writes it, and there is no barrier between
+//   reading shared memory that was not written
+//   access outside of an array; writing to an array that is declared as read-only
+//   threads of a block that wait at different barriers
 #pragma once
 
 #include <cstdint>
@@ -18,49 +20,53 @@ struct Fault : std::runtime_error {
 };
 
 struct Settings {
-  std::uint64_t order = 0;                       // 0: threads run in their order, 1: reversed, else shuffled by this seed
-  std::string no_barrier = {};                   // this barrier ("file:line") is left out
-  bool checks_sharing = true;                    // false: only what comes out tells of a missing barrier
-  std::vector<std::string>* barriers = nullptr;  // every barrier that is reached is added here
-  std::int64_t* packs = nullptr;                 // counts accesses of 16 bytes
+  std::uint64_t order = 0;      // order in which threads run: 0 ascending, 1 descending, else shuffled with this seed
+  std::string no_barrier = {};  // this barrier ("file:line") is skipped: to test that it is needed
+  bool checks_sharing = true;   // detects data races; false: a missing barrier shows only in wrong results
+  std::vector<std::string>* barriers = nullptr;  // if set, receives the name of every barrier that is reached
+  std::int64_t* packs = nullptr;                 // if set, incremented for every access of 16 bytes
 };
 
+// Number of blocks.
 struct Grid {
   unsigned x = 1, y = 1;
 };
 
-// Runs body(args) once per thread. Throws Fault. One launch at a time in a process: shared memory is static.
+// Runs body(args) once per thread of every block. Throws Fault. Only one launch at a time in a process, because shared memory is a static
+// variable.
 void run(const Grid& grid, int threads, void (*body)(const void*), const void* args, const Settings& settings);
 
-// ---- what the kernels call --------------------------------------------------------------------------------------------------
-struct Self {
+// ---- functions that kernels call, through kernels/words.h -------------------------------------------------------------------
+struct Self {  // threadIdx, blockDim, blockIdx and gridDim of the running thread
   int thread = 0, threads = 1;
   unsigned block_x = 0, block_y = 0, blocks_x = 1, blocks_y = 1;
 };
 const Self& self();
-void barrier(const char* file, int line);
-void warp_barrier();
-std::uint32_t exchange_xor(std::uint32_t value, int mask);
-std::uint32_t exchange_from(std::uint32_t value, int lane);
-// m16n8k16 of bf16 pairs: d += a b, as the fragments of a warp.
+void barrier(const char* file, int line);                    // __syncthreads()
+void warp_barrier();                                         // __syncwarp()
+std::uint32_t exchange_xor(std::uint32_t value, int mask);   // __shfl_xor_sync of all lanes
+std::uint32_t exchange_from(std::uint32_t value, int lane);  // __shfl_sync of all lanes
+// The tensor-core instruction mma.m16n8k16 of bf16: d += a b, with the fragments of a warp.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b);
 void check_array(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);
-void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);  // all 16 bytes in one access
+// An access of 16 bytes, to be aligned
+void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);
 
-// Who touched an element of shared memory last.
+// The last access to an element of shared memory.
 struct Touch {
-  std::uint64_t stamp = 0;  // block and barrier count; 0: never
-  std::uint64_t warp_stamp = 0;
-  int thread = -1;  // -2: several, -3: several that add
+  std::uint64_t stamp = 0;       // number of the block and of its barriers so far; 0: never
+  std::uint64_t warp_stamp = 0;  // the same for the barriers of the warp
+  int thread = -1;               // the thread; -2: several threads read, -3: several threads added atomically
 };
 struct Shadow {
   Touch write, read;
 };
 void note_read(Shadow& shadow, const char* name);
 void note_write(Shadow& shadow, const char* name);
-void note_count(Shadow& shadow, const char* name);  // an atomic addition: others may add at the same time, not read or write
+// An atomic addition: races with reads and writes, but not with other additions
+void note_count(Shadow& shadow, const char* name);
 
-// Shared memory of a block.
+// An array in shared memory (__shared__ T name[n]) that checks every access.
 template <class T, int n>
 class Shared {
  public:
@@ -87,7 +93,7 @@ class Shared {
     if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
     return {*this, static_cast<int>(i)};
   }
-  void count_one(std::int64_t i) {
+  void count_one(std::int64_t i) {  // atomicAdd(&array[i], 1)
     if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
     note_count(shadows_[i], name_);
     ++values_[i];

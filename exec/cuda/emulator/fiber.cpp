@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// makecontext and swapcontext save the signal mask by a call of the kernel, 50 times the price of the switch itself; on x86-64 the
-// registers that a function has to keep are changed here instead. Sanitizers know the former only.
+// makecontext and swapcontext save the signal mask by a system call, which takes 50 times as long as the switch itself. So on x86-64 the
+// code below switches the callee-saved registers itself. Sanitizers support only swapcontext.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define FORESHARD_OWN_SWITCH 1
 #else
@@ -44,7 +44,7 @@ void Fiber::begin(Body body, void* argument) {
   state_->body = body;
   state_->argument = argument;
   auto top = reinterpret_cast<std::uintptr_t>(state_->stack.get() + kStack) & ~std::uintptr_t{15};
-  auto* words = reinterpret_cast<void**>(top) - 8;  // six registers, the address to return to, and its alignment
+  auto* words = reinterpret_cast<void**>(top) - 8;  // six registers, the return address, and padding for alignment
   for (int i = 0; i < 8; ++i) words[i] = nullptr;
   words[6] = reinterpret_cast<void*>(&State::enter);
   state_->inside = words;

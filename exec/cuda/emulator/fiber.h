@@ -1,4 +1,4 @@
-// A function with a stack of its own that can pause: one thread of an emulated block.
+// Fiber: a function with its own stack that can be suspended and resumed. The emulator uses one per thread of a block.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,10 @@ class Fiber {
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
-  void begin(Body body, void* argument);  // what an earlier run left on the stack is forgotten
-  void resume();                          // until it pauses or ends; an ended one must begin again
-  void yield();                           // from inside
+  void begin(Body body, void* argument);  // prepares a call of body(argument); an earlier call is discarded
+  // Runs the body until it yields or ends; after the end, `begin` has to be called again
+  void resume();
+  void yield();  // called by the body: returns from `resume`
 
  private:
   struct State;

@@ -1,5 +1,6 @@
-// Every kernel, for the one file of the module and the one of the emulator that compile them. Each file names its plain reference on the host; shapes of
-// arrays stand in exec/cuda/kernel_args.h, bytes and the limit at each kernel or at the body that it runs by packs.
+// All CUDA kernels. Two files include it and compile them: one of the CUDA module and one of the emulator. Each header of this folder names
+// the host code that computes the same (the reference of the tests). exec/cuda/kernel_args.h describes the arguments. The comment of a
+// kernel, or of its version with packs, states the bytes that it reads and writes per element, and what bounds its speed on an H100.
 #pragma once
 
 #include "exec/cuda/kernel_list.h"

@@ -1,17 +1,18 @@
-// Attention that keeps no map, for every head size up to 256, number format and dropout: a warp per query, or per key in the backward
-// of keys and values. Sums have a fixed order. The tensor-core form is in flash.h.
+// Attention that does not store its map, for every head size up to 256, all number formats, and dropout. One warp per query; in the
+// backward of keys and values one warp per key. Sums have a fixed order, so results are the same in every run. flash.h has the version for
+// tensor cores.
 //
-// Plain reference: exec/host/host_flash.cpp. Queries [sample, head, query, dim], keys and values [sample, kv head, key, dim], with strides of
-// their own; lse and delta [sample, head, query] in fp32. Per query and key that it sees, forward 4 dim FLOPs, gradient of queries 6 dim, of
-// keys and values 8 dim, for the map is made again; rows come from the cache; limit: fp32 arithmetic. delta reads 4 bytes of bf16 per element;
-// limit: memory.
+// Reference: exec/host/host_flash.cpp. Queries [sample, head, query, dim], keys and values [sample, kv head, key, dim], with strides of
+// their own; lse and delta [sample, head, query] in fp32. FLOPs per pair of a query and a key that it attends to: forward 4 dim, gradient
+// of queries 6 dim, of keys and values 8 dim, because the backward computes the map again. Rows are read from the cache; bound by fp32
+// arithmetic. delta reads 4 bytes per element in bf16; bound by memory.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"
 
 namespace foreshard::gpu {
 
-constexpr int kMostPerLane = 8;  // of 256 dimensions
+constexpr int kMostPerLane = 8;  // elements of a head per lane: 256 / 32
 
 struct HeadRow {  // a query, or a key, of a head of a sample
   std::int64_t sample, head, row;
@@ -36,14 +37,14 @@ GPU_FUNCTION float dot(const View& x, std::int64_t x_at, const View& y, std::int
   for (std::int64_t i = 0; i < dim; ++i) sum += load(x, x_at + i) * load(y, y_at + i);
   return sum;
 }
-// How many keys, in the order of their positions, a query sees, and the first query that sees a key.
+// The number of keys, in the order of their positions, that a query attends to, and the first query that attends to a key.
 GPU_FUNCTION std::int64_t seen_keys(const AttentionArgs& a, std::int64_t query) {
   return a.causal ? a.key_positions.below(a.query_positions.at(query) + 1, a.keys) : a.keys;
 }
 GPU_FUNCTION std::int64_t first_seeing(const AttentionArgs& a, std::int64_t key) {
   return a.causal ? a.query_positions.below(a.key_positions.at(key), a.queries) : 0;
 }
-// keep / (1 - p) of a place of the map, 1 without dropout.
+// The dropout factor of an element of the map: 0 or 1 / (1 - p); 1 without dropout.
 GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
   const MapDropout& drop = a.drop;
   if (!drop.drops) return 1.0f;
@@ -92,7 +93,7 @@ GPU_KERNEL attention_delta(const AttentionArgs a) {
   if (lane() == 0) store(a.delta, lse_at(a, q), sum);
 }
 
-// Of one place of the map: the probability after dropout, and the gradient of the score.
+// For one element of the map: the probability after dropout, and the gradient of the score.
 struct MapPlace {
   float dropped, dscore;
 };
@@ -130,7 +131,7 @@ GPU_KERNEL attention_query_grad(const AttentionArgs a) {
 GPU_KERNEL attention_key_grad(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.kv_heads * a.keys) return;
-  const HeadRow own = head_row(n, a.kv_heads, a.keys);  // its head is that of the keys
+  const HeadRow own = head_row(n, a.kv_heads, a.keys);  // `head` is a key-value head
   const std::int64_t group = a.heads / a.kv_heads, begin = first_seeing(a, own.row);
   float dk[kMostPerLane] = {}, dv[kMostPerLane] = {};
   for (std::int64_t head = own.head * group; head < (own.head + 1) * group; ++head)

@@ -1,5 +1,5 @@
-// Codes of numbers: core/op/codec.h. Words of codes are arrays of fp32 whose bits are read and written.
-// Plain references: exec/arithmetic/host_codec.cpp, exec/host/host_encode.cpp.
+// Kernels that compress and decompress numbers with the codes of core/op/codec.h. Codes are 32-bit words in arrays of type F32; some words
+// hold integer bits. References: exec/arithmetic/host_codec.cpp, exec/host/host_encode.cpp.
 #pragma once
 
 #include "exec/cuda/codec_args.h"
@@ -20,7 +20,7 @@ GPU_FUNCTION std::int64_t between(std::int64_t x, std::int64_t least, std::int64
   return x < least ? least : x < most ? x : most;
 }
 
-// A part of the array: its first element, how many there are, its first word of codes.
+// A part of the array: index of its first element, number of elements without padding, index of its first word of codes.
 struct CodePart {
   std::int64_t first, used, word;
 };
@@ -28,7 +28,8 @@ GPU_FUNCTION CodePart part_of(const CodeArgs& a, std::int64_t part) {
   return {part * a.length, between(a.elements - part * a.length, 0, a.length), part * a.part_words};
 }
 
-// What is encoded with what was left out, in `left`. Reads 2 bytes of bf16 and 4 of each state per element, writes 4 of each; limit: memory.
+// Computes the array to encode, with the residual of earlier runs, in `left`. Per element, it reads 2 bytes in bf16 and 4 of each state,
+// and writes 4 of each state; bound by memory.
 GPU_KERNEL code_source(const CodeSourceArgs a) {
   for (std::int64_t i = flat_thread(); i < a.count; i += flat_threads()) {
     float x = a.rest * load(a.x, i);
@@ -41,8 +42,8 @@ GPU_KERNEL code_source(const CodeSourceArgs a) {
   }
 }
 
-// A block of threads for each block of 1024 numbers. Reads 4 bytes per element, again from the cache, and writes a bit, with `left` 4 bytes
-// more; limit: memory.
+// Code::Signs: one thread block per block of 1024 numbers. block_y: the part. Per element, it reads 4 bytes from memory, then again from
+// the cache, and writes 1 bit, with `left` 4 bytes more; bound by memory.
 GPU_KERNEL code_signs(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -59,7 +60,7 @@ GPU_KERNEL code_signs(const CodeArgs a) {
         bits |= (float_to_bits(load(a.x, part.first + first + i)) >> 31) << j;
     store_bits(a.codes, part.word + scales + first / 32 + thread(), bits);
   }
-  GPU_BARRIER();  // what is left is written where the numbers were
+  GPU_BARRIER();  // `left` may be x: all numbers have been read before it is written
   if (!a.left.data) return;
   for (std::int64_t i = thread(); i < used; i += threads()) {
     const float x = load(a.x, part.first + first + i);
@@ -67,8 +68,8 @@ GPU_KERNEL code_signs(const CodeArgs a) {
   }
 }
 
-// A block of threads for each block of 256 numbers; a thread makes a word. Reads 4 bytes per element, again from the cache, and writes 1,
-// with `left` 4 more; limit: memory.
+// Code::EightBits: one thread block per block of 256 numbers; a thread makes one word. block_y: the part. Per element, it reads 4 bytes
+// from memory, then again from the cache, and writes 1 byte, with `left` 4 bytes more; bound by memory.
 GPU_KERNEL code_bytes(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -99,7 +100,8 @@ GPU_FUNCTION float seen(const CodeArgs& a, std::int64_t i) {
   return a.segments == 0 ? fabsf(x) : x;
 }
 
-// ranges[part, chunk]: smallest and largest number of a chunk. Reads 4 bytes per element; limit: memory.
+// Code::Segments, first step: ranges[part, chunk] = smallest and largest number of a chunk. One thread block per chunk. Reads 4 bytes per
+// element; bound by memory.
 GPU_KERNEL code_range(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -130,7 +132,8 @@ GPU_FUNCTION CodeRange range_of(const CodeArgs& a, std::int64_t part, std::int64
 }
 GPU_FUNCTION bool empty(const CodeRange& range) { return !(range.high > range.low) || !(range.high - range.low < INFINITY); }
 
-// counts[part, chunk, bin]. Reads 4 bytes per element; limit: memory, or shared memory where most numbers are in one bin.
+// Second step: histograms counts[part, chunk, bin] over kBins equal bins. One thread block per chunk. Reads 4 bytes per element; bound by
+// memory, or by shared memory if most numbers are in one bin.
 GPU_KERNEL code_bins(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, bins, kBins);
   const CodePart part = part_of(a, block_y());
@@ -151,8 +154,9 @@ GPU_FUNCTION float border_of(const CodeRange& range, std::int64_t bin) {
   return range.low + (range.high - range.low) * (static_cast<float>(bin) / static_cast<float>(kBins));
 }
 
-// A block for each part; the number of chunks is per_chunk here. Whole numbers, as on the host: both find the same borders. Reads 4 bytes per
-// bin and chunk; limit: the arithmetic of one block per part, 257 places x 257 places x segments at most.
+// Third step: the borders of the segments, as choose_segments in exec/arithmetic/host_codec.h. Errors are integers, so that GPU and CPU
+// find the same borders. One thread block per part. In this kernel, per_chunk is the number of chunks. Reads 4 bytes per bin and chunk;
+// bound by the arithmetic of one thread block per part: at most 257 positions x 257 positions x segments.
 GPU_KERNEL code_borders(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, below, kBins + 1);
   GPU_SHARED(std::uint64_t, best, 2 * kPlaces);
@@ -161,7 +165,7 @@ GPU_KERNEL code_borders(const CodeArgs a) {
   const CodePart part = part_of(a, block_y());
   const std::int64_t chunks = a.per_chunk, segments = a.segments == 0 ? 4 : a.segments;
   const CodeRange range = range_of(a, block_y(), chunks);
-  if (empty(range)) {  // alike in all threads
+  if (empty(range)) {  // the same in all threads
     if (thread() > segments) return;
     const float only = part.used == 0 ? 0.0f : range.low;
     const float edge = a.segments == 0 && part.used > 0 ? range.high : only;
@@ -177,7 +181,7 @@ GPU_KERNEL code_borders(const CodeArgs a) {
   if (thread() == 0) {
     below[0] = 0;
     for (int bin = 1; bin <= kBins; ++bin) below[bin] = below[bin - 1] + below[bin];
-    if (a.segments != 0) {  // places where a border may be
+    if (a.segments != 0) {  // the edges at which a border may lie
       std::uint32_t count = 0;
       std::uint64_t share = 1;
       const std::uint64_t all = below[kBins];
@@ -241,7 +245,7 @@ GPU_KERNEL code_borders(const CodeArgs a) {
 }
 
 struct CodeLevels {
-  std::int64_t segments, levels, word;  // word: where the borders are
+  std::int64_t segments, levels, word;  // word: index of the first border
 };
 GPU_FUNCTION CodeLevels levels_of(std::int64_t segments, int bits, std::int64_t word) {
   const std::int64_t equal = segments == 0 ? 4 : segments;
@@ -253,7 +257,7 @@ GPU_FUNCTION float level_value(const View& codes, const CodeLevels& l, std::int6
   return low + (static_cast<float>(code % l.levels) + 0.5f) * step;
 }
 
-// A thread makes a word. Reads 4 bytes per element and writes 4 and the code; limit: memory.
+// Fourth step: encodes. A thread makes one word. Reads 4 bytes per element, writes 4 and the code; bound by memory.
 GPU_KERNEL code_segments(const CodeArgs a) {
   const CodePart part = part_of(a, block_y());
   const CodeLevels l = levels_of(a.segments, a.bits, part.word);
@@ -301,7 +305,7 @@ GPU_FUNCTION float decoded(const DecodeArgs& a, std::int64_t part, std::int64_t 
   return 0;
 }
 
-// Reads the codes and writes 4 bytes per element, which it reads too where it accumulates; limit: memory.
+// Reads the codes and writes 4 bytes per element, which it also reads if it accumulates; bound by memory.
 GPU_KERNEL decode_array(const DecodeArgs a) {
   for (std::int64_t i = flat_thread(); i < a.count; i += flat_threads()) {
     float sum = 0;
@@ -313,8 +317,8 @@ GPU_KERNEL decode_array(const DecodeArgs a) {
   }
 }
 
-// Pairs of one rank; no place is there twice. Reads 8 bytes per pair, and reads and writes 4 where it says; limit: memory, which moves 32
-// bytes for such 4.
+// The pairs of one part. Their positions are distinct, so threads do not conflict. Reads 8 bytes per pair, and reads and writes 4 bytes at
+// the position that the pair names; bound by memory, which transfers 32 bytes for these 4.
 GPU_KERNEL scatter_pairs(const PairsArgs a) {
   for (std::int64_t i = flat_thread(); i < a.kept; i += flat_threads()) {
     const std::int64_t at = load_bits(a.codes, a.kept + i);

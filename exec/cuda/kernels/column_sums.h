@@ -1,5 +1,5 @@
-// Sums over rows, in a fixed order.
-// Plain references: exec/host/host_add.cpp, host_matmul.cpp.
+// Sums over the rows of a matrix, in a fixed order.
+// References: exec/host/host_add.cpp, host_matmul.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
@@ -17,8 +17,8 @@ GPU_FUNCTION float column_term(const ColumnSumArgs& a, std::int64_t row, std::in
   return x;
 }
 
-// A block has 32 columns and a chunk of rows; warp w takes rows w, w + 8, ... of the chunk. Reads 2 bytes of bf16 per element (with a mask 3,
-// normalised 4); limit: memory.
+// A thread block sums 32 columns of a chunk of rows; its warp w sums rows w, w + 8, ... of the chunk. Reads 2 bytes per element in bf16
+// (with a mask 3, normalised 4); bound by memory.
 GPU_KERNEL column_sums(const ColumnSumArgs a) {
   GPU_SHARED(float, parts, kThreads);
   const std::int64_t column = block() * kWarp + lane();
@@ -35,8 +35,8 @@ GPU_KERNEL column_sums(const ColumnSumArgs a) {
   store(a.out, at, old_value(a.accumulate, a.out, at) + sum);
 }
 
-// A block has 32 packs of columns and a chunk of rows; warp w takes rows w, w + 8, ... of the chunk. Reads 2 bytes of bf16 per element (with a mask 3);
-// limit: memory.
+// A thread block sums 32 packs of columns of a chunk of rows; its warp w sums rows w, w + 8, ... of the chunk. Reads 2 bytes per element in
+// bf16 (with a mask 3); bound by memory.
 template <Type type, bool masked>
 GPU_FUNCTION void column_sums_packs(const ColumnSumArgs& a, GPU_SHARED_VIEW(float, kThreads* kWidest) parts) {
   constexpr int n = kPack<type>;

@@ -1,13 +1,13 @@
-// What context parallelism adds to attention: merging two parts that saw different keys, and dealing out heads.
-// Plain reference: exec/host/host_context_parallel.cpp.
+// Kernels that context parallelism adds to attention: combining results over different keys, and rearranging heads for an all-to-all.
+// Reference: exec/host/host_context_parallel.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"
 
 namespace foreshard::gpu {
 
-// A warp per query and head: merged = sum of parts e^(lse of the part - merged lse). Reads 4 bytes of bf16 and writes 2 per element;
-// limit: memory.
+// A warp per query and head: merged = sum over the two parts of context * e^(its lse - merged lse). Reads 4 bytes and writes 2 per element
+// in bf16; bound by memory.
 GPU_KERNEL merge_attention(const MergeArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.heads * a.queries) return;
@@ -20,7 +20,7 @@ GPU_KERNEL merge_attention(const MergeArgs a) {
   if (lane() == 0) store(a.merged_lse, n, lse);
 }
 
-// A thread per element of the rows with all heads. Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// A thread per element of the rows with all heads. Reads 2 bytes and writes 2 per element in bf16; bound by memory.
 GPU_KERNEL deal_heads(const HeadPartsArgs a) {
   const std::int64_t width = (a.heads + 2 * a.kv_heads) * a.dim, of_part = width / a.parts;
   for (std::int64_t i = flat_thread(); i < a.rows * width; i += flat_threads()) {

@@ -1,5 +1,5 @@
-// Dropout (Srivastava et al. 2014). A block is for a piece of one run: elements of one sample that follow each other, whose random words do, too.
-// Plain reference: exec/host/host_dropout.cpp.
+// Dropout (Srivastava et al. 2014). A thread block processes a piece of one run: contiguous elements of one sample, whose random words are
+// consecutive too. Reference: exec/host/host_dropout.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
@@ -7,10 +7,10 @@
 namespace foreshard::gpu {
 
 struct DropoutRun {
-  std::int64_t at;       // its first element
-  std::uint64_t stream;  // of random words
-  std::int64_t first;    // the word of its first element
-  int begin, stride;     // elements of this thread, in packs of n
+  std::int64_t at;       // index of its first element
+  std::uint64_t stream;  // stream of random words: that of the sample
+  std::int64_t first;    // number of the random word of its first element
+  int begin, stride;     // this thread's packs of n elements begin at begin, begin + stride, ... within the run
 };
 template <int n>
 GPU_FUNCTION DropoutRun dropout_run(const DropoutArgs& a) {
@@ -24,8 +24,8 @@ GPU_FUNCTION DropoutRun dropout_run(const DropoutArgs& a) {
           .stride = n * a.blocks_of_run * threads()};
 }
 
-// y = skip + keep scale (x + bias). Reads 4 bytes of bf16 and writes 3 per element, with the mask; limit: memory, and close to it the integer
-// units: ten rounds of Philox for four elements.
+// y = skip + mask scale (x + bias). Reads 4 bytes and writes 3 per element in bf16, with the mask. Bound by memory, and nearly by the
+// integer units, which compute ten rounds of Philox for four elements.
 template <Type type>
 GPU_FUNCTION void dropout_forward_packs(const DropoutArgs& a) {
   constexpr int n = kPack<type>;
@@ -65,7 +65,7 @@ GPU_FUNCTION bool dropout_forward_by_packs(const DropoutArgs& a) {
   return true;
 }
 
-// The word of an element of a run: they follow each other, but for maps whose keys come from several ranks.
+// Number of the random word of element i of a run. They are consecutive, except in maps whose keys are gathered from several ranks.
 GPU_FUNCTION std::int64_t word_of(const DropoutArgs& a, const DropoutRun& run, std::int64_t i) {
   if (a.keys == 0) return run.first + i;
   const std::int64_t query = i / a.keys, head = run.first / a.length;
@@ -84,7 +84,7 @@ GPU_KERNEL dropout_forward(const DropoutArgs a) {
   }
 }
 
-// y (+)= keep scale x. Reads 3 bytes of bf16 and writes 2 per element; limit: memory.
+// y (+)= mask scale x. Reads 3 bytes and writes 2 per element in bf16; bound by memory.
 template <Type type>
 GPU_FUNCTION void dropout_backward_packs(const DropoutArgs& a) {
   constexpr int n = kPack<type>;

@@ -1,12 +1,13 @@
-// Factors of 8-bit products: the largest magnitude of a tensor, its scale, its numbers in 8 bits. core/base/float8.h once more.
-// Plain reference: exec/host/host_matmul.cpp.
+// Rounding of the factors of 8-bit matrix products: the largest magnitude of a tensor, its scale, and its numbers in 8 bits. The
+// conversions are those of core/base/float8.h. Reference: exec/host/host_matmul.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"
 
 namespace foreshard::gpu {
 
-struct EightBits {  // E5M2 or E4M3
+// Parameters of a format, E5M2 or E4M3: bits of the mantissa, exponent bias, exponent and code of the largest number.
+struct EightBits {
   int mantissa, bias, exponent;
   std::uint32_t largest;
 };
@@ -43,10 +44,11 @@ GPU_FUNCTION float scale_of_largest(std::uint32_t word, const EightBits& f) {
   return bits_to_float(static_cast<std::uint32_t>(held + 127) << 23);
 }
 
-// Magnitudes are in the order of their bits, NaN behind all.
+// The bits of magnitudes compare as the magnitudes; NaN is larger than all numbers.
 GPU_FUNCTION std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
 
-// One block per chunk of x. The last launch reads what the blocks found and writes {scale, 1 / scale}. Reads 2 bytes of bf16 per element; limit: memory.
+// One thread block per chunk of x. The last launch, of one block, reads the results of the blocks and writes {scale, 1 / scale}. Reads 2
+// bytes per element in bf16; bound by memory.
 GPU_KERNEL largest_values(const LargestArgs a) {
   GPU_SHARED(std::uint32_t, parts, kMostWarps);
   const std::int64_t first = block() * a.per_block, end = first + a.per_block < a.count ? first + a.per_block : a.count;
@@ -68,7 +70,7 @@ GPU_KERNEL largest_values(const LargestArgs a) {
   store(a.out, 1, 1.0f / scale);
 }
 
-// Codes where y has bytes, else the numbers that they stand for.
+// Stores the code if y has type U8, else the value of the code.
 GPU_FUNCTION void store_eight_bits(const EightBitsArgs& a, std::int64_t i, float x, float scale, const EightBits& f) {
   const std::uint32_t code = to_eight_bits(x * scale, f);
   if (a.y.type != Type::U8) return store(a.y, i, from_eight_bits(code, f) * (1.0f / scale));
@@ -76,7 +78,7 @@ GPU_FUNCTION void store_eight_bits(const EightBitsArgs& a, std::int64_t i, float
   static_cast<std::uint8_t*>(a.y.data)[i] = static_cast<std::uint8_t>(code);
 }
 
-// Reads 2 bytes of bf16 and writes 1 per element; limit: memory. Turned: [column, row], by tiles of 32 x 32.
+// Reads 2 bytes in bf16 and writes 1 per element; bound by memory. `turned` transposes in tiles of 32 x 32.
 GPU_KERNEL eight_bits(const EightBitsArgs a) {
   GPU_SHARED(float, tile, 32 * 33);
   const EightBits f = eight_bits_of(a.gradient);

@@ -1,5 +1,5 @@
-// Element by element: activations, sums, casts, sums over peers.
-// Plain references: exec/host/host_activation.cpp, host_add.cpp, exec/arithmetic/host_convert.cpp, host_reduce.cpp.
+// Element-wise kernels: activations, sums, casts, reductions over ranks.
+// References: exec/host/host_activation.cpp, host_add.cpp; exec/arithmetic/host_convert.cpp, host_reduce.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"
@@ -7,7 +7,8 @@
 
 namespace foreshard::gpu {
 
-// GPT-2's form of GELU is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). The saved operand of relu and tanh is their result.
+// GELU in tanh form (Hendrycks and Gimpel 2016; GPT-2) is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). For relu and tanh, curve_slope
+// takes the result of the forward instead of x.
 GPU_FUNCTION float curve_value(Curve curve, float x) {
   switch (curve) {
     case Curve::Gelu: return x * sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
@@ -33,8 +34,8 @@ GPU_FUNCTION float curve_slope(Curve curve, float x) {
   return 0;
 }
 
-// SwiGLU: x = [gate, up] along the columns, y = silu(gate) up.
-// Reads 2 bytes of bf16 and writes 2 per element (SwiGLU: reads 4); limit: memory.
+// SwiGLU: rows of x are [gate | up], y = silu(gate) up.
+// Reads 2 bytes and writes 2 per element in bf16 (SwiGLU: reads 4); bound by memory.
 template <Type type, Curve curve>
 GPU_FUNCTION void activation_forward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
@@ -50,7 +51,7 @@ GPU_FUNCTION void activation_forward_packs(const ActivationArgs& a) {
   }
 }
 
-// Reads 4 bytes of bf16 and writes 2 per element (SwiGLU: 6 and 4), with `accumulate` as many more as it writes; limit: memory.
+// Reads 4 bytes and writes 2 per element in bf16 (SwiGLU: 6 and 4); with `accumulate` it also reads what it writes; bound by memory.
 template <Type type, Curve curve>
 GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
@@ -80,7 +81,7 @@ GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
   }
 }
 
-// The body of the type and the curve, where all arrays are of one type and rows are whole packs; false: no body.
+// activation_packs runs the version with packs if all arrays have one type and rows are whole packs; else it returns false.
 template <bool forward, Type type>
 GPU_FUNCTION void activation_of(const ActivationArgs& a) {
   switch (a.curve) {
@@ -153,7 +154,7 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
   }
 }
 
-// Reads 2 bytes of bf16 per element and input, writes 2; limit: memory.
+// Reads 2 bytes per element and input in bf16, writes 2; bound by memory.
 template <Type type>
 GPU_FUNCTION void add_packs(const AddArgs& a) {
   constexpr int n = kPack<type>;
@@ -187,7 +188,7 @@ GPU_FUNCTION bool add_by_packs(const AddArgs& a) {
   return true;
 }
 
-// As the host adds: the first input, the bias, then the others.
+// In the order of the host code: the first input, the bias, then the other inputs.
 GPU_KERNEL add_arrays(const AddArgs a) {
   if (add_by_packs(a)) return;
   const float scale = a.scale * scale_of_backward(a.state);
@@ -211,7 +212,7 @@ GPU_KERNEL add_arrays(const AddArgs a) {
   }
 }
 
-// y = x in another format. Reads 4 bytes and writes 2 per element from fp32 to bf16; limit: memory.
+// y = x in another number format. From fp32 to bf16 it reads 4 bytes and writes 2 per element; bound by memory.
 template <Type from, Type to>
 GPU_FUNCTION void cast_packs(const CastArgs& a) {
   const std::int64_t count = a.count - kWidest + 1;
@@ -221,7 +222,7 @@ GPU_FUNCTION void cast_packs(const CastArgs& a) {
     store_pack<to, kWidest>(a.y, i, x);
   }
 }
-// How many elements the packs have taken: all whole ones, or none.
+// Returns the number of elements that were processed with packs: all whole packs, or 0.
 GPU_FUNCTION std::int64_t cast_by_packs(const CastArgs& a) {
   if (!on_pack_border(a.x) || !on_pack_border(a.y)) return 0;
   const Type from = a.x.type, to = a.y.type;
@@ -245,7 +246,8 @@ GPU_KERNEL cast_array(const CastArgs a) {
 
 GPU_FUNCTION float folded(Fold fold, float sum, float x) { return fold == Fold::Max ? fmaxf(sum, x) : sum + x; }
 
-// Sums of 16-bit numbers are taken in fp32 and rounded once. Reads 2 bytes of bf16 per element and source, writes 2 per target; limit: NVLink.
+// 16-bit numbers are summed in fp32 and rounded once. Per element in bf16, it reads 2 bytes of each source and writes 2 to each target;
+// bound by NVLink.
 template <Type type>
 GPU_FUNCTION void reduce_packs(const ReduceArgs& a) {
   constexpr int n = kPack<type>;

@@ -1,20 +1,20 @@
-// Rows of the vocabulary and of positions, and their gradients.
-// Plain reference: exec/host/host_embedding.cpp.
+// Token and position embeddings and their gradients.
+// Reference: exec/host/host_embedding.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
 
-// A row of one array into another, as it lies; from < 0: zeros.
+// Copies a row of `count` elements bit by bit, from element `at` of one array to element `begin` of another; at < 0: writes zeros.
 template <Type type>
 GPU_FUNCTION void copy_row(const View& from, std::int64_t at, const View& to, std::int64_t begin, int count) {
   for (int c = kPack<type> * thread(); c < count; c += kPack<type> * threads())
     store_quad<type>(to, begin + c, at >= 0 ? load_quad<type>(from, at + c) : Quad32{0, 0, 0, 0});
 }
 
-// A block per token. One outside the rows of this rank gives zeros; the sum over ranks puts the row of the rank that has it.
-// Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// A thread block per token. A token outside the rows of this rank gives zeros; the all-reduce over ranks then adds the row of the rank that
+// has it. Reads 2 bytes and writes 2 per element in bf16; bound by memory.
 GPU_KERNEL token_rows(const LookupArgs a) {
   const std::int64_t t = block(), row = load_integer(a.tokens, t) - a.first_row;
   const bool here = row >= 0 && row < a.table_rows;
@@ -27,12 +27,13 @@ GPU_KERNEL token_rows(const LookupArgs a) {
     store(a.rows, t * a.h + c, here ? load(a.table, row * a.h + c) : 0.0f);
 }
 
-// How many threads of the block before this one have a hit, and how many of all; `counts` has an entry per warp.
+// The number of threads of the block before this one that have a hit, and of all threads that do. `counts` has an entry per warp, twice:
+// `turn` alternates between 0 and 1.
 struct Hits {
   int before, all;
 };
 GPU_FUNCTION Hits count_hits(bool hit, int turn, GPU_SHARED_VIEW(int, 2 * kMostWarps) counts) {
-  float inclusive = hit ? 1.0f : 0.0f;  // exact: at most 32
+  float inclusive = hit ? 1.0f : 0.0f;  // an integer of at most 32, exact in float
   for (int apart = 1; apart < kWarp; apart *= 2) {
     const float lower = lane_value(inclusive, (lane() - apart) & (kWarp - 1));
     if (lane() >= apart) inclusive += lower;
@@ -48,7 +49,8 @@ GPU_FUNCTION Hits count_hits(bool hit, int turn, GPU_SHARED_VIEW(int, 2 * kMostW
   return hits;
 }
 
-// The token's rows are listed 256 tokens at a time, in their order, and four of them are on their way at once.
+// Sums the rows of all occurrences of a token: it lists the occurrences among 256 tokens at a time, in order, and loads four of their rows
+// at once.
 template <Type type, int n>
 GPU_FUNCTION void sum_token_rows(const LookupArgs& a, std::int64_t token, GPU_SHARED_VIEW(int, 2 * kMostWarps) counts,
                                  GPU_SHARED_VIEW(int, kThreads) list) {
@@ -67,7 +69,7 @@ GPU_FUNCTION void sum_token_rows(const LookupArgs& a, std::int64_t token, GPU_SH
       const bool hit = i < tokens && load_integer(a.tokens, i) == token;
       const Hits hits = count_hits(hit, turn, counts);
       turn ^= 1;
-      if (hits.all == 0) continue;  // most pieces do not have it
+      if (hits.all == 0) continue;  // the common case
       if (hit) list[hits.before] = i;
       GPU_BARRIER();
       for (int at = 0; at < hits.all && here; at += kAtOnce) {
@@ -94,8 +96,8 @@ GPU_FUNCTION void sum_token_packs(const LookupArgs& a, std::int64_t token, GPU_S
   sum_token_rows<type, kPack<type>>(a, token, counts, list);
 }
 
-// A block per token: that of a token's first occurrence adds up all of them, in their order. So the sums are the same in every run.
-// Reads 2 bytes of bf16 per element, and 8 per pair of a distinct token and a token; limit: memory.
+// A thread block per token. The block of a token's first occurrence sums the rows of all its occurrences, in order, so the sums are the
+// same in every run. Reads 2 bytes per element in bf16, and 8 bytes per pair of a distinct token and a token; bound by memory.
 GPU_KERNEL token_grad(const LookupArgs a) {
   GPU_SHARED(float, found, kMostWarps);
   GPU_SHARED(int, counts, 2 * kMostWarps);
@@ -118,7 +120,7 @@ GPU_FUNCTION std::int64_t type_of(const PositionArgs& a, std::int64_t position) 
   return a.held.at(position) * a.type_rows / a.sequence;
 }
 
-// y = x + table[position] + types[type of the position]. Reads 4 bytes of bf16 and writes 2 per element, with types 6 and 2; limit: memory.
+// y = x + table[position] + types[type of the position]. Reads 4 bytes (with types 6) and writes 2 per element in bf16; bound by memory.
 template <Type type>
 GPU_FUNCTION void position_rows_packs(const PositionArgs& a, std::int64_t row, std::int64_t table, std::int64_t types) {
   constexpr int n = kPack<type>;
@@ -156,7 +158,7 @@ GPU_KERNEL position_rows(const PositionArgs a) {
   }
 }
 
-// A block per position: its rows of all samples. Reads 2 bytes of bf16 per element; limit: memory.
+// A thread block per position sums the rows of all samples at this position. Reads 2 bytes per element in bf16; bound by memory.
 template <Type type, Type gradient>
 GPU_FUNCTION void position_grad_in(const PositionArgs& a, std::int64_t from, std::int64_t to) {
   constexpr int n = kPack<type>;

@@ -1,29 +1,35 @@
-// Flash attention (Dao 2023, FlashAttention-2) on the tensor cores: bf16, head size 64 or 128, no dropout. A block has four warps; each
-// owns 16 rows of a tile of 64 queries (or, in the backward of keys and values, keys) as fragments in registers and goes over the
-// other side, whose tiles lie in shared memory, [row][dim] and, where the rows are summed over, [dim][row]. The backward runs
-// twice over the map, once per query tile and once per key tile, so that all sums have a fixed order.
+// Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, head size 64 or 128, no dropout. A thread block has four warps and a
+// tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
+// block iterates over the rows of the other side, whose tiles are in shared memory as [row][dim], and as [dim][row] if a product sums over
+// the rows. The backward computes the map twice, once for the gradient of queries and once for that of keys and values, so that all sums
+// have a fixed order without atomic operations.
 //
-//   fragments of m16n8k16, g = lane / 4, q = lane % 4:  a {g, g + 8} x {2q, 2q + 8}   b {2q, 2q + 8} x g   d {g, g + 8} x {2q, 2q + 1}
+//   fragments of mma.m16n8k16 (PTX ISA), with g = lane / 4, q = lane % 4; a word has two neighbouring elements:
+//     a   rows g and g + 8, columns from 2q and from 2q + 8
+//     b   rows from 2q and from 2q + 8, column g
+//     d   rows g and g + 8, columns 2q and 2q + 1
 //
-// Plain reference and shapes: attention.h. FLOPs as there, 4 + 6 + 8 dim (one pass over the backward would need 10 instead of 14); a tile of rows is
-// read once per 64 (backward: 32) rows of the other side, from the L2; limit: tensor cores.
+// Reference and shapes: see attention.h. FLOPs per query and key as there: 4 dim forward, 6 dim + 8 dim backward (a single pass over the
+// map would need 10 dim instead of 14 dim). A row of the other side is read from the L2 cache once per tile of 64 rows; bound by the tensor
+// cores.
 #pragma once
 
 #include "exec/cuda/kernels/attention.h"
 
 namespace foreshard::gpu {
 
-constexpr int kTile = 64;         // rows of a block
-constexpr int kForwardKeys = 64;  // of a tile in shared memory
-constexpr int kBackwardRows = 32;
+constexpr int kTile = 64;          // rows of a thread block
+constexpr int kForwardKeys = 64;   // rows of a tile in shared memory, in the forward
+constexpr int kBackwardRows = 32;  // and in the backward
 constexpr int kFlashThreads = 4 * kWarp;
 
-// Words (pairs of bf16) from one row of a tile to the next; the odd multiple of four keeps fragments off each other's banks.
+// Words (pairs of bf16) from one row of a tile to the next. It is an odd multiple of four, which avoids bank conflicts when fragments are
+// loaded.
 GPU_FUNCTION constexpr int tile_stride(int numbers) { return numbers / 2 + 4; }
 
 struct FlashRows {  // where the rows of an operand lie in memory
   const View& from;
-  std::int64_t at, stride, count;  // of row 0
+  std::int64_t at, stride, count;  // index of row 0; elements from one row to the next; number of rows
   const GatheredOrder& order;
   GPU_MEMBER std::int64_t row(std::int64_t number) const { return at + order.row(number) * stride; }
 };
@@ -39,7 +45,7 @@ GPU_FUNCTION void load_fragments(const FlashRows& rows, std::int64_t first, std:
     }
 }
 
-// Rows [first, first + n) as [row][dim]; what is past the end is 0.
+// Loads rows [first, first + n) as [row][dim]; rows beyond the end are 0.
 template <int D, int n>
 GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) tile) {
   for (int i = thread(); i < n * (D / 8); i += kFlashThreads) {
@@ -55,7 +61,7 @@ GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARE
   }
 }
 
-// The same as [dim][row]: a word has two neighbouring rows.
+// Loads the same rows as [dim][row]; a word has the elements of two neighbouring rows.
 template <int D, int n>
 GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
                                    GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
@@ -85,7 +91,7 @@ GPU_FUNCTION void multiply_tile(float (*d)[4], int columns, const std::uint32_t 
   }
 }
 
-// Results as the left side of the next product.
+// Converts results (fragments d) to the left factor (fragments a) of the next product.
 template <int n>
 GPU_FUNCTION void as_fragments(const float (*d)[4], std::uint32_t (*a)[4]) {
   GPU_UNROLL
@@ -97,7 +103,7 @@ GPU_FUNCTION void as_fragments(const float (*d)[4], std::uint32_t (*a)[4]) {
   }
 }
 
-// Adds or writes 16 rows of D numbers, row r times factor[r >= 8].
+// Writes 16 rows of D elements, or adds them; row r is multiplied by factor[r >= 8].
 template <int D>
 GPU_FUNCTION void store_rows(const FlashRows& to, std::int64_t first, const float (*d)[4], const float* factor,
                              bool accumulate) {
@@ -158,7 +164,7 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
           now = fmaxf(now, s[n][j]);
         }
       now = quad_fold(now, true);
-      const float base = now == -INFINITY ? 0.0f : now;  // a row of padding sees nothing
+      const float base = now == -INFINITY ? 0.0f : now;  // a row of padding attends to no key
       const float shrink = expf(largest[half] - base);
       largest[half] = now;
       float part = 0;
@@ -182,7 +188,6 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   }
 }
 
-// What a warp knows of its queries in the backward.
 template <int D>
 GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, k_tile, kBackwardRows * (D / 2 + 4));
@@ -229,7 +234,7 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
   store_rows<D>({a.dq, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, dq, one, a.accumulate);
 }
 
-// The map turned: rows are the keys of this block, columns the queries of a tile.
+// It computes the transposed map: rows are the keys of this block, columns the queries of a tile.
 template <int D>
 GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, q_tile, kBackwardRows * (D / 2 + 4));

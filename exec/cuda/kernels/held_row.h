@@ -1,11 +1,14 @@
-// A row in the registers of the warps that share it, so that it is read once, however often a kernel goes over it.
+// HeldRow: a row of a matrix in the registers of one or more warps, so that a kernel that passes over a row several times reads it from
+// memory only once.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
 
-// Lane l of warp w of the row has packs l + 32 w, l + 32 w + 32 warps_of_row, ...; a block has kThreads threads.
+// `warps_of_row` warps share a row. Lane l of the w-th of them holds packs l + 32 w, l + 32 w + 32 warps_of_row, ... A thread block has
+// kThreads threads. number(): the row; has(k): whether this thread has a k-th pack; column(k), at(k): first column of that pack, and its
+// index in the array.
 template <Type type>
 class HeldRow {
  public:
@@ -14,7 +17,7 @@ class HeldRow {
     const int rows_of_block = warps() / warps_of_row, team = warp() / warps_of_row;
     number_ = static_cast<int>(block()) * rows_of_block + team;
     first_ = kPack<type> * ((warp() - team * warps_of_row) * kWarp + lane());
-    if (number_ >= rows) columns_ = 0;  // none; its warps come to the barriers all the same
+    if (number_ >= rows) columns_ = 0;  // there is no such row; its warps still take part in the barriers
   }
   GPU_MEMBER int number() const { return number_; }
   GPU_MEMBER bool has(int k) const { return column(k) < columns_; }
@@ -25,7 +28,7 @@ class HeldRow {
   int columns_, step_, number_, first_;
 };
 
-// Over the warps of a row, the same bits in all of them.
+// Sum or maximum over the threads of a row, with the same bits in all of them.
 GPU_FUNCTION float row_fold(float x, bool maximum, int warps_of_row, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   x = maximum ? warp_maximum(x) : warp_sum(x);
   if (warps_of_row == 1) return x;

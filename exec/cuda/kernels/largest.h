@@ -1,5 +1,5 @@
-// The largest numbers of an array, the tokens of the largest scores, and the rows of kept tokens.
-// Plain references: exec/arithmetic/host_codec.cpp, exec/host/host_token_rows.cpp.
+// Selects the numbers of largest magnitude in an array (Code::Largest), the tokens with the largest scores, and the rows of kept tokens.
+// References: exec/arithmetic/host_codec.cpp, exec/host/host_token_rows.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/codec.h"
@@ -7,11 +7,14 @@
 namespace foreshard::gpu {
 
 // ---- the largest numbers ----------------------------------------------------------------------------------------------------------------
-// found: {key of the smallest that is sent, how many of that key are}. Digits are found from the highest eight bits down.
+// Radix selection: the key of a number is its magnitude as bits; a digit is eight bits of the key. Four passes of size_digits and
+// size_found find the digits of the smallest selected key, from the highest on. found = {key of the smallest selected number, how many
+// numbers with this key are selected}. Then size_tally counts, and size_pairs writes the selected numbers.
 
 GPU_FUNCTION std::uint32_t size_key(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
 
-// counts[chunk, digit] of the numbers whose higher digits are those found. Reads 4 bytes per element; limit: memory.
+// counts[chunk, digit]: numbers of the chunk with this digit whose higher digits are those found so far. One thread block per chunk. Reads
+// 4 bytes per element; bound by memory.
 GPU_KERNEL size_digits(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) digits[d] = 0;
@@ -26,7 +29,8 @@ GPU_KERNEL size_digits(const LargestOfArgs a) {
   for (int d = thread(); d < 256; d += threads()) store_bits(a.counts, block() * 256 + d, digits[d]);
 }
 
-// One block; the number of chunks is per_chunk here. Reads 1 KiB per chunk; limit: the time of a launch.
+// Finds the next digit. One thread block. In this kernel, per_chunk is the number of chunks. Reads 1 KiB per chunk; bound by the time of a
+// launch.
 GPU_KERNEL size_found(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) {
@@ -46,7 +50,8 @@ GPU_KERNEL size_found(const LargestOfArgs a) {
   store_bits(a.found, 1, equal);
 }
 
-// counts[chunk, 2]: numbers above the key, numbers of the key. Reads 4 bytes per element; limit: memory.
+// counts[chunk, 2]: count of numbers above the key, and of numbers with the key. One thread block per chunk. Reads 4 bytes per element;
+// bound by memory.
 GPU_KERNEL size_tally(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   if (thread() < 2) tally[thread()] = 0;
@@ -61,8 +66,8 @@ GPU_KERNEL size_tally(const LargestOfArgs a) {
   if (thread() < 2) store_bits(a.counts, 2 * block() + thread(), tally[thread()]);
 }
 
-// The inclusive prefix sum of a block, one number a thread (Hillis and Steele 1986), left in `mine`; returns the sum of all. Followed by a
-// barrier before `sums` is used again.
+// Inclusive prefix sum over a thread block, one number per thread (Hillis and Steele 1986). `mine` becomes the sum up to this thread;
+// returns the sum of all. The caller needs a barrier before it uses `sums` again.
 GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std::uint32_t, 2 * kThreads) sums) {
   int now = 0;
   sums[thread()] = mine;
@@ -75,8 +80,9 @@ GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std
   return sums[now + threads() - 1];
 }
 
-// Numbers and places in the order of the places: a block goes over its chunk, a stretch of as many elements as threads at a time. Reads 4
-// bytes per element and writes 8 per pair; limit: memory, and close to it the barriers of a prefix sum per stretch.
+// Writes the selected numbers and their positions in ascending order of positions. A thread block processes its chunk, one element per
+// thread at a time. Reads 4 bytes per element and writes 8 per pair; bound by memory, and nearly by the barriers of a prefix sum for each
+// such group of elements.
 GPU_KERNEL size_pairs(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, start, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
@@ -94,7 +100,7 @@ GPU_KERNEL size_pairs(const LargestOfArgs a) {
     const float x = i < end ? load(a.x, i) : 0.0f;
     const std::uint32_t mine = i < end ? size_key(x) : 0u;
     const bool larger = i < end && mine > key, same = i < end && mine == key;
-    // How many of the threads up to this one: above the key in the low half, of the key in the high half.
+    // Counts over the threads up to this one: numbers above the key in the low half of the word, numbers with the key in the high half.
     std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
     const std::uint32_t all = counts_up_to(sum, sums);
     const std::uint32_t larger_before = above + (sum & 0xFFFFu) - (larger ? 1u : 0u),
@@ -114,21 +120,23 @@ GPU_KERNEL size_pairs(const LargestOfArgs a) {
 
 // ---- tokens -----------------------------------------------------------------------------------------------------------------------------
 
-// Larger scores have larger keys.
+// An integer that compares as the score.
 GPU_FUNCTION std::uint32_t score_key(float x) {
   const std::uint32_t bits = float_to_bits(x);
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// A block for each sample: the first token, and those of the k - 1 largest scores of the others. The smallest key that is kept is found bit by
-// bit, so that a thread looks at 33 s / threads scores. Reads 4 bytes per token, again from the cache; limit: barriers, three for each bit.
+// Selects the first token of each sample, and the kept - 1 others with the largest scores (of equal scores, the first). One thread block
+// per sample. It finds the smallest selected key bit by bit, in 32 passes over the scores; with the pass that counts the larger keys, a
+// thread reads 33 tokens / threads scores. Reads 4 bytes per token from memory, then again from the cache; bound by barriers, three for
+// each bit.
 GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
   const std::int64_t at = block() * a.tokens, to = block() * a.kept;
   const auto others = static_cast<std::uint32_t>(a.kept - 1);
   std::uint32_t key = 0;
-  for (int bit = 31; bit >= 0; --bit) {  // the largest key that at least this number of elements reach
+  for (int bit = 31; bit >= 0; --bit) {  // key becomes the largest value that at least `others` keys reach
     const std::uint32_t tried = key | 1u << bit;
     if (thread() < 2) tally[thread()] = 0;
     GPU_BARRIER();
@@ -144,7 +152,7 @@ GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   for (std::int64_t j = 1 + thread(); j < a.tokens; j += threads())
     if (score_key(load(a.scores, at + j)) > key) count_one(tally, 0);
   GPU_BARRIER();
-  const std::uint32_t quota = others - tally[0];  // of the tokens with that key
+  const std::uint32_t quota = others - tally[0];  // how many tokens with exactly that key are selected
   std::uint32_t above = 0, equal = 0;
   for (std::int64_t first = 0; first < a.tokens; first += threads()) {
     const std::int64_t j = first + thread();
@@ -160,7 +168,7 @@ GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   }
 }
 
-// y[row] (+)= x[row]: kept rows out of all, or back. Reads and writes 2 bytes of bf16 per element of the kept rows; limit: memory.
+// Copies kept rows out of all rows, or back. Reads 2 bytes and writes 2 per element of the kept rows in bf16; bound by memory.
 GPU_KERNEL kept_rows(const KeptRowsArgs a) {
   const std::int64_t size = a.kept * a.samples * a.h;
   for (std::int64_t e = flat_thread(); e < size; e += flat_threads()) {

@@ -1,5 +1,5 @@
-// Cross-entropy, and sums of terms: losses, norms of gradients.
-// Plain references: exec/host/host_cross_entropy.cpp, host_optimizer.cpp (norm of gradients).
+// Cross-entropy, and sums over many terms: losses, and norms of gradients.
+// References: exec/host/host_cross_entropy.cpp, host_optimizer.cpp (norm of gradients).
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"
@@ -7,9 +7,9 @@
 
 namespace foreshard::gpu {
 
-constexpr float kLowest = -3.402823466e38f;  // so that the difference to a logit of -infinity is a number
+constexpr float kLowest = -3.402823466e38f;  // instead of -infinity: a logit of -infinity minus this is not NaN
 
-// The logits of a row, a pack or one at a time. They are read in the type they have and never lie anywhere in fp32: what a block has of them is in registers.
+// Loads n logits from column c of a row on, as fp32 in registers; columns that are no classes give -infinity.
 template <Type type, int n>
 GPU_FUNCTION void load_logits(const CrossEntropyArgs& a, std::int64_t at, int c, float* x) {
   load_columns<type, n>(a.x, at + c, x);
@@ -18,7 +18,7 @@ GPU_FUNCTION void load_logits(const CrossEntropyArgs& a, std::int64_t at, int c,
   for (int j = 0; j < n; ++j)
     if (c + j >= a.used) x[j] = -INFINITY;  // no class: e^x = 0
 }
-// Of the whole row, the same in every thread.
+// The maximum of the whole row, the same in every thread.
 template <Type type, int n>
 GPU_FUNCTION float logits_maximum(const CrossEntropyArgs& a, std::int64_t at, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   float largest = -INFINITY, x[n];
@@ -30,12 +30,14 @@ GPU_FUNCTION float logits_maximum(const CrossEntropyArgs& a, std::int64_t at, GP
   return block_fold(largest, true, parts);
 }
 
-// terms[row] = log(sum of e^(x - max)) + max - x[target], y = e^(x - max) / sum. The sum is kept for the largest number so far (Milakov & Gimelshein
-// 2018, algorithm 3), so the row is read twice, the second time from the L2. Reads 2 bytes of bf16 from memory and writes 2 per element; limit: memory.
+// terms[row] = log(sum of e^(x - max)) + max - x[target], y = e^(x - max) / sum. Maximum and sum are computed in one pass (online softmax,
+// Milakov and Gimelshein 2018, algorithm 3), so the row is read twice, the second time from the L2 cache. Reads 2 bytes from memory and
+// writes 2 per element in bf16; bound by memory.
 template <Type type, int n>
 GPU_FUNCTION void loss_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   const std::int64_t row = block(), at = row * a.columns;
-  const float target = thread() == 0 ? load(a.x, at + load_integer(a.targets, row)) : 0.0f;  // y may lie where x does
+  // Read first, because y may be in place of x
+  const float target = thread() == 0 ? load(a.x, at + load_integer(a.targets, row)) : 0.0f;
   float largest = kLowest, sum = 0, x[n];
   for (int c = n * thread(); c < a.used; c += n * threads()) {
     load_logits<type, n>(a, at, c, x);
@@ -58,7 +60,8 @@ GPU_FUNCTION void loss_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW(float, 
   }
 }
 
-// sums[row] = {sum of the exponentials, logit of the target where this rank has its column}. Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// y = e^(x - maximum), sums[row] = {sum of the exponentials, logit of the target if this rank has its column, else 0}. Reads 2 bytes and
+// writes 2 per element in bf16; bound by memory.
 template <Type type, int n>
 GPU_FUNCTION void exponentials_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   const std::int64_t row = block(), at = row * a.columns, target = load_integer(a.targets, row) - a.first;
@@ -77,7 +80,8 @@ GPU_FUNCTION void exponentials_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW
   store(a.sums, 2 * row + 1, hit);
 }
 
-// y (+)= weight (p - [column is the target]); p = x, or x / sum where the sums are given. Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// y (+)= weight (p - [column is the target]), with p = x, or x / sum if sums are given. Reads 2 bytes and writes 2 per element in bf16;
+// bound by memory.
 template <Type type, int n>
 GPU_FUNCTION void loss_gradient_of_row(const CrossEntropyArgs& a) {
   const std::int64_t row = block(), at = row * a.columns, given = load_integer(a.targets, row) - a.first;
@@ -96,7 +100,7 @@ GPU_FUNCTION void loss_gradient_of_row(const CrossEntropyArgs& a) {
   }
 }
 
-// The body of the type where rows are whole packs; else one by one.
+// Runs `body` for the type with packs if rows are whole packs, else element by element.
 #define RUN_ROW(body, ...)                                                                            \
   const Type type = a.x.type;                                                                         \
   if (!has_packs(type) || a.columns % pack_of(type) != 0 || !packed(a.x, type) || !packed(a.y, type)) \
@@ -113,7 +117,7 @@ GPU_KERNEL cross_entropy_forward(const CrossEntropyArgs a) {
   RUN_ROW(loss_of_row, a, parts)
 }
 
-// Of the columns of this rank. Reads 2 bytes of bf16 per element; limit: memory.
+// Of the columns of this rank. Reads 2 bytes per element in bf16; bound by memory.
 GPU_KERNEL cross_entropy_maximum(const CrossEntropyArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   float largest = 0;
@@ -130,7 +134,7 @@ GPU_KERNEL cross_entropy_backward(const CrossEntropyArgs a) { RUN_ROW(loss_gradi
 
 #undef RUN_ROW
 
-// The squares of a block's whole packs of eight, of which two are on their way at once.
+// Adds the squares of this thread's packs of eight to `sum`; two packs are loaded at once.
 template <Type type>
 GPU_FUNCTION void squares_of_packs(const View& x, std::int64_t first, std::int64_t end, double& sum) {
 #ifndef FORESHARD_EMULATED
@@ -144,8 +148,9 @@ GPU_FUNCTION void squares_of_packs(const View& x, std::int64_t first, std::int64
   }
 }
 
-// In double, in a fixed order: thread t takes terms t, t + 256, ... of the block's part (of squares: packs); then the threads are added up.
-// Reads 2 bytes of bf16 per element; limit: memory, and close to it conversions to double, of which a multiprocessor makes 16 a clock.
+// Sums in double, in a fixed order: thread t sums terms (for squares: packs) t, t + 256, ... of the block's part, then the sums of the
+// threads are added. Reads 2 bytes per element in bf16. Bound by memory, and nearly by conversions to double, of which a multiprocessor
+// does 16 per clock.
 GPU_KERNEL sum_terms(const TermSumArgs a) {
   GPU_SHARED(double, parts, kThreads);
   const std::int64_t first = block() * a.per_block, end = first + a.per_block < a.count ? first + a.per_block : a.count;

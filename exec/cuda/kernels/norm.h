@@ -1,5 +1,5 @@
-// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019): by packs where rows allow it, else a warp per row.
-// Plain reference: exec/host/host_norm.cpp.
+// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019): with packs if rows allow it, else one warp per row.
+// Reference: exec/host/host_norm.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/held_row.h"
@@ -27,7 +27,7 @@ GPU_FUNCTION RowStatistics row_statistics(const View& x, std::int64_t at, std::i
   return {mean, 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(h) + eps)};
 }
 
-// Reads 2 bytes of bf16 and writes 2 per element; the row is in registers, weights come from the cache; limit: memory.
+// Reads 2 bytes and writes 2 per element in bf16; the row is in registers, weights come from the cache; bound by memory.
 template <Type type>
 GPU_FUNCTION void norm_forward_packs(const NormArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;
@@ -87,8 +87,8 @@ GPU_KERNEL norm_forward(const NormArgs a) {
   }
 }
 
-// With u = (x - mean) inverse and g = dy w:  dx = inverse (g - mean(g) - u mean(g u)); without the mean for RMSNorm. Four passes over a row, of
-// which the later ones find it in the cache: reads 4 bytes of bf16 per element and writes 2; limit: memory.
+// With u = (x - mean) inverse and g = dy w:  dx = inverse (g - mean(g) - u mean(g u)). For RMSNorm, mean = 0 and the term mean(g) is
+// absent. Four passes over a row; the later ones read it from the cache. Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 GPU_KERNEL norm_input_grad(const NormGradArgs a) {
   const std::int64_t row = block() * warps() + warp(), at = row * a.h;
   if (row >= a.rows) return;
@@ -125,12 +125,13 @@ GPU_KERNEL norm_input_grad(const NormGradArgs a) {
   }
 }
 
-// The gradient of the input and the sums for those of the weights in one pass: a block takes rows b, b + blocks, ... and each thread up to kColumnPacks
-// packs of every row; the next row is on its way while this one is summed. A second launch adds up the blocks. Reads 4 bytes of bf16 and writes 2 per
-// element; limit: memory.
+// The gradient of the input and the sums for the gradients of the weights in one pass (norm_backward_packs below). Block b processes rows
+// b, b + blocks, ...; each thread has up to kColumnPacks packs of every row. The next row is loaded while the current one is summed. A
+// second launch adds the sums of the blocks. Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 constexpr int kSumsAtOnce = 3;
 
-// The sums of `count` numbers over the block, the same bits in every thread. Two turns have places of their own, so a barrier is enough for each.
+// Sums `count` numbers over the thread block, with the same bits in every thread. `parts` has two halves, which alternate between calls
+// (`turn`), so that one barrier per call is enough.
 template <int count>
 GPU_FUNCTION void block_sums(float* x, int& turn, GPU_SHARED_VIEW(float, 2 * kSumsAtOnce * kMostWarps) parts) {
   turn ^= 1;
@@ -182,7 +183,7 @@ GPU_FUNCTION void norm_backward_packs(const NormGradArgs& a, GPU_SHARED_VIEW(flo
     if (a.centred) {
       GPU_UNROLL
       for (int k = 0; k < kColumnPacks; ++k) {
-        unpack<type>(now.x[k], x);  // zeros behind the row's end
+        unpack<type>(now.x[k], x);  // zeros beyond the end of the row
         GPU_UNROLL
         for (int j = 0; j < n; ++j) mean[0] += x[j];
       }

@@ -1,7 +1,8 @@
-// Arrays of one type, 16 bytes at a time: what a kernel that is bound by memory should do. A kernel looks once whether all its arrays allow it and
-// which type they have, and runs the body of that type; no element is asked for its type.
+// Packs: memory accesses of 16 bytes per thread, which kernels that are bound by memory should use. A kernel checks once whether all its
+// arrays are aligned and have the same type, and then runs the version for that type, which does not test the type of each element.
+// Elements of a pack:
 //
-//   F32          4 numbers a pack
+//   F32          4
 //   BF16, F16    8
 #pragma once
 
@@ -13,15 +14,17 @@ namespace foreshard::gpu {
 
 template <Type type>
 constexpr int kPack = type == Type::F32 ? 4 : 8;
-constexpr int kWidest = 8;  // elements of the widest pack; where formats are mixed, a thread takes as many of each array
+// Elements of the widest pack. If the arrays have different types, a thread accesses this number of elements of each.
+constexpr int kWidest = 8;
 
-// Where indices are divided they have 32 bits; one stride of a grid further than the last element must still be an int.
+// The most elements of an array for kernels that compute indices with 32 bits, because they divide them: the index one grid stride beyond
+// the last element must still fit into an int.
 constexpr std::int64_t kMostPacked = std::int64_t{1} << 30;
 
-// Arrays that are not there allow everything.
+// Whether an array has this type and is aligned for packs. True for an array without data.
 GPU_FUNCTION bool packed(const View& a, Type type) { return !a.data || (a.type == type && on_pack_border(a)); }
 
-// body<type>(...) of the type of an array that has packs.
+// Calls body<type>(...) for a type that is known at run time: F32, BF16 or F16.
 #define RUN_BODY(type, body, ...)                         \
   ((type) == Type::F32    ? body<Type::F32>(__VA_ARGS__)  \
    : (type) == Type::BF16 ? body<Type::BF16>(__VA_ARGS__) \
@@ -40,7 +43,7 @@ GPU_FUNCTION std::uint32_t pack_word(float low, float high) {
   return type == Type::BF16 ? pack_bf16(low, high) : pack_f16(low, high);
 }
 
-// A pack as it lies in memory, and its numbers. `i` is a multiple of the pack.
+// load_quad, store_quad: the 16 bytes of a pack; unpack: its numbers as fp32. `i` is a multiple of the elements of a pack.
 template <Type type, class Index>
 GPU_FUNCTION Quad32 load_quad(const View& a, Index i) {
   check_pack(a, i, kPack<type>, false);
@@ -60,7 +63,7 @@ GPU_FUNCTION void unpack(const Quad32& q, float* x) {
   }
 }
 
-// `n` numbers: one pack, or two of F32.
+// Load or store n numbers as fp32: one pack, or two packs of F32.
 template <Type type, int n = kPack<type>, class Index>
 GPU_FUNCTION void load_pack(const View& a, Index i, float* x) {
   GPU_UNROLL
@@ -80,7 +83,7 @@ GPU_FUNCTION void store_pack(const View& a, Index i, const float* x) {
   }
 }
 
-// A pack, or one number of any type.
+// Load or store n numbers: a pack, or with n = 1 one number of any type.
 template <Type type, int n>
 GPU_FUNCTION void load_columns(const View& a, std::int64_t i, float* x) {
   if constexpr (n == 1)
@@ -96,7 +99,7 @@ GPU_FUNCTION void store_columns(const View& a, std::int64_t i, const float* x) {
     store_pack<type>(a, i, x);
 }
 
-// As many flags, a byte each; one access.
+// Load or store n flags of one byte each in a single access.
 template <int n>
 GPU_FUNCTION void load_flags(const View& a, std::int64_t i, bool* x) {
   check(a, i, n, false);
@@ -115,7 +118,7 @@ GPU_FUNCTION void store_flags(const View& a, std::int64_t i, const bool* x) {
   *reinterpret_cast<Bytes*>(static_cast<char*>(a.data) + i) = all;
 }
 
-// A flat array: elements [i, i + n) of this thread, then those a grid further on.
+// Grid-stride loop over an array with packs of n elements: this thread's first pack begins at first_pack, the next pack_stride further.
 template <int n, class Index = int>
 GPU_FUNCTION Index first_pack() {
   return n * (static_cast<Index>(block()) * threads() + thread());

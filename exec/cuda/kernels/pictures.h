@@ -1,9 +1,9 @@
-// Pictures [sample, channel, height, width]: windows for convolutions, pools, batch norm and sums per channel. Every number is written by
-// one thread, which sums in a fixed order.
+// Kernels for images [sample, channel, height, width]: im2col for convolutions, pooling, batch norm, and sums per channel. Each result is
+// written by one thread, which sums in a fixed order.
 //
-// Plain references: exec/host/host_window.cpp, host_conv.cpp, host_pool.cpp, host_batch_norm.cpp. In bf16, per element of the larger side: columns read and
-// write 2 bytes, what several windows share comes from the cache; pools the same; batch norm reads 6 and writes 2 (three passes), backward 12 and
-// 2; sums per channel read 2; limit: memory.
+// References: exec/host/host_window.cpp, host_conv.cpp, host_pool.cpp, host_batch_norm.cpp. Bytes in bf16, per element of the larger of
+// input and output: im2col and pooling read 2 and write 2 (elements that several windows share come from the cache); batch norm reads 6 and
+// writes 2 (three passes), its backward reads 12 and writes 2; sums per channel read 2. All are bound by memory.
 #pragma once
 
 #include "exec/cuda/kernels/elements.h"
@@ -11,12 +11,12 @@
 
 namespace foreshard::gpu {
 
-// Input row or column under place `tap` of the window at output place `out`; -1: padding.
+// The input row (or column) under row (or column) `tap` of the window of output row `out`; -1: padding. `length`: rows of the input.
 GPU_FUNCTION std::int64_t place_under(const WindowArgs& a, std::int64_t out, std::int64_t tap, std::int64_t length) {
   const std::int64_t at = out * a.stride - a.padding + tap;
   return at >= 0 && at < length ? at : -1;
 }
-// Output row or column whose window has place `tap` over input place `in`; -1: none.
+// The output row (or column) whose window has its row `tap` over input row `in`; -1: there is none. `length`: rows of the output.
 GPU_FUNCTION std::int64_t window_over(const WindowArgs& a, std::int64_t in, std::int64_t tap, std::int64_t length) {
   const std::int64_t at = in + a.padding - tap;
   return at >= 0 && at % a.stride == 0 && at / a.stride < length ? at / a.stride : -1;
@@ -29,7 +29,7 @@ GPU_FUNCTION Pixel pixel_of(std::int64_t i, std::int64_t height, std::int64_t wi
   return {i / (height * width), i / width % height, i % width};
 }
 
-// Columns of a convolution [sample, channel, tap, output pixel].
+// im2col: the columns of a convolution, [sample, channel, tap, output pixel].
 GPU_KERNEL window_columns(const WindowArgs a) {
   const std::int64_t taps = a.kernel * a.kernel, size = a.planes * taps * a.out_height * a.out_width;
   for (std::int64_t first = first_element(); first < size; first += element_stride())
@@ -42,7 +42,7 @@ GPU_KERNEL window_columns(const WindowArgs a) {
     }
 }
 
-// The other way: every pixel of the input sums its places in the columns.
+// col2im, the backward of im2col: the gradient of an input pixel is the sum over its occurrences in the columns.
 GPU_KERNEL window_pixels(const WindowArgs a) {
   const std::int64_t taps = a.kernel * a.kernel, size = a.planes * a.height * a.width;
   for (std::int64_t first = first_element(); first < size; first += element_stride())
@@ -58,7 +58,7 @@ GPU_KERNEL window_pixels(const WindowArgs a) {
     }
 }
 
-// Input element of the first maximum under the window at an output pixel.
+// Index of the input element that is the (first) maximum in the window of an output pixel.
 GPU_FUNCTION std::int64_t largest_under(const WindowArgs& a, const View& x, const Pixel& out) {
   std::int64_t best = -1;
   float most = 0;
@@ -90,14 +90,14 @@ GPU_KERNEL pool_forward(const WindowArgs a) {
     }
 }
 
-// x is the gradient of the output; every input pixel asks the windows over it, in their order.
+// x is the gradient of the output. Every input pixel sums the gradients of the windows that contain it, in the order of the windows.
 GPU_KERNEL pool_backward(const WindowArgs a) {
   const std::int64_t size = a.planes * a.height * a.width;
   for (std::int64_t first = first_element(); first < size; first += element_stride())
     for (int j = 0; j < up_to_four(size - first); ++j) {
       const Pixel in = pixel_of(first + j, a.height, a.width);
       float sum = 0;
-      for (std::int64_t tap = a.kernel * a.kernel - 1; tap >= 0; --tap) {  // the last place belongs to the first window
+      for (std::int64_t tap = a.kernel * a.kernel - 1; tap >= 0; --tap) {  // the last tap belongs to the first window
         const std::int64_t y = window_over(a, in.y, tap / a.kernel, a.out_height),
                            x = window_over(a, in.x, tap % a.kernel, a.out_width);
         if (y < 0 || x < 0) continue;
@@ -119,7 +119,7 @@ GPU_KERNEL channel_fill(const ChannelArgs a) {
 
 // ---- a block per channel --------------------------------------------------------------------------------------------------------
 
-// Element i of a channel's samples * pixels.
+// Index of element i among the samples * pixels elements of this block's channel.
 GPU_FUNCTION std::int64_t channel_element(const ChannelArgs& a, std::int64_t i) {
   return (i / a.pixels * a.channels + block()) * a.pixels + i % a.pixels;
 }

@@ -1,12 +1,13 @@
-// Rotary positions (Su et al. 2021): dimensions i and i + dim / 2 of a head are a pair; sign -1 turns back.
-// Plain reference: exec/host/host_rope.cpp.
+// Rotary position embedding (Su et al. 2021): elements i and i + dim / 2 of a head are rotated as a pair. sign = -1 rotates back.
+// Reference: exec/host/host_rope.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
 
-// A block per row. Reads 2 bytes of bf16 and writes 2 per element; the row of the table, 4 bytes per dimension, is in the cache after the first head; limit: memory.
+// A thread block per row. Reads 2 bytes and writes 2 per element in bf16; the row of the table (4 bytes per element of a head) is in the
+// cache after the first head. Bound by memory.
 template <Type type>
 GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
   constexpr int n = kPack<type>;

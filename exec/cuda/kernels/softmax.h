@@ -1,12 +1,13 @@
-// Softmax over rows: by packs where rows allow it, else a warp per row, one by one.
-// Plain reference: exec/host/host_attention.cpp.
+// Softmax of rows: with packs if rows allow it, else one warp per row, element by element.
+// Reference: exec/host/host_attention.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/held_row.h"
 
 namespace foreshard::gpu {
 
-// y = softmax(scale x) of the columns that a row may see. Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// y = softmax(scale x) over the columns that the causal mask allows, 0 elsewhere. Reads 2 bytes and writes 2 per element in bf16; bound by
+// memory.
 template <Type type>
 GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;
@@ -41,7 +42,7 @@ GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(fl
   }
 }
 
-// y (+)= scale p (dp - sum(p dp)). Reads 4 bytes of bf16 and writes 2 per element; limit: memory.
+// y (+)= scale p (dp - sum(p dp)). Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 template <Type type>
 GPU_FUNCTION void softmax_backward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;

@@ -1,5 +1,5 @@
-// Optimizers and clipping: over flat arrays, eight elements at a time, those that are left one by one.
-// Plain reference: exec/host/host_optimizer.cpp.
+// Optimizer steps and gradient clipping of flat arrays: eight elements at a time, and the remaining ones one by one.
+// Reference: exec/host/host_optimizer.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"
@@ -7,7 +7,7 @@
 
 namespace foreshard::gpu {
 
-struct StepNumbers {  // those of UpdateArgs; with a dynamic loss scale the steps that were skipped do not count
+struct StepNumbers {  // as in UpdateArgs; with a dynamic loss scale, computed without the steps that were skipped
   float gradient_scale, step, root;
 };
 GPU_FUNCTION StepNumbers step_numbers(const UpdateArgs& a) {
@@ -19,7 +19,8 @@ GPU_FUNCTION StepNumbers step_numbers(const UpdateArgs& a) {
           static_cast<float>(1 / sqrt(1 - pow(a.betas[1], steps)))};
 }
 
-// Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2; eps outside the root as PyTorch.
+// One element of Adam (Kingma and Ba 2015, algorithm 1) or AdamW (Loshchilov and Hutter 2019, algorithm 2), with eps outside the square
+// root as in PyTorch. Updates m and v, returns the new p.
 GPU_FUNCTION float adam_element(const UpdateArgs& a, const StepNumbers& now, float g, float p, float& m, float& v) {
   float x = g * now.gradient_scale + a.decay * p;
   if (a.moments) {  // Tang et al. 2021, algorithm 1
@@ -37,8 +38,8 @@ GPU_FUNCTION float sgd_element(const UpdateArgs& a, const StepNumbers& now, floa
   return p - now.step * m;
 }
 
-// Adam with bf16 values and gradients reads 14 bytes per element and writes 14, fp32 without master 16 and 12; limit: memory. SGD without the
-// variance reads and writes 4 less; limit: memory.
+// Adam with bf16 values and gradients reads 14 bytes and writes 14 per element; in fp32 without master copy it reads 16 and writes 12;
+// bound by memory. SGD has no variance, and reads and writes 4 bytes less; bound by memory.
 template <bool adam, Type gradient, Type value>
 GPU_FUNCTION void update_packs(const UpdateArgs& a, const StepNumbers& now) {
   constexpr int n = kWidest;
@@ -63,7 +64,7 @@ GPU_FUNCTION void update_packs(const UpdateArgs& a, const StepNumbers& now) {
   }
 }
 
-// How many elements the packs have taken: all whole ones, or none.
+// Returns the number of elements that were processed with packs: all whole packs, or 0.
 template <bool adam>
 GPU_FUNCTION std::int64_t update_by_packs(const UpdateArgs& a, const StepNumbers& now) {
   const Type gradient = a.gradient.type, value = a.value.type;
@@ -103,7 +104,7 @@ GPU_FUNCTION void update_all(const UpdateArgs& a) {
 GPU_KERNEL update_adam(const UpdateArgs a) { update_all<true>(a); }
 GPU_KERNEL update_sgd(const UpdateArgs a) { update_all<false>(a); }
 
-// Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+// Reads 2 bytes and writes 2 per element in bf16; bound by memory.
 template <Type type>
 GPU_FUNCTION void scale_packs(const View& array, std::int64_t count, float factor) {
   constexpr int n = kPack<type>;
@@ -116,7 +117,7 @@ GPU_FUNCTION void scale_packs(const View& array, std::int64_t count, float facto
   }
 }
 
-// Clipping by the norm of all gradients (Pascanu et al. 2013); gradients carry the loss scale, so their norm does too.
+// Clipping by the global norm of all gradients (Pascanu et al. 2013). The gradients still contain the loss scale, and so does their norm.
 GPU_KERNEL scale_clipped(const ScaleArgs a) {
   if (skips_update(a.state)) return;
   const double norm = sqrt(static_cast<double>(load(a.square, 0))) / (a.loss_scale * scale_of_update(a.state));

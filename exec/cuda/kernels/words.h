@@ -1,5 +1,6 @@
-// The words of the kernels: where a thread stands, barriers, numbers in memory. nvcc and the emulator give them their meaning;
-// nothing else in a kernel file knows which of the two compiles it.
+// The functions and macros with which the kernels are written: index of a thread, barriers, loading and storing of numbers, reductions,
+// random numbers. Each is defined twice, for nvcc and for the emulator; the rest of a kernel file does not depend on which of the two
+// compiles it.
 #pragma once
 
 #include <cmath>
@@ -31,8 +32,8 @@
 namespace foreshard::gpu {
 
 constexpr int kWarp = 32;
-constexpr int kThreads = 256;   // of a block, unless a kernel says otherwise
-constexpr int kMostWarps = 32;  // of any block
+constexpr int kThreads = 256;   // threads of a block, unless a kernel says otherwise
+constexpr int kMostWarps = 32;  // most warps of a block
 
 #ifdef FORESHARD_EMULATED
 GPU_FUNCTION int thread() { return emulator::self().thread; }
@@ -72,7 +73,7 @@ GPU_FUNCTION void multiply_fragments(float* d, const std::uint32_t* a, const std
 }
 #endif
 
-// Adds one to an entry of shared memory; other threads may do so at the same time.
+// Atomically adds one to an entry of shared memory.
 #ifdef FORESHARD_EMULATED
 template <int n>
 GPU_FUNCTION void count_one(emulator::Shared<std::uint32_t, n>& counts, std::int64_t i) {
@@ -86,8 +87,8 @@ GPU_FUNCTION int lane() { return thread() % kWarp; }
 GPU_FUNCTION int warp() { return thread() / kWarp; }
 GPU_FUNCTION int warps() { return threads() / kWarp; }
 
-// Where a kernel would else wait for its arithmetic and not for memory: the chip's own, wrong in the last bits (CUDA C++ Programming Guide, "Intrinsic
-// Functions": e^x by 2 + |1.173 x| units of the last place; PTX ISA, "rcp": 1/x by one).
+// Approximate instructions of the GPU, for kernels that would otherwise be bound by arithmetic instead of memory. Errors in units of the
+// last place: e^x 2 + |1.173 x| (CUDA C++ Programming Guide, "Intrinsic Functions"), 1/x one (PTX ISA, "rcp").
 #ifdef FORESHARD_EMULATED
 GPU_FUNCTION float quick_exp(float x) { return expf(x); }
 GPU_FUNCTION float quick_reciprocal(float x) { return 1.0f / x; }
@@ -104,7 +105,7 @@ GPU_FUNCTION float quick_reciprocal(float x) {
 }
 #endif
 
-// A flat array: element i of this thread, then those a grid further on; four at a time.
+// Grid-stride loops over an array: one element at a time (flat_thread, flat_threads), or four (first_element, element_stride).
 GPU_FUNCTION std::int64_t flat_thread() { return block() * threads() + thread(); }
 GPU_FUNCTION std::int64_t flat_threads() { return blocks() * threads(); }
 GPU_FUNCTION std::int64_t first_element() { return 4 * flat_thread(); }
@@ -120,7 +121,7 @@ GPU_FUNCTION std::uint16_t to_bf16(float x) {
 GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
   return to_bf16(low) | static_cast<std::uint32_t>(to_bf16(high)) << 16;
 }
-// As in exec/arithmetic/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
+// As in exec/arithmetic/host_float16.h: the exponent is shifted; one floating-point operation normalises or rounds subnormals.
 GPU_FUNCTION float from_f16(std::uint16_t x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000u) << 16, magnitude = x & 0x7FFFu;
   const float scaled = bits_to_float(magnitude << 13) * 0x1p112f;
@@ -138,7 +139,7 @@ GPU_FUNCTION std::uint16_t to_f16(float x) {
 GPU_FUNCTION std::uint32_t pack_f16(float low, float high) {
   return to_f16(low) | static_cast<std::uint32_t>(to_f16(high)) << 16;
 }
-#else  // the chip's conversions, which round and keep subnormals alike (PTX ISA, "cvt")
+#else  // the GPU's conversions, with the same rounding and the same subnormals (PTX ISA, "cvt")
 GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
   std::uint32_t both;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
@@ -216,7 +217,7 @@ struct alignas(16) Quad32 {
   std::uint32_t x, y, z, w;
 };
 
-// Up to four neighbours at once; in one access where all are there and lie on a border of their size.
+// Loads or stores `count` (at most four) consecutive elements; in a single access if there are four and they are aligned.
 GPU_FUNCTION void load4(const View& a, std::int64_t i, int count, float* out) {
   const bool wide = count == 4 && (reinterpret_cast<std::uintptr_t>(a.data) & 15u) == 0 && (i & 3) == 0;
   if (wide && a.type == Type::F32) {
@@ -248,7 +249,7 @@ GPU_FUNCTION void store4(const View& a, std::int64_t i, int count, const float* 
   }
 }
 
-// Eight neighbouring bf16 numbers as four words; `i` is even.
+// Eight consecutive bf16 numbers as four words; `i` is even.
 GPU_FUNCTION Quad32 load_words(const View& a, std::int64_t i) {
   check(a, i, 8, false);
   const std::uint16_t* at = static_cast<const std::uint16_t*>(a.data) + i;
@@ -277,7 +278,7 @@ GPU_FUNCTION float warp_maximum(float x) {
   return x;
 }
 
-// Over the block, the same bits in every thread; `parts` has an entry per warp.
+// Sum or maximum over the thread block, with the same bits in every thread. `parts`: shared memory with an entry per warp.
 GPU_FUNCTION float block_fold(float x, bool maximum, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   x = maximum ? warp_maximum(x) : warp_sum(x);
   GPU_BARRIER();  // the entries of an earlier sum have been read
@@ -319,7 +320,7 @@ GPU_FUNCTION std::uint64_t scrambled(std::uint64_t h) {
 GPU_FUNCTION std::uint64_t stream_of_sample(std::uint64_t key, std::int64_t sample) {
   return scrambled(scrambled(key + 0x9E3779B97F4A7C15u) + static_cast<std::uint64_t>(sample));
 }
-// Whether element `index` of a sample is kept.
+// Whether dropout keeps element `index` of a sample: its random word is at least `threshold`.
 GPU_FUNCTION bool keeps(std::uint64_t seed, std::uint64_t stream, std::int64_t index, std::uint32_t threshold) {
   const RandomWords words = random_words(seed, stream, static_cast<std::uint64_t>(index) / 4);
   const std::uint32_t low = (index & 1) != 0 ? words.word[1] : words.word[0],

@@ -1,5 +1,6 @@
-// libforeshard_cudnn.so: cuDNN behind an interface of ours, in a module of its own, because few machines have it. libforeshard_cuda.so opens it beside
-// itself when an attention is asked for; without it, or without libcudnn, there is no such attention, and kernels of ours do it.
+// The interface of libforeshard_cudnn.so, which calls cuDNN. It is a module of its own, because few machines have cuDNN.
+// libforeshard_cuda.so opens it from its own folder when it is first needed. If it is missing, or libcudnn is, our own attention kernels
+// are used.
 #pragma once
 
 #include <memory>
@@ -10,19 +11,20 @@
 
 namespace foreshard::gpu {
 
-// All calls may come from any thread, for the GPU that it has selected.
+// All functions may be called from any thread. `device` is the GPU that the calling thread has selected.
 class AttentionLibrary {
  public:
   virtual ~AttentionLibrary() = default;
   virtual std::string version() const = 0;
+  // Bytes of workspace that `run` needs; nothing: cuDNN does not support this attention.
   virtual std::optional<Bytes> workspace(const AttentionCall& call, int device) = 0;
-  // What went wrong; empty: nothing.
+  // Enqueues the attention on a cudaStream_t. Returns an error message; empty on success.
   virtual std::string run(const AttentionCall& call, int device, std::byte* workspace, void* stream) = 0;
 };
 
 inline constexpr const char* kAttentionEntry = "foreshard_attention_library";
-using AttentionEntry = AttentionLibrary* (*)();  // null: no libcudnn.so.9
+using AttentionEntry = AttentionLibrary* (*)();  // entry point of the module; returns null if there is no libcudnn.so.9
 
-std::unique_ptr<AttentionLibrary> open_attention_library();
+std::unique_ptr<AttentionLibrary> open_attention_library();  // null if the module or libcudnn is missing
 
 }  // namespace foreshard::gpu

@@ -60,7 +60,7 @@ class CudaRuntime : public Runtime {
     CUDA(cudaMemGetInfo, &free, &total);
     return {static_cast<std::int64_t>(free)};
   }
-  // Access is one-way, and asking for it twice is an error that changes nothing.
+  // Enabling access a second time is an error, which is ignored.
   bool reach(int device, int peer) override {
     int can = 0;
     CUDA(cudaDeviceCanAccessPeer, &can, device, peer);
@@ -123,7 +123,7 @@ class CudaRuntime : public Runtime {
     CUDA(cudaStreamIsCapturing, of(stream), &capturing);
     if (capturing == cudaStreamCaptureStatusNone)
       CUDA(cudaEventRecord, of(event), of(stream));
-    else  // a node of the graph, to be asked for outside of it
+    else  // an event-record node of the graph, so that the event can be queried outside of the graph
       CUDA(cudaEventRecordWithFlags, of(event), of(stream), cudaEventRecordExternal);
   }
   void wait(Stream* stream, Event* event) override { CUDA(cudaStreamWaitEvent, of(stream), of(event), 0); }
@@ -200,7 +200,7 @@ class CudaRuntime : public Runtime {
     CUDA(cudaDeviceGetPCIBusId, address, sizeof address, device);
     return address;
   }
-  // Atomics of one GPU on the memory of another are native over NVLink, and not over PCIe.
+  // Two GPUs are connected by NVLink if atomic operations of one on the memory of the other are native; over PCIe they are not.
   std::vector<std::string> nvlinks(int device) const {
     std::vector<std::string> all;
     for (int other = 0; other < devices_; ++other) {
@@ -232,7 +232,7 @@ class CudaRuntime : public Runtime {
 
 }  // namespace foreshard::gpu
 
-// Null and why, when there is nothing to run on.
+// ModuleEntry (exec/cuda/load_cuda.h).
 extern "C" foreshard::gpu::Runtime* foreshard_cuda_runtime(int version, const char** why) {
   if (version != foreshard::gpu::kModuleVersion) {
     *why = "libforeshard_cuda.so is of another build";

@@ -1,4 +1,4 @@
-// The table of exec/cuda/runtime.h by CUDA and cuBLASLt. The only file that calls either, with its .cpp and products.cpp.
+// The implementation of Runtime (exec/cuda/runtime.h) with CUDA and cuBLASLt. Only cuda_runtime.cpp and products.cpp call these libraries.
 #pragma once
 
 #include <memory>
@@ -7,15 +7,17 @@
 
 namespace foreshard::gpu {
 
-// Products by cuBLASLt: one handle per GPU, one description per form and operands of the epilogue, made once. Of any thread.
+// Matrix products with cuBLASLt. It creates one handle per GPU, and one descriptor per form of a product and arrays of its epilogue, and
+// reuses them. May be called from any thread, for the GPU that it has selected; functions as those of Runtime.
 class Products {
  public:
   Products();
   ~Products();
+  // `stream`: a cudaStream_t.
   void run(const Multiply& multiply, std::byte* workspace, Bytes bytes, void* stream);
   std::vector<Algorithm> algorithms(const Multiply& multiply, Bytes workspace, int most);
   bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace);
-  std::string version() const;
+  std::string version() const;  // "cuBLASLt 130101"
 
  private:
   struct State;

@@ -1,4 +1,5 @@
-// Attention by cuDNN's graphs. The only file that includes its headers; libcudnn is opened at run time, and its JSON library is left out.
+// Attention with cuDNN's graph API. The only file that includes its headers. libcudnn is opened at run time, and the JSON library that its
+// headers can use is left out.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
@@ -12,7 +13,7 @@
 #include "exec/cuda/module/attention_library.h"
 
 namespace cudnn_frontend {
-void* cudnn_dlhandle = nullptr;  // declared by cudnn_frontend_shim.h, which takes every call from it
+void* cudnn_dlhandle = nullptr;  // declared by cudnn_frontend_shim.h, which looks up every function in it
 }
 
 namespace foreshard::gpu {
@@ -24,10 +25,10 @@ using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 enum Uid : std::int64_t { kQ = 1, kK, kV, kContext, kLse, kDContext, kDq, kDk, kDv, kSeed, kOffset };
 
-// One plan of cuDNN, for one form on one GPU; a null graph: it has none.
+// An execution plan of cuDNN for one form of attention on one GPU. A null graph: cuDNN has none.
 struct Prepared {
   int device = 0;
-  AttentionCall form = {};  // no data
+  AttentionCall form = {};  // without addresses
   std::shared_ptr<fe::graph::Graph> graph = {};
   std::int64_t workspace = 0;
 };
@@ -119,7 +120,7 @@ class CudnnAttention : public AttentionLibrary {
     return Bytes{prepared.workspace};
   }
   std::string run(const AttentionCall& call, int device, std::byte* workspace, void* stream) override {
-    const std::lock_guard lock(mutex_);  // a handle is for one thread at a time
+    const std::lock_guard lock(mutex_);  // only one thread at a time may use a handle
     const Prepared& prepared = this->prepared(call, device);
     if (!prepared.graph) return "CUDNN_STATUS_NOT_SUPPORTED";
     const cudnnHandle_t handle = handles_.at(device);

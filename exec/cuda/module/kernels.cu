@@ -1,4 +1,4 @@
-// The kernels for the GPU, and where the module finds them by number.
+// Compiles the kernels for the GPU; kernel_function returns them by number.
 #include "exec/cuda/kernels/all.h"
 #include "exec/cuda/module/kernels.h"
 

@@ -1,10 +1,11 @@
+// The CUDA kernels by number.
 #pragma once
 
 #include "exec/cuda/kernel_list.h"
 
 namespace foreshard::gpu {
 
-// What cudaLaunchKernel takes.
+// The function pointer that cudaLaunchKernel takes.
 const void* kernel_function(KernelId id);
 
 }  // namespace foreshard::gpu

@@ -40,7 +40,7 @@ cublasComputeType_t compute_type(const Multiply& w, bool relaxed) {
   return w.a.dtype == DType::F32 && !relaxed ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
 }
 
-// The bias gradient of sums over the columns of our a, which is the B of cuBLASLt (below).
+// Sums::OfFactor sums over the columns of our a, which is the B of cuBLASLt (see Description), hence BGRADB.
 cublasLtEpilogue_t epilogue_of(const Multiply& w) {
   switch (w.epilogue) {
     case Epilogue::Gelu: return w.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -51,8 +51,8 @@ cublasLtEpilogue_t epilogue_of(const Multiply& w) {
   return w.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// How cuBLASLt hears of a product. Row-major matrices are the transposed column-major ones, so c^T = op(b)^T op(a)^T is asked for. Never changed
-// once it is made, so many threads may use one.
+// The descriptors of a product for cuBLASLt. It expects column-major matrices, and a row-major matrix is the transpose of a column-major
+// one; so the product is described as c^T = op(b)^T op(a)^T. It is constant after construction, so several threads may use it.
 class Description {
  public:
   Description(const Multiply& w, bool relaxed) {
@@ -147,7 +147,7 @@ std::vector<Algorithm> ask(cublasLtHandle_t handle, const Multiply& w, Bytes wor
 
 }  // namespace
 
-// Descriptions and first choices are made once and then only read: a call takes a lock that many may have.
+// Descriptions and answers of the heuristic are made once and then only read, so calls usually need only a shared lock.
 struct Products::State {
   using Key = std::tuple<ProductForm, std::array<const void*, 5>, bool>;  // bias, aux, sums, scales; relaxed
 
@@ -156,7 +156,7 @@ struct Products::State {
   std::map<Key, std::unique_ptr<const Description>> descriptions = {};
   std::map<std::tuple<ProductForm, std::int64_t, int>, std::vector<Algorithm>> answers = {};  // workspace, most
 
-  // What `find` finds in one of the maps, else what `make` puts there.
+  // The entry of the map; if there is none yet, `make` makes it.
   template <class Map, class Make>
   const typename Map::mapped_type& once(Map& map, const typename Map::key_type& key, const Make& make) {
     {
@@ -191,7 +191,7 @@ std::vector<Algorithm> Products::algorithms(const Multiply& w, Bytes workspace, 
   const cublasLtHandle_t handle = state_->handle(device);
   return state_->once(state_->answers, {form_of(w, device), workspace.value, most}, [&] {
     std::vector<Algorithm> all = ask(handle, w, workspace, most, false);
-    // fp32 without TF32 all the same; pedantic forms are not there for every shape.
+    // Not every shape has a pedantic algorithm. The others do not use TF32 either.
     if (all.empty() && w.a.dtype == DType::F32) all = ask(handle, w, workspace, most, true);
     return all;
   });
