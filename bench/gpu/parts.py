@@ -166,6 +166,9 @@ def train(scratch):
         found["foreshard"] = trained(scratch, "train.run", file, "--device", "cuda", "--steps", str(steps), *data)
     found["foreshard"]["device_memory_bytes"] = watch.most
     tell(found)
+    # As PyTorch's fused attention: its backward adds up in any order, too.
+    found["any_order"] = trained(scratch, "train.any_order", file, "--device", "cuda", "--any-order", "--steps", str(steps), *data)
+    tell(found)
     # A step with a learning rate of 0 leaves the weights as they were drawn.
     weights = str(scratch / "weights.safetensors")
     first = plan(scratch, "weights", [*gpt("1b"), *"--gpus 1 --precision fp32 --attention unfused --optimizer sgd --micro-batch 1 --global-batch 1".split()])

@@ -41,6 +41,8 @@ def selftest(data, _):
 
 def train(data, peaks):
     sides = [("foreshard", data["foreshard"])]
+    if "any_order" in data:
+        sides.append(("foreshard --any-order", data["any_order"]))
     pytorch = data.get("pytorch", {"missing": "did not come to it"})
     if "missing" not in pytorch:
         sides.append((f"PyTorch {pytorch['version']}, compiled", pytorch))
@@ -58,8 +60,7 @@ def train(data, peaks):
     if "missing" in pytorch:
         lines += [f"PyTorch: {pytorch['missing']}", ""]
     else:
-        ratio = pytorch["iteration_time_s"] / data["foreshard"]["iteration_time_s"]
-        lines += [f"foreshard is {ratio:.2f} times as fast as PyTorch.", ""]
+        lines += ["; ".join(f"{name} is {pytorch['iteration_time_s'] / side['iteration_time_s']:.2f} times as fast as PyTorch" for name, side in sides[:-1]) + ".", ""]
     lines += [f"Predicted from the datasheet: {milliseconds(data['predicted_s'])} ms, {gib(data['predicted_memory_bytes'])} GiB.", ""]
     curves = zip(*(side["losses"] for _, side in sides))
     lines += table(["step", *(name for name, _ in sides)], [[step + 1, *(f"{loss:.5f}" for loss in losses)] for step, losses in enumerate(curves)])

@@ -23,6 +23,7 @@ gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options)
   return {.graphs = arguments.flag("--graphs"),
           .timed_from = all ? 0 : options.steps - 1,
           .fuse = !arguments.flag("--no-epilogues"),
+          .any_order = arguments.flag("--any-order"),
           .products = gpu::product_file_path()};
 }
 

@@ -61,7 +61,7 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   };
   options.patience = seconds("--patience", cuda ? kGpuPatience : 3);
   if (cuda) options.first_use = seconds("--init-patience", kGpuPatience);
-  if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience", "--no-epilogues"});
+  if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience", "--no-epilogues", "--any-order"});
   return options;
 }
 
@@ -180,6 +180,8 @@ static std::vector<VerbOption> run_options() {
       {.name = "--graphs", .help = "cuda: capture work between events as CUDA graphs (helps when kernels take microseconds)"},
       {.name = "--no-epilogues",
        .help = "cuda: every instruction by itself, and a span of its own; products do not do the next ones' work"},
+      {.name = "--any-order",
+       .help = "cuda: cuDNN may add up the gradients of attention in any order: faster, with other bits in every run"},
       {.name = "--nccl", .help = "cuda: collectives by NCCL in one process too, a GPU per rank; several processes always"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
       {.name = "--steps", .value = "N", .help = "optimizer steps of this run, after those of --resume (3)", .group = training},

@@ -63,8 +63,12 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       lines.push_back({tried.name, done.fault, done.error, tried.tolerance, done.borders_whole, done.right(tried)});
       progress.report(static_cast<double>(&tried - cases.data() + 1) / static_cast<double>(cases.size()));
       if (!is<ops::Attention>(tried.what.op)) continue;
-      const gpu::Outcome own = gpu::run_case(tried, *runtime, false);
-      lines.push_back({tried.name + "_own", own.fault, own.error, tried.tolerance, own.borders_whole, own.right(tried)});
+      for (const auto& [by, name] : {std::pair{gpu::By::OurKernels, "_own"}, {gpu::By::LibrariesInAnyOrder, "_any_order"}}) {
+        if (by == gpu::By::LibrariesInAnyOrder && ops::is_forward(tried.what.phase)) continue;
+        const gpu::Outcome other = gpu::run_case(tried, *runtime, by);
+        lines.push_back(
+            {tried.name + name, other.fault, other.error, tried.tolerance, other.borders_whole, other.right(tried)});
+      }
     }
     for (const gpu::FusedCase& tried : gpu::fused_cases(!arguments.flag("--quick")))
       if (const auto done = gpu::run_case(tried, *runtime))  // empty: the library does not have this fused product

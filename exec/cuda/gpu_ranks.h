@@ -17,6 +17,7 @@ struct GpuRuns {
   int timed_from = 0;
   // Fuses matrix products with neighbouring instructions where possible (docs/cuda.md); they have one span together
   bool fuse = true;
+  bool any_order = false;     // gradients of attention may be added up in any order: faster, but with other bits in every run
   std::string products = {};  // file of ProductChoice; empty: the library chooses the algorithms of matrix products
 };
 

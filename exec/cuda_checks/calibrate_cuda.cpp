@@ -54,7 +54,7 @@ Product product_of(DType dtype, Phase phase, std::int64_t rows, std::int64_t n, 
   if (phase == Phase::InputGrad) made.reads.push_back(first_of(b, w));
   made.writes = {first_of(c, phase == Phase::Forward ? y : phase == Phase::InputGrad ? x : w)};
   if (factors.data) made.writes.push_back(factors);
-  made.kernel = make_kernel(made.what, made.reads, made.writes, &runtime);
+  made.kernel = make_kernel(made.what, made.reads, made.writes, {&runtime});
   return made;
 }
 

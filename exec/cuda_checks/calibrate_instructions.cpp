@@ -156,7 +156,7 @@ void CudaMeasures::instructions(const Plan& plan, int, const TellCompute& tell) 
         const Placement placed(runtime_, plan.roles[r], action, {&instruction});
         if (!placed.fits()) continue;
         Operands operands = placed.of(instruction);
-        Kernel kernel = make_kernel(*what, operands.reads, operands.writes, &runtime_);
+        Kernel kernel = make_kernel(*what, operands.reads, operands.writes, {&runtime_});
         measure(instruction, std::move(kernel), std::move(operands), false);
       }
       for (const JoinedProduct& pair : joined_products(segment)) {

@@ -41,7 +41,7 @@ bool fetch(Runtime& runtime, Stream* stream, Placed& place, StoredArray& array) 
          std::all_of(place.bytes.end() - kBorder, place.bytes.end(), whole);
 }
 
-void run_kernel(const KernelCase& tried, Runtime& runtime, bool libraries, Stream* stream, GpuMemory& memory,
+void run_kernel(const KernelCase& tried, Runtime& runtime, By by, Stream* stream, GpuMemory& memory,
                 std::vector<StoredArray>& reads, std::vector<StoredArray>& writes, Outcome& outcome) {
   std::vector<Placed> from, to;
   std::vector<Operand> from_operands, to_operands;
@@ -49,7 +49,8 @@ void run_kernel(const KernelCase& tried, Runtime& runtime, bool libraries, Strea
     from.push_back(placed(runtime, memory, stream, array)), from_operands.push_back(from.back().operand);
   for (StoredArray& array : writes)
     to.push_back(placed(runtime, memory, stream, array)), to_operands.push_back(to.back().operand);
-  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands, libraries ? &runtime : nullptr);
+  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands,
+                                    {by == By::OurKernels ? nullptr : &runtime, by == By::LibrariesInAnyOrder});
   const Bytes table_bytes = {static_cast<std::int64_t>(kernel.table.size())};
   std::byte *scratch = memory.allocate(Space::Device, kernel.scratch),
             *staged = memory.allocate(Space::PinnedHost, kernel.staged);
@@ -73,14 +74,14 @@ void run_kernel(const KernelCase& tried, Runtime& runtime, bool libraries, Strea
 
 }  // namespace
 
-Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries) {
+Outcome run_case(const KernelCase& tried, Runtime& runtime, By by) {
   std::vector<StoredArray> reads = tried.reads, on_host = tried.writes, on_gpu = tried.writes;
   run_on_host(tried.what, reads, on_host, tried.arguments);
   Outcome outcome;
   GpuMemory memory(runtime);
   Stream* stream = runtime.open_stream(false);
   try {
-    run_kernel(tried, runtime, libraries, stream, memory, reads, on_gpu, outcome);
+    run_kernel(tried, runtime, by, stream, memory, reads, on_gpu, outcome);
   } catch (const DeviceError& problem) {
     outcome.fault = problem.what();
   }
@@ -132,7 +133,7 @@ bool run_fused(const FusedCase& tried, Runtime& runtime, Stream* stream, GpuMemo
   if (bias) writes.push_back(bias->writes[1]);
   run_kernel(runtime, stream, memory, *kernel, reads, writes);
   if (!bias) return true;
-  const Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), &runtime);
+  const Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), {&runtime});
   run_kernel(runtime, stream, memory, rest, parts[2].reads, {bias->writes[0]});
   return true;
 }

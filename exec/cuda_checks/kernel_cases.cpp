@@ -254,6 +254,8 @@ void add_attention(Cases& all, bool large) {
                         {"plain_apart", 2, 5, 9, 2, 1, 8, false, 0, 0, true, false, DType::F32, kSingle},
                         {"grouped_fp16", 2, 24, 24, 4, 2, 64, true, 0, 0, false, false, DType::F16, kHalf},
                         {"grouped_apart", 2, 20, 36, 4, 1, 72, false, 0, 0, true, false, DType::BF16, kFlash},
+                        {"grouped96_fp16", 2, 12, 12, 2, 1, 96, false, 0, 0, false, false, DType::F16, kHalf},
+                        {"wide_bf16", 1, 20, 20, 2, 1, 256, true, 0, 0, false, false, DType::BF16, kFlash},
                         {"samples_bf16", 3, 18, 18, 2, 2, 128, true, 0, 0, false, false, DType::BF16, kFlash},
                         {"flash64", 1, 80, 80, 2, 1, 64, true, 0, 0, false, false, DType::BF16, kFlash},
                         {"flash64_all", 1, 64, 100, 1, 1, 64, false, 0, 0, true, true, DType::BF16, kFlash},

@@ -50,7 +50,9 @@ std::vector<FusedCase> fused_cases(bool large = false);
 // Runs a case on the GPU and on the host. Nothing: the library does not support the fusion.
 std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime);
 
-// `libraries`: uses cuDNN and epilogues of cuBLASLt where they support the instruction; false: our own kernels and plain products.
-Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries = true);
+// What runs the instruction of a case. Libraries: cuDNN and epilogues of cuBLASLt where they support the instruction. LibrariesInAnyOrder:
+// the same, but they may add up gradients of attention in any order. OurKernels: our own kernels and plain products.
+enum class By : std::uint8_t { Libraries, LibrariesInAnyOrder, OurKernels };
+Outcome run_case(const KernelCase& tried, Runtime& runtime, By by = By::Libraries);
 
 }  // namespace foreshard::gpu

@@ -56,6 +56,7 @@ CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, ProductChoice& choic
       choice_(choice),
       gpu_(gpu),
       fuses_(runs.fuse),
+      any_order_(runs.any_order),
       cpus_(runtime.properties(gpu).cpus),
       stop_(stop),
       alone_(alone),
@@ -132,7 +133,7 @@ bool CudaDevice::keep(int step, const Operand& numbers) {
 std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                                 std::span<const Operand> writes, const OpArguments& arguments) {
   enter();
-  Kernel kernel = make_kernel(what, reads, writes, &runtime_);
+  Kernel kernel = make_kernel(what, reads, writes, {&runtime_, any_order_});
   Channel& on = channel(stream);
   on.computes = true;
   on.needs.holds(kernel);

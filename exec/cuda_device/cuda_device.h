@@ -83,9 +83,9 @@ class CudaDevice : public DeviceBackend {
   GpuMemory& memory_;
   ProductChoice& choice_;
   int gpu_;
-  const bool fuses_;
-  const std::vector<int> cpus_;  // the CPUs of the GPU's NUMA node
-  bool settled_ = false;         // the rank's thread is bound to them
+  const bool fuses_, any_order_;  // as in GpuRuns
+  const std::vector<int> cpus_;   // the CPUs of the GPU's NUMA node
+  bool settled_ = false;          // the rank's thread is bound to them
   const Stop& stop_;
   std::mutex* alone_;
   std::deque<Channel> channels_;  // [StreamId]

@@ -91,7 +91,7 @@ std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Run
   std::vector<Operand> writes = together(product.writes, activation.writes);
   if (sums) {
     writes.push_back(bias->writes[1]);
-    Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), &runtime);
+    Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), {&runtime});
     memory.holds(rest);
     task(behind).become(std::move(rest), together(bias->reads, std::span<const Operand>{}),
                         {bias->writes.begin(), bias->writes.begin() + 1});

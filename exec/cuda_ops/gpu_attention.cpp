@@ -96,7 +96,13 @@ AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward
   call.context = call.dcontext = {nullptr, at.heads * at.dim, at.dim, at.context_stride()};
   return call;
 }
-std::optional<AttentionCall> by_library(const host::Form& form, const AttentionForm& attention) {
+struct LibraryPlan {
+  AttentionCall call = {};
+  Bytes workspace = {};
+};
+// Empty: the library does not have it.
+std::optional<LibraryPlan> by_library(const host::Form& form, const AttentionForm& attention, const Libraries& libraries) {
+  if (!libraries.runtime) return {};
   const DType dtype = form.reads.empty() ? DType::F32 : form.reads[0].dtype;
   const bool backward = form.what.phase == Phase::InputGrad;
   if ((dtype != DType::BF16 && dtype != DType::F16) || (backward && attention.accumulate)) return {};
@@ -108,7 +114,11 @@ std::optional<AttentionCall> by_library(const host::Form& form, const AttentionF
       if (!lse && operand.dtype != dtype) return {};
       if (!on_pack_border(reads(operand))) return {};
     }
-  return library_call(attention, dtype, backward);
+  AttentionCall call = library_call(attention, dtype, backward);
+  call.any_order = backward && libraries.any_order;
+  const std::optional<Bytes> workspace = libraries.runtime->attention_workspace(call);
+  if (!workspace) return {};
+  return LibraryPlan{call, *workspace};
 }
 
 // Seed and offset of cuDNN's dropout mask. The seed differs by layer, micro-batch, head and part of the sequence, and is the same in
@@ -126,7 +136,8 @@ constexpr Bytes kRandom = {256};  // scratch memory for seed and offset, padded 
 
 // `put` sets the addresses of the arrays. With dropout, the host prepares seed and offset before every run.
 template <class Put>
-Kernel library_kernel(const AttentionForm& form, const AttentionCall& planned, Bytes workspace, Put put) {
+Kernel library_kernel(const AttentionForm& form, const LibraryPlan& plan, Put put) {
+  const AttentionCall& planned = plan.call;
   Kernel kernel = {.run =
                        [planned, put](const Launcher& on, const Call& call) {
                          AttentionCall now = planned;
@@ -136,7 +147,7 @@ Kernel library_kernel(const AttentionForm& form, const AttentionCall& planned, B
                          on.copy(now.random, call.staged, {kRandomBytes});
                          on.attention(now, call.scratch + kRandom.value);
                        },
-                   .scratch = workspace};
+                   .scratch = plan.workspace};
   if (planned.dropped == 0) return kernel;
   kernel.scratch += kRandom;
   kernel.staged = {kRandomBytes};
@@ -147,8 +158,8 @@ Kernel library_kernel(const AttentionForm& form, const AttentionCall& planned, B
   return kernel;
 }
 
-Kernel forward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
-  return library_kernel(attention, planned, workspace, [attention](AttentionCall& now, const Call& call) {
+Kernel forward_by_library(const AttentionForm& attention, const LibraryPlan& plan) {
+  return library_kernel(attention, plan, [attention](AttentionCall& now, const Call& call) {
     const Operand& key = call.reads[attention.at.apart ? 1 : 0];
     now.q.data = call.reads[0].data;
     now.k.data = static_cast<std::byte*>(keys_of(attention, key, false).data);
@@ -157,8 +168,8 @@ Kernel forward_by_library(const AttentionForm& attention, const AttentionCall& p
   });
 }
 
-Kernel backward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
-  return library_kernel(attention, planned, workspace, [attention](AttentionCall& now, const Call& call) {
+Kernel backward_by_library(const AttentionForm& attention, const LibraryPlan& plan) {
+  return library_kernel(attention, plan, [attention](AttentionCall& now, const Call& call) {
     const std::size_t key = attention.at.apart ? 1 : 0;
     now.dcontext.data = call.reads[0].data, now.q.data = call.reads[1].data;
     now.k.data = static_cast<std::byte*>(keys_of(attention, call.reads[1 + key], false).data);
@@ -177,15 +188,13 @@ void launch(const Launcher& on, const AttentionForm& form, KernelId tall, Kernel
   on.rows(plain, batches * rows, args);
 }
 
-Kernel attention_backward(const host::Form& form, const AttentionForm& attention, Runtime* libraries) {
+Kernel attention_backward(const host::Form& form, const AttentionForm& attention, const Libraries& libraries) {
   const host::HeadLayout& at = attention.at;
   std::vector<std::int64_t> in = {attention.context_size(), at.query_size()}, out = {at.query_size()};
   if (at.apart) in.push_back(at.key_size()), out.push_back(at.key_size());
   in.insert(in.end(), {attention.context_size(), attention.lse_size()});
   form.expect(in, out);
-  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
-    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
-      return backward_by_library(attention, *call, *workspace);
+  if (const auto plan = by_library(form, attention, libraries)) return backward_by_library(attention, *plan);
   return {.run =
               [attention](const Launcher& on, const Call& call) {
                 const host::HeadLayout& at = attention.at;
@@ -212,7 +221,7 @@ Kernel attention_backward(const host::Form& form, const AttentionForm& attention
 
 }  // namespace
 
-Kernel make_attention(const host::Form& form, Runtime* libraries) {
+Kernel make_attention(const host::Form& form, const Libraries& libraries) {
   const auto& op = form.as<ops::Attention>();
   if (op.scale > 0 || op.score_cap > 0 || op.window > 0 || op.chunk > 0 || op.sinks || op.value_dim > 0)
     form.refuse("\"" + settings_text(form.what.op) + "\"",
@@ -234,9 +243,7 @@ Kernel make_attention(const host::Form& form, Runtime* libraries) {
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
               {attention.context_size(), attention.lse_size()});
-  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
-    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
-      return forward_by_library(attention, *call, *workspace);
+  if (const auto plan = by_library(form, attention, libraries)) return forward_by_library(attention, *plan);
   return {.run =
               [attention](const Launcher& on, const Call& call) {
                 const host::HeadLayout& at = attention.at;

@@ -14,7 +14,7 @@ Kernel make_matmul(const host::Form& form, Runtime* libraries);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
-Kernel make_attention(const host::Form& form, Runtime* libraries);
+Kernel make_attention(const host::Form& form, const Libraries& libraries);
 Kernel make_merge_attention(const host::Form& form);
 Kernel make_head_parts(const host::Form& form);
 Kernel make_rope(const host::Form& form);
@@ -52,9 +52,9 @@ std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, 
 
 struct Make {
   const host::Form& form;
-  Runtime* libraries;
+  const Libraries& libraries;
 
-  Kernel operator()(const ops::MatMul&) const { return make_matmul(form, libraries); }
+  Kernel operator()(const ops::MatMul&) const { return make_matmul(form, libraries.runtime); }
   Kernel operator()(const ops::Scores&) const { return make_scores(form); }
   Kernel operator()(const ops::WeightedValues&) const { return make_weighted_values(form); }
   Kernel operator()(const ops::Attention&) const { return make_attention(form, libraries); }
@@ -101,11 +101,12 @@ struct Make {
   }
 };
 
-Kernel make(const host::Form& form, Runtime* libraries) { return std::visit(Make{form, libraries}, form.what.op); }
+Kernel make(const host::Form& form, const Libraries& libraries) { return std::visit(Make{form, libraries}, form.what.op); }
 
 }  // namespace
 
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries) {
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes,
+                   const Libraries& libraries) {
   const host::Form form{what, reads, writes};
   for (const auto& operands : {reads, writes})
     for (const Operand& operand : operands)

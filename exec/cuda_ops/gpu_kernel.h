@@ -101,10 +101,17 @@ struct Kernel {
   bool varies = false;
 };
 
-// Makes the kernel of an instruction. Throws Error for an instruction that the GPU cannot run. `libraries`: the runtime whose libraries
-// (cuBLASLt for FP8 and bias gradients, cuDNN) are used where they support the instruction; null: only our own kernels and plain matrix
-// products.
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries);
+// The libraries that a kernel may use.
+struct Libraries {
+  // The runtime whose libraries (cuBLASLt for FP8 and bias gradients, cuDNN) are used where they support the instruction; null: only our
+  // own kernels and plain matrix products
+  Runtime* runtime = nullptr;
+  bool any_order = false;  // the library may add up the gradients of attention in any order (AttentionCall)
+};
+
+// Makes the kernel of an instruction. Throws Error for an instruction that the GPU cannot run.
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes,
+                   const Libraries& libraries);
 
 // Fusion of a matrix product with an activation as its epilogue. The operands of the fused kernel are those of the product, then those of
 // the activation, then the gradient of the bias. Return nothing if the library has no such product.

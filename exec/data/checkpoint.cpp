@@ -214,6 +214,42 @@ static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, c
   return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
 }
 
+// Opens the file if this process sees a safetensors file there.
+static std::optional<SafetensorsFile> file_if_there(const std::string& path) {
+  try {
+    return SafetensorsFile(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// The processes that read a checkpoint: all if all see the same file, else process 0.
+struct CheckpointReaders {
+  std::optional<SafetensorsFile> file = {};  // nothing if this process does not read
+  int count = 1;                             // number of processes that read
+  ProcessMesh* shares = nullptr;             // to send what process 0 reads; null: each process reads what its ranks need
+};
+static CheckpointReaders readers_of(const std::string& path, const Plan& plan, ProcessMesh* mesh) {
+  CheckpointReaders readers;
+  if (has_file(mesh)) {
+    readers.file.emplace(path);
+    expect_checkpoint(*readers.file);
+    expect_known(*readers.file, plan);
+  } else {
+    readers.file = file_if_there(path);
+  }
+  if (!mesh) return readers;
+  const std::vector<std::string> seen = mesh->all_gather(readers.file ? readers.file->fingerprint() : "");
+  const bool same = std::all_of(seen.begin(), seen.end(), [&](const std::string& one) { return one == seen[0]; });
+  if (same && !seen[0].empty()) {
+    readers.count = mesh->processes();
+  } else {
+    readers.shares = mesh;
+    if (!has_file(mesh)) readers.file.reset();
+  }
+  return readers;
+}
+
 // Loads the rank states if the plan lays them out as the plan did that was saved.
 static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Ranks& ranks,
                              const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
@@ -224,6 +260,7 @@ static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Rank
   if (layout.empty() || layout != layout_of_rank_states(plan)) return;
   for (const RankState& state : rank_states(plan, ranks)) {
     std::vector<double> read;
+    if (!mesh && !memories[state.rank.index()]) continue;
     if (file) {
       if (!file->has(state.name) || file->at(state.name).elements() != state.elements)
         throw Error(file->path(), state.name, "nothing of that size", std::to_string(state.elements) + " elements");
@@ -233,25 +270,23 @@ static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Rank
   }
 }
 
-void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
-  std::optional<SafetensorsFile> file;
-  if (has_file(mesh)) {
-    file.emplace(path);
-    expect_checkpoint(*file);
-    expect_known(*file, plan);
-  }
+int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                    const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
+  CheckpointReaders readers = readers_of(path, plan, mesh);
+  std::optional<SafetensorsFile>& file = readers.file;
   const TensorPieces pieces(plan, ranks);
   const std::int64_t vocabulary = vocabulary_of(plan);
   for (const Entry& entry : entries_of(plan, pieces)) {
+    if (!readers.shares && !pieces.kept(memories, entry.tensor, entry.part)) continue;
     std::pair<std::vector<double>, DType> read;
     if (file) read = read_entry(*file, entry, plan, vocabulary);
     const std::vector<std::int64_t>& shape = plan.tensors[entry.tensor.index()].shape;
     const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
     pieces.scatter(memories, entry.tensor, entry.part,
-                   mesh ? share_elements(*mesh, read.first, read.second, count) : read.first);
+                   readers.shares ? share_elements(*readers.shares, read.first, read.second, count) : read.first);
   }
-  load_rank_states(file ? &*file : nullptr, plan, ranks, memories, mesh);
+  load_rank_states(file ? &*file : nullptr, plan, ranks, memories, readers.shares);
+  return readers.count;
 }
 
 }  // namespace foreshard

@@ -19,8 +19,9 @@ namespace foreshard {
 
 // All processes of a run make the same calls, with `mesh` (null: the run has one process), and none returns before all are done. Only
 // process 0 needs access to the file. When saving, processes that share a file system with process 0 write their elements to the file
-// themselves; the others send them to process 0. A failure is thrown in the process where it happens; the caller has to tell the others
-// (ProcessMesh::tell_failure).
+// themselves; the others send them to process 0. When loading, if all processes see the same file as process 0, each reads the tensors of
+// which its ranks keep elements; else process 0 reads all tensors and sends them. A failure is thrown in the process where it happens; the
+// caller has to tell the others (ProcessMesh::tell_failure).
 
 // Saves; called between two training steps. `memories`: [rank], null for a rank of another process. Returns the number of processes that
 // wrote their elements themselves. Throws Error if no rank holds some element of a tensor, and as SafetensorsWriter does.
@@ -31,9 +32,9 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);
 
 // Loads; called before the first step. Value and master copy are both read from the master copy of the file, or from its value if there is
-// none. The rows that pad a vocabulary may differ in number between file and plan. Throws Error that names a tensor which is missing,
-// unknown to the plan, or has another shape.
-void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
+// none. The rows that pad a vocabulary may differ in number between file and plan. Returns the number of processes that read the file.
+// Throws Error that names a tensor which is missing, unknown to the plan, or has another shape.
+int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                    const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
 
 }  // namespace foreshard

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "exec/arithmetic/host_convert.h"
+#include "exec/base/philox.h"
 
 namespace foreshard {
 
@@ -166,7 +167,7 @@ std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::ve
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
   if (!file_) throw Error(path_, "", std::strerror(errno), "a checkpoint that can be read");
   struct stat status = {};
-  const std::int64_t size = ::fstat(::fileno(file_.get()), &status) == 0 ? status.st_size : 0;
+  const std::int64_t size = size_ = ::fstat(::fileno(file_.get()), &status) == 0 ? status.st_size : 0;
   std::uint64_t length = 0;
   if (std::fread(&length, 1, sizeof length, file_.get()) != sizeof length)
     throw Error(path_, "", std::to_string(size) + " bytes", "a safetensors file: at least 8 bytes");
@@ -213,6 +214,17 @@ std::vector<double> SafetensorsFile::read(const std::string& name) {
   std::vector<double> elements(static_cast<std::size_t>(tensor.elements()));
   host::load({bytes.data(), tensor.elements(), tensor.dtype}, 0, tensor.elements(), elements.data());
   return elements;
+}
+
+std::string SafetensorsFile::fingerprint() {
+  constexpr std::int64_t kParts = 64, kPart = 4096;
+  std::string text = std::to_string(size_) + " ";
+  std::string part(kPart, ' ');
+  for (std::int64_t p = 0; p < kParts; ++p) {
+    if (::fseeko(file_.get(), std::max<std::int64_t>(size_ - kPart, 0) * p / (kParts - 1), SEEK_SET) != 0) return "";
+    text.append(part, 0, std::fread(part.data(), 1, part.size(), file_.get()));
+  }
+  return std::to_string(size_) + " " + std::to_string(name_key(text));
 }
 
 }  // namespace foreshard

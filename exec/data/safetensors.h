@@ -100,10 +100,14 @@ class SafetensorsFile {
   const StoredTensor& at(const std::string& name) const { return tensors_[place_.at(name)]; }
   // All elements of a tensor that the file has; throws Error if reading fails
   std::vector<double> read(const std::string& name);
+  // Tells this file from another one, also from one of another run or step. It is computed from the size of the file and from 64 parts of
+  // 4 KiB, among them the begin of the header. "": reading fails
+  std::string fingerprint();
 
  private:
   std::string path_;
   StdioFile file_;
+  std::int64_t size_ = 0;
   std::vector<StoredTensor> tensors_;
   std::vector<std::int64_t> begin_;  // [tensor]: offset in the file
   std::map<std::string, std::size_t> place_;

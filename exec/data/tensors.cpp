@@ -201,6 +201,12 @@ WholeTensor TensorPieces::share(const std::vector<const RankMemory*>& memories, 
   return whole;
 }
 
+bool TensorPieces::kept(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part) const {
+  const std::vector<Piece>& pieces = pieces_[id.index()];
+  return std::any_of(pieces.begin(), pieces.end(),
+                     [&](const Piece& piece) { return piece.part == part && memories[piece.rank.index()]; });
+}
+
 void TensorPieces::scatter(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part,
                            const std::vector<double>& elements) const {
   const Tensor& tensor = plan_.tensors[id.index()];

@@ -38,6 +38,8 @@ class TensorPieces {
   // The same, but each element is held by one process only: that of the first rank that has it. So the shares of all processes together
   // make the whole tensor, without duplicates.
   WholeTensor share(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
+  // Whether a rank of `memories` keeps elements of `part` of the tensor between runs.
+  bool kept(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
   // Writes `elements` (of the whole tensor, row-major) to every buffer of `memories` that keeps `part` of it, rounded to the number format
   // there.
   void scatter(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "core/json/json.h"
@@ -51,10 +52,11 @@ TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
   for (const char* file : {"cuda.profile.json.gz", "logs.tar.gz", "results.jsonl"})
     EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
   const std::string text = page();
-  for (const char* words : {"Sizes of a test, not of a measurement", " comparisons with the host, 0 wrong", "| foreshard | ",
-                            "| 3 | 4.", "| `--dp 8 --zero 3` | ", "| attention | forward | 2 causal | ", "| with | ",
-                            "Mean of the errors' sizes: ", "NCCL 2.30.7, 2 ranks", "PyTorch with CUDA cannot be imported here",
-                            "no compute-sanitizer here", "link               "})
+  for (const char* words :
+       {"Sizes of a test, not of a measurement", " comparisons with the host, 0 wrong", "| foreshard | ",
+        "| foreshard --any-order | ", "| 3 | 4.", "| `--dp 8 --zero 3` | ", "| attention | forward | 2 causal | ", "| with | ",
+        "Mean of the errors' sizes: ", "NCCL 2.30.7, 2 ranks", "PyTorch with CUDA cannot be imported here",
+        "no compute-sanitizer here", "link               "})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("did not come to it"), std::string::npos) << text;
   EXPECT_EQ(text.find("failed"), std::string::npos) << text;  // of the strategies, too
@@ -96,6 +98,30 @@ TEST_F(GpuBench, TheExpectedTimesAreThoseOfThePlan) {
   const std::string table = shell("python3 " FORESHARD_SOURCE "/bench/gpu/expected_mfu.py 1b.plan.json");
   EXPECT_TRUE(table.starts_with("| | epilogues | products |")) << table;
   EXPECT_NE(read_text(FORESHARD_SOURCE "/docs/cuda.md").find(table), std::string::npos) << table;
+}
+
+// Where PyTorch is: throughput, MFU, memory and both loss curves side by side. 8 tokens and 4e12 FLOPs a step, a peak of 1e14 FLOP/s.
+TEST_F(GpuBench, ThePageSetsPyTorchBeside) {
+  shell("mkdir out");
+  std::ofstream(folder_ / "out/results.jsonl")
+      << R"({"part": "machine", "state": "ok", "seconds": 1, "data": {"commit": "abc", "size": "full", "peaks": {"bf16": 1e14}}})"
+         "\n"
+         R"({"part": "train", "state": "ok", "seconds": 9, "data": {"model": {"layers": 1, "hidden": 2, "heads": 1, "sequence": 4,)"
+         R"( "vocabulary": 8, "micro_batch": 1, "microbatches": 2}, "tokens_per_step": 8, "flops": 4e12, "flops_causal": 3e12,)"
+         R"( "predicted_s": 0.09, "predicted_memory_bytes": 1073741824, "parameters": 1.5e9,)"
+         R"( "foreshard": {"losses": [3, 2], "iteration_time_s": 0.1, "arena_bytes": 1073741824, "device_memory_bytes": 2147483648},)"
+         R"( "any_order": {"losses": [3, 2.5], "iteration_time_s": 0.08, "arena_bytes": 1073741824},)"
+         R"( "pytorch": {"version": "2.11", "losses": [3, 2.25], "iteration_time_s": 0.2, "allocated_bytes": 0,)"
+         R"( "reserved_bytes": 3221225472}}})"
+         "\n";
+  const std::string text = page();
+  for (const char* words :
+       {"| foreshard | 100.00 | 80 | 40.0 % | 30.0 % | 1.00 | 2.00 |",
+        "| foreshard --any-order | 80.00 | 100 | 50.0 % | 37.5 % | 1.00 | - |",
+        "| PyTorch 2.11, compiled | 200.00 | 40 | 20.0 % | 15.0 % | 0.00 | 3.00 |",
+        "foreshard is 2.00 times as fast as PyTorch; foreshard --any-order is 2.50 times as fast as PyTorch.",
+        "Predicted from the datasheet: 90.00 ms, 1.00 GiB.", "| 2 | 2.00000 | 2.50000 | 2.25000 |"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
 TEST_F(GpuBench, APageWantsResults) {

@@ -257,6 +257,7 @@ Cases of_run() {
            .shows = "no progress for 100 ms"},
           {.option = "--init-patience", .base = base, .changed = "+ --init-patience 5"},
           {.option = "--no-epilogues", .base = base, .changed = "+ --no-epilogues"},
+          {.option = "--any-order", .base = base, .changed = "+ --any-order"},
           {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
           {.option = "--save-result", .base = base, .changed = "+ --save-result r.result"},
           {.option = "--json", .base = "@/p.plan.json --steps 2", .changed = "+ --json"},

@@ -9,3 +9,16 @@ foreach(case "12.0.140: 80 90" "12.6.85: 80 90" "12.8.61: 80 90 100 120" "13.0.8
     message(SEND_ERROR "toolkit ${CMAKE_MATCH_1}: found ${found}, expected ${expected}")
   endif()
 endforeach()
+
+# A release is for all of them, CI for one; the preset also takes back what a run of test.sh has left in the folder that both build in.
+set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
+file(READ ${root}/CMakePresets.json presets)
+string(JSON preset GET "${presets}" configurePresets 0 name)
+string(JSON of_preset GET "${presets}" configurePresets 0 cacheVariables FORESHARD_CUDA_ARCHITECTURES)
+if(NOT preset STREQUAL "release" OR NOT of_preset STREQUAL "")
+  message(SEND_ERROR "CMakePresets.json: the preset ${preset} compiles kernels for \"${of_preset}\", expected release and all GPUs")
+endif()
+file(STRINGS ${root}/test.sh of_tests REGEX "^[^#]*configure_and_build all .*-DFORESHARD_CUDA_ARCHITECTURES=90[; ]")
+if(NOT of_tests)
+  message(SEND_ERROR "test.sh: expected -DFORESHARD_CUDA_ARCHITECTURES=90 where it configures")
+endif()

@@ -168,7 +168,7 @@ TEST(EightBits, FactorsLieWhereThePlanSays) {
                                                                      : std::vector{y, x};
       const Operand& made = phase == Phase::Forward ? y : phase == Phase::InputGrad ? x : w;
       const auto scratch = [&](std::int64_t place, Runtime& library) {
-        return make_kernel(what, reads, std::vector{made, array(place, DType::U8)}, &library).scratch.value;
+        return make_kernel(what, reads, std::vector{made, array(place, DType::U8)}, {&library}).scratch.value;
       };
       EXPECT_EQ(scratch(bytes, runtime), 0) << k;
       EXPECT_GT(scratch(bytes - 1, runtime), 0) << k;

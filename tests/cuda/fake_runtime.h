@@ -113,6 +113,7 @@ class FakeRuntime : public Runtime {
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
   int library_attentions() const { return library_attentions_; }
+  int attentions_in_any_order() const { return attentions_in_any_order_; }
   struct DrawnMask {  // by an attention with dropout
     bool backward = false;
     std::int64_t seed = 0, offset = 0;
@@ -219,8 +220,8 @@ class FakeRuntime : public Runtime {
   std::atomic<std::int64_t> questions_ = 0;
   std::atomic<std::int64_t> passed_ = 0;  // nanoseconds
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
-  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, library_attentions_ = 0,
-      eight_bit_products_ = 0;
+  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, eight_bit_products_ = 0,
+      library_attentions_ = 0, attentions_in_any_order_ = 0;
   std::vector<DrawnMask> drawn_masks_ = {};
 };
 

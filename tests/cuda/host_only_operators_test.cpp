@@ -12,7 +12,7 @@ namespace {
 std::string refusal(const Operation& op, const std::vector<Shape>& shapes) {
   const Compute what = {.op = op, .shapes = shapes};
   try {
-    make_kernel(what, {}, {}, nullptr);
+    make_kernel(what, {}, {}, {});
   } catch (const Error& error) {
     return error.what();
   }

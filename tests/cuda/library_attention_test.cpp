@@ -35,7 +35,7 @@ TEST(LibraryAttention, EqualsTheHost) {
     EXPECT_EQ(runtime.library_attentions(), 1) << tried.name;
     EXPECT_TRUE(runtime.launches().empty()) << tried.name;
     EXPECT_TRUE(runtime.conflicts().empty()) << tried.name;
-    EXPECT_TRUE(run_case(tried, runtime, false).right(tried)) << tried.name;  // selftest compares our kernels, too
+    EXPECT_TRUE(run_case(tried, runtime, By::OurKernels).right(tried)) << tried.name;  // selftest compares our kernels, too
     EXPECT_EQ(runtime.library_attentions(), 1) << tried.name;
   }
 }
@@ -131,6 +131,26 @@ TEST(LibraryAttention, TrainsAsOurKernelsDo) {
   ASSERT_EQ(losses[0].size(), losses[1].size());
   for (std::size_t step = 0; step < losses[0].size(); ++step)
     EXPECT_NEAR(losses[1][step], losses[0][step], 0.02 * losses[0][step]);
+}
+
+// In a fixed order unless a run asks for any: forwards have none to choose.
+TEST(LibraryAttention, SumsAreInAFixedOrderUnlessARunWantsAny) {
+  Strategy strategy = in_single({.batch = {.micro = 2}, .attention = AttentionKernel::Flash});
+  strategy.precision = DType::BF16;
+  const Plan plan = lowered(two_layers(tiny_gpt()), strategy);
+  for (const bool any : {false, true}) {
+    FakeRuntime runtime({.library_attention = true});
+    ExecuteOptions options = fake_training(3);
+    options.devices = ranks_on(runtime, {.any_order = any});
+    static_cast<void>(run(plan, options));
+    EXPECT_EQ(runtime.attentions_in_any_order(), any ? runtime.library_attentions() / 2 : 0);
+    EXPECT_GE(runtime.library_attentions(), 2 * 2 * 3);
+  }
+  for (const KernelCase& tried : library_cases()) {
+    FakeRuntime runtime({.library_attention = true});
+    EXPECT_TRUE(run_case(tried, runtime, By::LibrariesInAnyOrder).right(tried)) << tried.name;
+    EXPECT_EQ(runtime.attentions_in_any_order(), tried.what.phase == Phase::InputGrad ? 1 : 0) << tried.name;
+  }
 }
 
 namespace {

@@ -143,6 +143,7 @@ void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Str
   {
     const std::lock_guard lock(mutex_);
     ++library_attentions_;
+    attentions_in_any_order_ += call.any_order ? 1 : 0;
   }
   const auto range = [&](const AttentionArray& array, std::int64_t heads, std::int64_t positions, bool write) {
     const std::int64_t last = place(array, call.samples - 1, heads - 1, positions - 1) + call.dim;

@@ -1,5 +1,5 @@
 // Kernels that compress and decompress numbers with the codes of core/op/codec.h. Codes are 32-bit words in arrays of type F32; some words
-// hold integer bits. Reference: exec/arithmetic/host_codec.cpp, exec/host/host_encode.cpp.
+// hold integer bits. References: exec/arithmetic/host_codec.cpp, exec/host/host_encode.cpp.
 #pragma once
 
 #include "exec/cuda/codec_args.h"
@@ -42,7 +42,8 @@ GPU_KERNEL code_source(const CodeSourceArgs a) {
   }
 }
 
-// Code::Signs: one thread block per block of 1024 numbers. block_y: the part.
+// Code::Signs: one thread block per block of 1024 numbers. block_y: the part. Per element, it reads 4 bytes from memory, then again from
+// the cache, and writes 1 bit, with `left` 4 bytes more; bound by memory.
 GPU_KERNEL code_signs(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -67,7 +68,8 @@ GPU_KERNEL code_signs(const CodeArgs a) {
   }
 }
 
-// Code::EightBits: one thread block per block of 256 numbers; a thread makes one word. block_y: the part.
+// Code::EightBits: one thread block per block of 256 numbers; a thread makes one word. block_y: the part. Per element, it reads 4 bytes
+// from memory, then again from the cache, and writes 1 byte, with `left` 4 bytes more; bound by memory.
 GPU_KERNEL code_bytes(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -98,7 +100,8 @@ GPU_FUNCTION float seen(const CodeArgs& a, std::int64_t i) {
   return a.segments == 0 ? fabsf(x) : x;
 }
 
-// Code::Segments, first step: ranges[part, chunk] = smallest and largest number of a chunk. One thread block per chunk.
+// Code::Segments, first step: ranges[part, chunk] = smallest and largest number of a chunk. One thread block per chunk. Reads 4 bytes per
+// element; bound by memory.
 GPU_KERNEL code_range(const CodeArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const CodePart part = part_of(a, block_y());
@@ -129,7 +132,8 @@ GPU_FUNCTION CodeRange range_of(const CodeArgs& a, std::int64_t part, std::int64
 }
 GPU_FUNCTION bool empty(const CodeRange& range) { return !(range.high > range.low) || !(range.high - range.low < INFINITY); }
 
-// Second step: histograms counts[part, chunk, bin] over kBins equal bins. One thread block per chunk.
+// Second step: histograms counts[part, chunk, bin] over kBins equal bins. One thread block per chunk. Reads 4 bytes per element; bound by
+// memory, or by shared memory if most numbers are in one bin.
 GPU_KERNEL code_bins(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, bins, kBins);
   const CodePart part = part_of(a, block_y());
@@ -151,7 +155,8 @@ GPU_FUNCTION float border_of(const CodeRange& range, std::int64_t bin) {
 }
 
 // Third step: the borders of the segments, as choose_segments in exec/arithmetic/host_codec.h. Errors are integers, so that GPU and CPU
-// find the same borders. One thread block per part. In this kernel, per_chunk is the number of chunks.
+// find the same borders. One thread block per part. In this kernel, per_chunk is the number of chunks. Reads 4 bytes per bin and chunk;
+// bound by the arithmetic of one thread block per part: at most 257 positions x 257 positions x segments.
 GPU_KERNEL code_borders(const CodeArgs a) {
   GPU_SHARED(std::uint32_t, below, kBins + 1);
   GPU_SHARED(std::uint64_t, best, 2 * kPlaces);
@@ -312,7 +317,8 @@ GPU_KERNEL decode_array(const DecodeArgs a) {
   }
 }
 
-// The pairs of one part. Their positions are distinct, so threads do not conflict.
+// The pairs of one part. Their positions are distinct, so threads do not conflict. Reads 8 bytes per pair, and reads and writes 4 bytes at
+// the position that the pair names; bound by memory, which transfers 32 bytes for these 4.
 GPU_KERNEL scatter_pairs(const PairsArgs a) {
   for (std::int64_t i = flat_thread(); i < a.kept; i += flat_threads()) {
     const std::int64_t at = load_bits(a.codes, a.kept + i);

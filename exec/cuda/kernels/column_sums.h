@@ -17,7 +17,8 @@ GPU_FUNCTION float column_term(const ColumnSumArgs& a, std::int64_t row, std::in
   return x;
 }
 
-// A thread block sums 32 columns of a chunk of rows; its warp w sums rows w, w + 8, ... of the chunk.
+// A thread block sums 32 columns of a chunk of rows; its warp w sums rows w, w + 8, ... of the chunk. Reads 2 bytes per element in bf16
+// (with a mask 3, normalised 4); bound by memory.
 GPU_KERNEL column_sums(const ColumnSumArgs a) {
   GPU_SHARED(float, parts, kThreads);
   const std::int64_t column = block() * kWarp + lane();

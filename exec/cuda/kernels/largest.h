@@ -13,7 +13,8 @@ namespace foreshard::gpu {
 
 GPU_FUNCTION std::uint32_t size_key(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
 
-// counts[chunk, digit]: numbers of the chunk with this digit whose higher digits are those found so far. One thread block per chunk.
+// counts[chunk, digit]: numbers of the chunk with this digit whose higher digits are those found so far. One thread block per chunk. Reads
+// 4 bytes per element; bound by memory.
 GPU_KERNEL size_digits(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) digits[d] = 0;
@@ -28,7 +29,8 @@ GPU_KERNEL size_digits(const LargestOfArgs a) {
   for (int d = thread(); d < 256; d += threads()) store_bits(a.counts, block() * 256 + d, digits[d]);
 }
 
-// Finds the next digit. One thread block. In this kernel, per_chunk is the number of chunks.
+// Finds the next digit. One thread block. In this kernel, per_chunk is the number of chunks. Reads 1 KiB per chunk; bound by the time of a
+// launch.
 GPU_KERNEL size_found(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) {
@@ -48,7 +50,8 @@ GPU_KERNEL size_found(const LargestOfArgs a) {
   store_bits(a.found, 1, equal);
 }
 
-// counts[chunk, 2]: count of numbers above the key, and of numbers with the key. One thread block per chunk.
+// counts[chunk, 2]: count of numbers above the key, and of numbers with the key. One thread block per chunk. Reads 4 bytes per element;
+// bound by memory.
 GPU_KERNEL size_tally(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   if (thread() < 2) tally[thread()] = 0;
@@ -78,7 +81,8 @@ GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std
 }
 
 // Writes the selected numbers and their positions in ascending order of positions. A thread block processes its chunk, one element per
-// thread at a time.
+// thread at a time. Reads 4 bytes per element and writes 8 per pair; bound by memory, and nearly by the barriers of a prefix sum for each
+// such group of elements.
 GPU_KERNEL size_pairs(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, start, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
@@ -123,7 +127,9 @@ GPU_FUNCTION std::uint32_t score_key(float x) {
 }
 
 // Selects the first token of each sample, and the kept - 1 others with the largest scores (of equal scores, the first). One thread block
-// per sample. It finds the smallest selected key bit by bit, in 32 passes over the scores.
+// per sample. It finds the smallest selected key bit by bit, in 32 passes over the scores; with the pass that counts the larger keys, a
+// thread reads 33 tokens / threads scores. Reads 4 bytes per token from memory, then again from the cache; bound by barriers, three for
+// each bit.
 GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);

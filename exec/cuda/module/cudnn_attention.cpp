@@ -95,7 +95,7 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
                         .set_name("attention gradient")
                         .set_causal_mask(call.causal)
                         .set_attn_scale(call.scale)
-                        .set_deterministic_algorithm(true);
+                        .set_deterministic_algorithm(!call.any_order);
   draw_dropout(attributes);
   const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, context, dcontext, lse, attributes);
   put_out(dq, described(call, call.dq, false, kDq));

@@ -89,6 +89,35 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
   EXPECT_FALSE(fs::exists(file("elsewhere/alone")));
 }
 
+// What all see each reads; where one sees another file, of the same run a step later, or none, process 0 reads it for all. The states are the same.
+TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileReadItThemselves) {
+  Strategy strategy{.dp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}};
+  strategy.communication.gradients = {.codec = Codec::Segmented, .bits = 4};
+  const Plan plan = plan_of(strategy);
+  for (const int steps : {2, 3}) {
+    ExecuteOptions options = quiet(steps);
+    options.save = file("after" + std::to_string(steps));
+    train(plan, 1, options);
+  }
+  const std::string saved = file("after2"), later = file("after3"), words = bytes_of(saved);
+  const auto read = [&](const std::string& of_process_1) {
+    std::vector<int> readers(3);
+    in_processes(3, 4, [&](ProcessMesh& mesh) {
+      ExecuteOptions options = quiet(1);
+      options.processes = &mesh;
+      Team team(plan, options, {});
+      readers[static_cast<std::size_t>(mesh.process())] =
+          load_checkpoint(mesh.process() == 1 ? of_process_1 : saved, plan, team.ranks(), team.memories(), &mesh);
+      save_checkpoint(file("again"), plan, team.ranks(), team.memories(), training_point(saved), &mesh);
+    });
+    EXPECT_TRUE(bytes_of(file("again")) == words) << of_process_1;
+    return readers;
+  };
+  EXPECT_EQ(read(saved), (std::vector<int>{3, 3, 3}));
+  EXPECT_EQ(read(later), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(read(file("nowhere")), (std::vector<int>{1, 1, 1}));
+}
+
 // 16-bit weights and fp32 master copies travel in their own formats.
 TEST_F(CheckpointOfProcesses, MixedPrecision) {
   const Plan plan = lowered(tiny_gpt(), {.dp = 2, .tp = 2, .batch = {.micro = 2, .global = 8}, .zero = {.stage = 1}});
