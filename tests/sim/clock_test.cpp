@@ -273,6 +273,23 @@ TYPED_TEST(Clocks, CloseCompletionsAreNotMerged) {
   });
 }
 
+// A flow and a delay end together at 1 s, while another flow goes on until 2 s. The end of the first is known at 1 s, and not only when the
+// delay that ends at 1.5 s has been handled.
+TYPED_TEST(Clocks, AFlowThatEndsWithADelayEndsThen) {
+  play<TypeParam>([] {
+    Script<TypeParam> s;
+    const int one = s.clock.add_route({s.clock.add_link({1e9})}), other = s.clock.add_route({s.clock.add_link({1e9})});
+    s.clock.start();
+    s.flow("a", one, 1e9);
+    s.flow("b", other, 2e9);
+    s.after(1, [] {});
+    s.after(1.5, [&s] { EXPECT_EQ(s.ends.count("a"), 1u); });
+    s.run();
+    near(s.ends["a"], 1);
+    near(s.ends["b"], 2);
+  });
+}
+
 // Flows that begin at random over random routes; capacities that are nearly equal (1 and 1 +- 1e-6), links listed up to 4096 times.
 struct RandomTraffic {
   std::vector<double> capacities = {};
