@@ -144,7 +144,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
     if (chooses_moves(s)) s.offload.activations = OffloadedActivations::None;  // none but where memory asks for it
     s.batch.global = point.micro_batch * 4 * at.dp;
-    auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
+    auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .pack_by_order = false, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
     pad_ranks(plan, of.cluster, framework_preset(of.base.framework), of.profile, between);

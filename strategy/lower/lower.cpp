@@ -92,7 +92,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
     if (auto refused = find_devices(plan, cluster)) return *refused;
   settle_algorithms(plan, cluster, s.communication);
   plan_memory(plan, {.share_kept = lowering.tables.activations.shares_kept(),
-                     .by_order = std::ranges::none_of(lowering.tables.state, has_chunks),
+                     .by_order = options.pack_by_order && std::ranges::none_of(lowering.tables.state, has_chunks),
                      .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;

@@ -28,10 +28,11 @@ namespace {
 constexpr std::size_t kPolished = 12;              // families whose variants are all refined
 constexpr std::size_t kLastMoment = 4;             // families that are refined after an interrupt
 constexpr std::chrono::seconds kLastMeasuring{2};  // after an interrupt, when nothing had been found before
-constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
-constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
-constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones only if one of them is faster than all before
-constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
+constexpr int kLastPoints = 100'000;  // points that each thread screens after an interrupt, when none had been found before
+constexpr int kFilled = 24;           // families whose memory is filled (recompute best), that screening keeps
+constexpr std::size_t kFilledAtOnce =
+    8;                                // of these, refined at once; the next ones only if one of them is faster than all before
+constexpr std::size_t kRefilled = 4;  // of these, whose near variants are all refined
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -303,7 +304,7 @@ class Searching {
   }
 
   std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
-    const auto answer = tuned_plan(model_, cluster_, strategy, {.profile = options_.profile});
+    const auto answer = tuned_plan(model_, cluster_, strategy, {.pack_by_order = false, .profile = options_.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Candidate candidate{.point = kept.point, .strategy = std::get<Lowered>(answer).strategy, .screened = kept.screened};
     candidate.estimate = refine(std::get<Lowered>(answer), cluster_);

@@ -49,7 +49,8 @@ void add_counts(const SearchResult& from, SearchResult& to) {
 void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchResult& result) {
   if (found.size() > kTold) found.resize(kTold);
   for (Candidate& candidate : found) {
-    const auto answer = tuned_plan(search.model, search.cluster, candidate.strategy, {.profile = search.options.profile});
+    const auto answer = tuned_plan(search.model, search.cluster, candidate.strategy,
+                                   {.pack_by_order = false, .profile = search.options.profile});
     if (std::holds_alternative<Infeasible>(answer)) continue;
     candidate.estimate = refine(std::get<Lowered>(answer), search.cluster);
     candidate.score = candidate.estimate.time.value;

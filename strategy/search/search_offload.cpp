@@ -15,7 +15,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kWorthwhile = 0.97;  // a point that memory rules out is tried if its screened score is below this share of the winner's
+constexpr double kWorthwhile =
+    0.97;  // a point that memory rules out is tried if its screened score is below this share of the winner's
 
 // Ways to offload, fastest first: each moves everything that the one before it moves, and more.
 std::vector<OffloadChoice> ways() {
@@ -48,8 +49,8 @@ std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point
   const SearchOptions away = with_offload(search.options, ways().front());
   const int layers = std::get<Transformer>(search.model.shape).layers;
   for (; point.micro_batch >= least; point.micro_batch /= 2) {
-    const auto answer =
-        tuned_plan(search.model, search.cluster, strategy_at(away.base, point, layers), {.profile = search.options.profile});
+    const auto answer = tuned_plan(search.model, search.cluster, strategy_at(away.base, point, layers),
+                                   {.pack_by_order = false, .profile = search.options.profile});
     ++result.refined;
     if (const auto* lowered = std::get_if<Lowered>(&answer)) {
       Candidate candidate{.point = point, .strategy = lowered->strategy};

@@ -150,7 +150,7 @@ std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster,
 }
 
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
-  const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
+  const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .pack_by_order = false, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     Infeasible empty = empty_space("for example: " + refused->reason);
     for (const std::string& change : refused->would_help)

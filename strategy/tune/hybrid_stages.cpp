@@ -12,7 +12,8 @@ namespace foreshard {
 namespace {
 
 constexpr int kMostTries = 12;
-constexpr double kHeavier = 4;     // factor on gradient sums: those that overlap with nothing cost more than their share of a micro-batch
+constexpr double kHeavier =
+    4;  // factor on gradient sums: those that overlap with nothing cost more than their share of a micro-batch
 constexpr double kTighter = 0.94;  // factor on the capacity after `lower` found that a partition does not fit
 constexpr double kQuick = 5e7;     // approximate steps of partition_hybrid up to which it is used
 constexpr int kLoweredForOne = 6;  // plans that are lowered at most, per plan that is asked for
@@ -92,8 +93,8 @@ class Staged {
       if (static_cast<int>(found_.size()) >= limits_.most) break;
       Proposal next = std::move(waiting_.front());
       waiting_.erase(waiting_.begin());
-      auto answer =
-          tuned_plan(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)), {.profile = limits_.profile});
+      auto answer = tuned_plan(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)),
+                               {.pack_by_order = false, .profile = limits_.profile});
       if (auto* lowered = std::get_if<Lowered>(&answer)) {
         next.partition.cost = slowest(job_, next.partition);
         found_.push_back({std::move(next.partition), std::move(*lowered), next.guess});

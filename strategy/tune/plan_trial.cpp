@@ -11,7 +11,7 @@ std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strat
   if (chooses_parts(strategy)) strategy.communication.parts.clear();
   if (chooses_buckets(strategy)) strategy.communication.bucket = {};
   if (chooses_moves(strategy)) strategy.offload.activations = OffloadedActivations::None;
-  options.ignore_memory = true;
+  options.ignore_memory = true, options.pack_by_order = false;
   auto answer = lower(model, cluster, strategy, options);
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
   return {};
