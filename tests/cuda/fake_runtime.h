@@ -63,6 +63,9 @@ struct FakeSettings {
   int failing_work = -1;           // the n-th copy, kernel or product fails with this code when it runs
   std::string failure = "cudaErrorLaunchFailure";
   int hanging_work = -1;  // the n-th never ends
+  // By the clock of `now`, once the work that hangs holds up its stream: the time that passes whenever a thread that does not enqueue work
+  // itself asks whether an event is done, and it is not. So time passes only while a rank watches the GPU, however busy the machine is.
+  std::chrono::milliseconds hanging_question{0};
 };
 
 class FakeRuntime : public Runtime {
@@ -133,7 +136,7 @@ class FakeRuntime : public Runtime {
   const std::map<KernelId, int>& launches() const { return launches_; }
   const std::set<int>& contexts() const { return contexts_; }                // GPUs on which there is one
   const std::set<std::pair<int, int>>& reached() const { return reached_; }  // (GPU, whose memory it may use)
-  // A clock that stands still but where something loads or connects.
+  // A clock that stands still except where something loads or connects, and as FakeSettings::hanging_question says.
   std::chrono::steady_clock::time_point now() const {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(passed_));
   }
@@ -209,6 +212,8 @@ class FakeRuntime : public Runtime {
   std::map<std::thread::id, std::vector<std::string>> open_ranges_;
   std::map<std::string, int> ranges_;
   std::set<int> contexts_;
+  std::set<std::thread::id> enqueuers_;  // threads that have enqueued work
+  bool hangs_ = false;                   // the work that hangs holds up its stream
   std::set<std::pair<int, int>> reached_;
   std::map<std::pair<Epilogue, Sums>, int> epilogues_;
   std::map<int, int> products_by_;

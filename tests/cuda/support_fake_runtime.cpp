@@ -295,7 +295,11 @@ bool FakeRuntime::done(Event* event) {
   for (std::uint64_t n = philox(settings_.seed, 8, random())[0] % 8; n > 0 && failure_.empty(); --n)
     if (!step()) break;
   expect_alive("cudaEventQuery");
-  if (event->done < event->wanted) return false;
+  if (event->done < event->wanted) {
+    if (hangs_ && !enqueuers_.contains(std::this_thread::get_id()))
+      passed_ += std::chrono::nanoseconds(settings_.hanging_question).count();
+    return false;
+  }
   join(host(), event->clock);
   return true;
 }
@@ -359,6 +363,7 @@ std::uint64_t FakeRuntime::put_work(Stream* stream, const std::string& what, std
   }
   const std::lock_guard lock(mutex_);
   touch();
+  enqueuers_.insert(std::this_thread::get_id());
   expect_no_capture(what);  // on another stream than the one that it captures
   expect_alive(what);
   join(stream->clock, host());
@@ -367,7 +372,11 @@ std::uint64_t FakeRuntime::put_work(Stream* stream, const std::string& what, std
   const std::uint64_t tick = ++stream->clock[stream];
   for (const Range& range : ranges) note(range, stream, what);
   const int number = works_++;
-  if (number == settings_.hanging_work) state = [] { return Meeting::Runs; };
+  if (number == settings_.hanging_work)
+    state = [this] {
+      hangs_ = true;
+      return Meeting::Runs;
+    };
   stream->queue.push_back({.work =
                                [this, fails = number == settings_.failing_work, work = std::move(work)] {
                                  if (fails) failure_ = settings_.failure;
