@@ -41,13 +41,13 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
-                                activations, activation_home, activation_layers] = offload;
+                                activations, activation_home, activation_layers, budget] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 59u);
+  EXPECT_EQ(paths.size(), 60u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -96,6 +96,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"offload_activations", "inputs"},
                                                                    {"offload_to", "nvme"},
                                                                    {"offload_layers", "3"},
+                                                                   {"offload_budget", "10737418240"},
                                                                    {"precision", "tf32"},
                                                                    {"param_dtype", "fp32"},
                                                                    {"grad_dtype", "fp32"},
