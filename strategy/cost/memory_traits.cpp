@@ -114,8 +114,9 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
 }
 
 MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
+  const std::string words = flags + " ";  // so that a flag ends with a space, wherever it is
   for (const MemoryFlag& change : traits.flags) {
-    if (flags.find("--" + change.flag) == std::string::npos) continue;
+    if (words.find("--" + change.flag + " ") == std::string::npos) continue;
     for (const auto& [library, sizes] : change.workspaces) traits.workspaces[library] = sizes;
     if (change.score_buffer) traits.scores.buffer = *change.score_buffer;
     if (change.score_bytes) traits.scores.kept = *change.score_bytes;

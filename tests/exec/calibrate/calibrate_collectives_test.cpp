@@ -12,69 +12,10 @@ namespace {
 
 using enum MeasuredLink;
 
-std::string text(const std::vector<MeasuredGroup>& groups) {
-  std::string all;
-  for (const MeasuredGroup& group : groups) {
-    all += (all.empty() ? "" : "; ") + word_of(group.link) + " " + std::to_string(group.nodes) + ":";
-    for (const RankId member : group.members) all += " " + std::to_string(member.value);
-  }
-  return all;
-}
-
 std::vector<RankSeat> seats(const std::vector<std::string>& nodes) {
   std::vector<RankSeat> all;
   for (const std::string& node : nodes) all.push_back({.node = node});
   return all;
-}
-
-TEST(MeasuredGroups, GrowInsideANodeAndAcrossNodes) {
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a"}), true)), "process 1: 0 1; process 1: 0 1 2");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false)), "node 1: 0 1");
-  // Two on each of three nodes, dealt out in turn: one rank per node, and both.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "c", "a", "b", "c"}), false)),
-            "node 1: 0 3; network 2: 0 1; network 2: 0 3 1 4; network 3: 0 1 2; network 3: 0 3 1 4 2 5");
-  // Three and two: as many per node as the smaller one has. One per node: nothing inside.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a", "b", "b"}), false)),
-            "node 1: 0 1; node 1: 0 1 2; network 2: 0 3; network 2: 0 1 3 4");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b"}), false)), "network 2: 0 1");
-  // The first node has one rank: another has two.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "b"}), false)), "node 1: 1 2; network 2: 0 1");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false, Pcie)), "pcie 1: 0 1");
-}
-
-// GPUs 0-1 and 2-3 with bridges between them: four of them talk over PCIe, and so do 0 and 2, two over NVLink. A chain of NVLinks is enough.
-TEST(MeasuredGroups, GpusTellTheirLinks) {
-  const std::vector<std::string> all = {"g0", "g1", "g2", "g3"};
-  std::vector<RankSeat> bridged = {
-      {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0"}}, {"a", "g2", all, {"g3"}}, {"a", "g3", all, {"g2"}}};
-  EXPECT_EQ(text(groups_to_measure(bridged, false)), "nvlink 1: 0 1; pcie 1: 0 1 2 3");
-  std::swap(bridged[1], bridged[2]);
-  EXPECT_EQ(text(groups_to_measure(bridged, false)), "pcie 1: 0 1; pcie 1: 0 1 2 3; nvlink 1: 0 2");
-  const std::vector<RankSeat> chain = {
-      {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0", "g2"}}, {"a", "g2", all, {"g1", "g3"}}, {"a", "g3", all, {"g2"}}};
-  EXPECT_EQ(text(groups_to_measure(chain, true)), "nvlink 1: 0 1; nvlink 1: 0 1 2 3; pcie 1: 0 2");
-  // Each process sees its own GPU only: somebody has to say.
-  const std::vector<RankSeat> hidden = {{"a", "g0", {"g0"}, {}}, {"a", "g1", {"g1"}, {}}};
-  try {
-    groups_to_measure(hidden, false);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "calibrate: rank 0: found a process that does not see GPU g1 of rank 1, expected all GPUs of the node in "
-              "CUDA_VISIBLE_DEVICES, or --link-class nvlink or pcie");
-  }
-  EXPECT_EQ(text(groups_to_measure(hidden, false, NvLink)), "nvlink 1: 0 1");
-}
-
-TEST(MeasuredGroups, SeatsTravelAsLines) {
-  const RankSeat seat{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
-  EXPECT_EQ(seat_of_line(to_line(seat)), seat);
-  EXPECT_EQ(seat_of_line(to_line({.node = "b"})), (RankSeat{.node = "b"}));
-  EXPECT_THROW(seat_of_line("nonsense"), DeviceError);
-  EXPECT_THROW(seat_of_line(""), DeviceError);
-  EXPECT_EQ(this_node("rack7"), "rack7");
-  EXPECT_EQ(this_node(nullptr), this_node(""));
-  EXPECT_FALSE(this_node(nullptr).empty());
 }
 
 // Groups and sizes of each kind, by link and ranks.

@@ -1,12 +1,19 @@
 // Dropout: the formula, the rate, and the same mask under every cut of batch, sequence and heads.
+#include "exec/host/host_dropout.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
+#include "core/base/error.h"
+#include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {
 namespace {
+
+host::Form form_of(const Compute& what) { return {.what = what, .reads = {}, .writes = {}}; }
 
 struct Dropped {
   Array y = {}, mask = {};
@@ -95,6 +102,48 @@ TEST(HostDropout, SameMaskUnderCutsOfHeads) {
         const std::int64_t sample = i / (own * map), head = rank * own + i / map % own;
         ASSERT_EQ(cut.at(i), whole.at((sample * heads + head) * map + i % map));
       }
+    }
+}
+
+// p = 1/4: a quarter of the 2^32 words are below 2^30, and what is kept is multiplied by 4/3.
+TEST(HostDropout, TheRuleOfAnOperator) {
+  const Compute quarter{.op = ops::Dropout{.p = 0.25, .site = 3}};
+  const host::DropRule rule = host::drop_rule(form_of(quarter));
+  EXPECT_EQ(rule.threshold, std::uint32_t{1} << 30);
+  EXPECT_DOUBLE_EQ(rule.scale, 4.0 / 3);
+  EXPECT_EQ(rule.site, 3U);
+  for (const double p : {1.0, -0.1, std::nan("")}) {
+    const Compute wrong{.op = ops::Dropout{.p = p}};
+    EXPECT_THROW(host::drop_rule(form_of(wrong)), Error) << p;
+  }
+  const Compute add{.op = ops::Add{}};
+  EXPECT_THROW(host::drop_rule(form_of(add)), Error);
+}
+
+// Layer, site and sample each choose another stream; the seed is no part of it.
+TEST(HostDropout, StreamsDiffer) {
+  std::set<std::uint64_t> all;
+  for (const std::uint64_t layer : {1, 2})
+    for (const std::uint64_t site : {0, 1, 2})
+      for (const std::int64_t sample : {0, 1, 2, 3}) all.insert(host::drop_stream({.layer = layer}, {.site = site}, sample));
+  EXPECT_EQ(all.size(), 24U);
+  EXPECT_EQ(host::drop_stream({.seed = 1, .layer = 2}, {}, 3), host::drop_stream({.seed = 9, .layer = 2}, {}, 3));
+}
+
+// Element i takes word i mod 4 of block i / 4, wherever a stretch begins or ends; stretches are longer and shorter than the 256 elements
+// that are drawn at once.
+TEST(HostDropout, AMaskIsOneWordPerElement) {
+  constexpr std::uint32_t threshold = 1U << 31;
+  for (const std::int64_t first : {0, 1, 3, 4, 254, 1001})
+    for (const std::int64_t count : {1, 2, 5, 255, 256, 257, 700}) {
+      std::vector<std::uint8_t> keep(static_cast<std::size_t>(count) + 1, 9);
+      host::fill_mask(5, 11, first, count, threshold, keep.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::uint32_t word =
+            philox(5, 11, static_cast<std::uint64_t>((first + i) / 4))[static_cast<std::size_t>((first + i) % 4)];
+        ASSERT_EQ(keep[static_cast<std::size_t>(i)], word >= threshold ? 1 : 0) << first << " " << i;
+      }
+      EXPECT_EQ(keep.back(), 9);  // not beyond its end
     }
 }
 
