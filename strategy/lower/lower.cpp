@@ -91,12 +91,18 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
   settle_algorithms(plan, cluster, s.communication);
-  plan_memory(plan, {.share_kept = lowering.tables.activations.shares_kept(),
-                     .by_order = options.pack_by_order && std::ranges::none_of(lowering.tables.state, has_chunks),
-                     .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
+  const bool by_order = std::ranges::none_of(lowering.tables.state, has_chunks);
+  MemoryPlanOptions memory{.share_kept = lowering.tables.activations.shares_kept(),
+                           .by_order = by_order && options.pack_by_order,
+                           .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0};
+  plan_memory(plan, memory);
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};
+  if (by_order && !memory.by_order && !options.ignore_memory && does_not_fit(plan, cluster)) {
+    memory.by_order = true;
+    plan_memory(plan, memory);
+  }
   plan.origin = origin(lowering, options.settings);
   cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
   plan = lowering.tables.update.scales_dynamically ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})

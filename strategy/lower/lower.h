@@ -18,8 +18,8 @@ struct MachineProfile;  // core/profile/machine_profile.h
 
 struct LowerOptions {
   bool ignore_memory = false;  // give the plan even when it does not fit
-  // Also try to pack memory by the order of a whole run (MemoryPlanOptions::by_order). A search, which lowers thousands of plans, does not:
-  // it would take up to eleven times as long (VGG-16), and its best strategies are lowered once more when they are simulated.
+  // Pack memory by the order of a whole run (MemoryPlanOptions::by_order) where the arena gets smaller. False: only if the plan does not fit
+  // otherwise. A search lowers thousands of plans: always, it would take up to eleven times as long (VGG-16); its winners are lowered anew.
   bool pack_by_order = true;
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
   std::vector<std::string> settings =
