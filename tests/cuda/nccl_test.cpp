@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "exec/cuda_checks/nccl_selftest.h"
 #include "exec/nccl/nccl_communicator.h"
+#include "exec/nccl/nccl_ranks.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/cuda/twin_session.h"
 #include "tests/exec/processes.h"
