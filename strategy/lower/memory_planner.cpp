@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "strategy/lower/ordered_blocks.h"
 #include "strategy/lower/ring_blocks.h"
+#include "strategy/memory/ordered_blocks.h"
 #include "strategy/memory/packing.h"
 
 namespace foreshard {
@@ -36,7 +36,7 @@ class RolePlanner {
     place_resident();
     place_rings();
     place_scratch();
-    if (options_.by_order) place_by_order();
+    if (options_.by_order && space_ == Space::Device) place_by_order();  // host memory is not what binds
   }
 
  private:

@@ -29,6 +29,7 @@ const std::map<std::string, std::string>& exceptions() {
       {"exec/device/operand.h", "values without functions"},
       {"exec/device/device_measures.h", "an interface: the tests of calibrate run its implementations"},
       {"exec/interpreter/rank_devices.h", "an interface: the tests of ranks on GPUs run its implementations"},
+      {"strategy/resolve/value_move.h", "values without functions"},
       {"replay/clock.h", "an interface: tests/sim/clock_test.cpp compares its implementations"},
   };
   return list;

@@ -7,17 +7,15 @@
 #include <set>
 #include <sstream>
 
-#include "core/model/family.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
+#include "core/model/family.h"
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 
 namespace foreshard {
-
 namespace {
-
 const std::string kPlay = "simulate --json --granularity stage --ignore-memory --seq 256 --global-batch 64 ";
 const std::string kGpt2 = kPlay + "--model gpt2-124m --cluster ";
 
@@ -449,5 +447,4 @@ TEST_F(KeyEffect, OfStrategyFiles) {
   }
   EXPECT_GT(said, 8);
 }
-
 }  // namespace foreshard

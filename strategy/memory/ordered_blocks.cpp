@@ -1,4 +1,4 @@
-#include "strategy/lower/ordered_blocks.h"
+#include "strategy/memory/ordered_blocks.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,6 @@
 
 #include "core/plan/program_order.h"
 #include "strategy/memory/block_meetings.h"
-#include "strategy/program/chunk_frame.h"
 
 namespace foreshard {
 
@@ -16,6 +15,8 @@ namespace {
 // Runs whose order is looked at: a block of the first run may meet blocks of the second.
 constexpr int kRuns = 2;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+constexpr StreamId kCompute{0};  // the compute stream of every role
 
 constexpr std::int32_t kBefore = -1, kNone = -1;  // acquired before the first run; not released
 
@@ -43,7 +44,7 @@ class BlockOrder {
     of_first_run_.resize(blocks_.size(), 0);
     steps_.resize(blocks_.size());
     for (int step = 0; step < order_.count(); ++step)
-      if (order_.clocks().stream(step) == kComputeStream.value) compute_.push_back(step);
+      if (order_.clocks().stream(step) == kCompute.value) compute_.push_back(step);
   }
 
   OrderedBlocks find() {
@@ -74,13 +75,13 @@ class BlockOrder {
 
   std::int64_t begin_of(int acquire) const {
     const StreamClocks& clocks = order_.clocks();
-    if (clocks.stream(acquire) == kComputeStream.value) return 2 * std::int64_t{clocks.position(acquire)} + 1;
-    return 2 * std::int64_t{clocks.ended_before(acquire)[kComputeStream.index()]};
+    if (clocks.stream(acquire) == kCompute.value) return 2 * std::int64_t{clocks.position(acquire)} + 1;
+    return 2 * std::int64_t{clocks.ended_before(acquire)[kCompute.index()]};
   }
   // Compute instructions wait for more and more, so the first one that waits for the release is found by halving.
   std::int64_t end_of(int release) const {
     const StreamClocks& clocks = order_.clocks();
-    if (clocks.stream(release) == kComputeStream.value) return 2 * std::int64_t{clocks.position(release)} + 2;
+    if (clocks.stream(release) == kCompute.value) return 2 * std::int64_t{clocks.position(release)} + 2;
     const auto waits =
         std::partition_point(compute_.begin(), compute_.end(), [&](int step) { return !clocks.before(release, step); });
     return waits == compute_.end() ? kNever : 2 * (waits - compute_.begin()) + 1;
