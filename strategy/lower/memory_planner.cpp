@@ -17,7 +17,7 @@ constexpr int kMoves = 20;
 // Packing by the order of a whole run is tried where rings that share bytes with nothing have a share of 1 / kWorthTrying of the arena, and
 // taken where it saves as much; runs of more instructions are not looked at.
 constexpr std::int64_t kWorthTrying = 50;
-constexpr int kMostSteps = 3'000;
+constexpr int kMostSteps = 800;
 
 struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
   BufferId buffer = {};
