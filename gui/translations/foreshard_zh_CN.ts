@@ -3227,6 +3227,34 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 对整个微批次求和，而 --parts 会切分微批次</translation>
     </message>
     <message>
+        <source>%1 has no convolutions, whose inputs %2 sends to host memory</source>
+        <translation>%1 没有卷积，而 %2 把卷积的输入移到主机内存</translation>
+    </message>
+    <message>
+        <source>%1 moves values between operators, which --parts cuts</source>
+        <translation>%1 在算子之间移动数值，而 --parts 会切分算子</translation>
+    </message>
+    <message>
+        <source>%1 chooses values, whatever their layer: --offload-layers has no say</source>
+        <translation>%1 按数值选择而不论其所在层：--offload-layers 不起作用</translation>
+    </message>
+    <message>
+        <source>policy %1 and %2 would each choose for the memory that the other leaves</source>
+        <translation>策略 %1 与 %2 会各自按对方留下的内存做选择</translation>
+    </message>
+    <message>
+        <source>--schedule best and %1 would each choose for the memory that the other leaves</source>
+        <translation>--schedule best 与 %1 会各自按对方留下的内存做选择</translation>
+    </message>
+    <message>
+        <source>policy %1 reaches an arena of %2, the budget is %3</source>
+        <translation>策略 %1 的内存池最小为 %2，而预算为 %3</translation>
+    </message>
+    <message>
+        <source>--offload-activations free-time reaches an arena of %1, the budget is %2</source>
+        <translation>--offload-activations free-time 的内存池最小为 %1，而预算为 %2</translation>
+    </message>
+    <message>
         <source>%1 is for sums that every tensor-parallel rank has whole, not for parts of a sequence</source>
         <translation>%1 用于每个张量并行 rank 都有完整结果的求和，而不是序列的各部分</translation>
     </message>
