@@ -180,6 +180,10 @@
         <translation>卸载激活的层数</translation>
     </message>
     <message>
+        <source>offload budget</source>
+        <translation>卸载内存预算</translation>
+    </message>
+    <message>
         <source>vocab multiple</source>
         <translation>词表对齐</translation>
     </message>
@@ -234,6 +238,10 @@
     <message>
         <source>loss scale</source>
         <translation>损失缩放</translation>
+    </message>
+    <message>
+        <source>delay annealing</source>
+        <translation>延迟退火步数</translation>
     </message>
 </context>
 <context>
