@@ -91,7 +91,7 @@ constexpr KernelWord kKernels[] = {
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
 };
 
-constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
+constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}, {"maxtext (JAX/XLA)", "maxtext"}};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   std::string framework = row.text("framework");
@@ -187,6 +187,10 @@ Recompute recompute_of(const MeasuredRow& row) {
   if (cell.find("per op") != std::string::npos)
     return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
+  // MaxText layers/decoders.py, get_remat_policy: save_qkv_proj keeps the results of these projections only, save_dot_except_mlp also that of
+  // the output projection, save_dot_except_mlpwi also that of the MLP's second product.
+  if (cell.find("save_qkv_proj") != std::string::npos || cell.find("save_dot_except_mlp") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = {"norm", "rope", "attention", "activation", "mlp"}};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   const auto add = [&](const char* word, const char* module) {
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);

@@ -131,6 +131,7 @@ const std::vector<std::string>& framework_names() {
                                                  "aleph-alpha-flash1",
                                                  "aleph-alpha-torch",
                                                  "nanotron",
+                                                 "maxtext",
                                                  "internevo",
                                                  "llmq",
                                                  "llama-factory-deepspeed",
