@@ -37,7 +37,7 @@ FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& 
 
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question) {
   const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
-  return allocation.largest() <= static_cast<double>(gpu.memory.value);
+  return allocation.shortage(gpu.memory) == Shortage::None;
 }
 
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation) {

@@ -287,13 +287,22 @@ constexpr double kDriver = 0.47 * (1 << 30);
 // Replaces the closed forms of a rank by a replay of its allocations.
 void replay(const ReplayedRank& rank, const MemoryTraits& traits, double capacity, RankAllocation& out) {
   const Bytes limit = {static_cast<std::int64_t>(capacity - kDriver)};
-  const ReplayedMemory memory = replay_steps(rank, step_rules(traits.step->rules), limit);
+  ReplayedMemory memory = replay_steps(rank, step_rules(traits.step->rules), limit);
+  if (memory.overflowed) memory = replay_steps(rank, step_rules(traits.step->rules), {});  // what it would take
   out.statics = static_cast<double>(memory.between.value);
   out.peak = static_cast<double>(memory.peak.value);
   out.reserved = static_cast<double>(memory.reserved.value);
 }
 
 }  // namespace
+
+Shortage FrameworkAllocation::shortage(Bytes capacity) const {
+  const double most = static_cast<double>(capacity.value);
+  if (largest() <= most) return Shortage::None;
+  for (const RankAllocation& rank : ranks)
+    if (rank.peak + outside > most) return Shortage::Allocated;
+  return Shortage::Reserved;
+}
 
 double FrameworkAllocation::largest() const {
   double most = 0;

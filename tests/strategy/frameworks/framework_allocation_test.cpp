@@ -272,6 +272,15 @@ TEST(FrameworkAllocation, TorchtitanReplaysTwoSteps) {
   EXPECT_NEAR(found.ranks[0].peak, live, 0.02 * live);
 }
 
+// 10 allocated, 12 reserved and 1 outside: 13 are enough; 12 would be if nothing was reserved beyond the tensors; 10 are not.
+TEST(FrameworkAllocation, SaysWhichMemoryIsTooMuch) {
+  const FrameworkAllocation found = {.ranks = {{.peak = 4, .reserved = 5}, {.peak = 10, .reserved = 12}}, .outside = 1};
+  EXPECT_EQ(found.shortage(Bytes{13}), Shortage::None);
+  EXPECT_EQ(found.shortage(Bytes{12}), Shortage::Reserved);
+  EXPECT_EQ(found.shortage(Bytes{11}), Shortage::Reserved);
+  EXPECT_EQ(found.shortage(Bytes{10}), Shortage::Allocated);
+}
+
 TEST(MemoryTraits, WrongKeysAreNamed) {
   const auto message = [](const std::string& text) {
     try {
