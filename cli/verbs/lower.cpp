@@ -76,7 +76,7 @@ static std::string summary_json(const Lowered& lowered, const std::vector<RankTr
   return json.key("strategy").raw(to_json(strategy)).end_object().text();
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_lower(const Arguments& arguments, const Console& console) {
   const std::vector<std::string> files = {"--save-plan", "--save-strategy"};
   expect_separate_files(arguments, {"--model", "--cluster", "--strategy", "--profile"}, files);
   expect_folders(arguments, files);
@@ -113,7 +113,7 @@ Verb lower_verb() {
                .examples = {"foreshard lower --model gpt2-124m --cluster dgx-a100 --tp 2 --pp 2 --global-batch 16 "
                             "--save-plan gpt2.plan.json"},
                .options = job_options(),
-               .run = run};
+               .run = run_lower};
   verb.options.insert(verb.options.end(),
                       {force_option(),
                        {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},

@@ -227,7 +227,7 @@ static std::vector<VerbOption> run_options() {
 }
 
 // Errors of the executor are about the plan; the message names the plan's file instead.
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_training(const Arguments& arguments, const Console& console) {
   const std::string plan = "plan: ";
   try {
     return run_plan(arguments, console);
@@ -247,7 +247,7 @@ Verb run_verb() {
                    "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100",
                    "foreshard run gpt.plan.json --steps 300 --data book.txt --resume gpt.safetensors --save gpt.safetensors"},
       .options = with_run_files(run_options()),
-      .run = run};
+      .run = run_training};
 }
 
 }  // namespace foreshard

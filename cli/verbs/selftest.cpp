@@ -49,7 +49,7 @@ void compare_collectives(gpu::Runtime& runtime, std::vector<Line>& lines) {
     lines.push_back({with + done.name, done.fault, done.error, done.tolerance, true, done.right()});
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_selftest(const Arguments& arguments, const Console& console) {
   ExecuteOptions unused;
   const std::unique_ptr<gpu::Runtime> runtime =
       use_device(arguments.has("--device") ? arguments : arguments.with("--device", "cuda"), unused);
@@ -103,7 +103,7 @@ Verb selftest_verb() {
                       {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
                       progress_option("output")},
-          .run = run};
+          .run = run_selftest};
 }
 
 }  // namespace foreshard

@@ -7,10 +7,10 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr std::int64_t kMostChunks = 256, kFewestNumbers = 16384, kBinsOfPart = 4096;
+constexpr std::int64_t kMostParts = 256, kFewestNumbers = 16384, kBinsOfPart = 4096;
 
 std::int64_t chunks_of(std::int64_t elements) {
-  return std::clamp<std::int64_t>(ceil_div(elements, kFewestNumbers), 1, kMostChunks);
+  return std::clamp<std::int64_t>(ceil_div(elements, kFewestNumbers), 1, kMostParts);
 }
 
 // The parts that an instruction encodes or decodes: all, or the one of the rank's slice.
