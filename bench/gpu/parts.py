@@ -123,11 +123,13 @@ def peaks(scratch):
 
 
 def machine(scratch):
-    found = {"gpu": gpu, "cluster": cluster, "peaks": peaks(scratch), "size": "full" if full else "tiny"}
+    file = here.parent.parent / "commit"
+    found = {"gpu": gpu, "cluster": cluster, "peaks": peaks(scratch), "size": "full" if full else "tiny",
+             "commit": file.read_text().strip() if file.exists() else "a checkout"}
+    tell(found)  # what the page needs; a driver that is broken may not answer
     if shutil.which("nvidia-smi"):
         found["nvidia_smi"] = run(scratch, "nvidia-smi", ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]).strip()
-    file = here.parent.parent / "commit"
-    found["commit"] = file.read_text().strip() if file.exists() else "a checkout"
+    tell(found)
     try:
         found["doctor"] = {line["topic"]: line["found"] for line in json_of(foreshard(scratch, "doctor", "doctor", "--device", "cuda", "--json"))["findings"]
                            if line["topic"] in ("GPUs", "NCCL", "cuDNN")}

@@ -87,6 +87,19 @@ TEST_F(GpuBench, WhatIsThereIsKept) {
   EXPECT_EQ(states()["train"], "no time left") << limited;
 }
 
+// A driver that does not answer takes its share of the time, and no page.
+TEST_F(GpuBench, AMachineThatDoesNotAnswerIsLeftOut) {
+  shell("printf '#!/bin/sh\ncase \"$1\" in show) exec " FORESHARD_TWIN_PROGRAM
+        " \"$@\";; doctor) exec sleep 1000;; esac\nexit 3\n' >slow; chmod +x slow");
+  const std::string said =
+      shell("env SIZE=tiny GPU_NAME=h100-80 FORESHARD_DATA=" FORESHARD_SOURCE
+            " PROGRAM=./slow SECONDS_IN_ALL=4 PARTS=selftest " FORESHARD_SOURCE "/bench/gpu/run.sh out");
+  EXPECT_TRUE(states()["machine"].starts_with("time limit of ")) << said;
+  EXPECT_EQ(states()["selftest"], "no time left") << said;
+  const std::string text = page();
+  EXPECT_NE(text.find("## The machine\n\n**time limit of "), std::string::npos) << text;
+}
+
 // The table of docs/cuda.md is what the model says of the plan that is lowered today.
 TEST_F(GpuBench, TheExpectedTimesAreThoseOfThePlan) {
   shell(
