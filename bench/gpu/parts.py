@@ -122,6 +122,12 @@ def peaks(scratch):
     return {key: found[key] for key in ("bf16", "fp32", "memory", "memory_bandwidth")}
 
 
+def doctor(scratch, name):
+    """What doctor found, by topic; of several NCCL libraries, the one that is used, else the line that says that there is none."""
+    lines = json_of(foreshard(scratch, name, "doctor", "--device", "cuda", "--json"))["findings"]
+    return {line["topic"]: line["found"] for line in sorted(lines, key=lambda line: line["health"] == "good")}
+
+
 def machine(scratch):
     file = here.parent.parent / "commit"
     found = {"gpu": gpu, "cluster": cluster, "peaks": peaks(scratch), "size": "full" if full else "tiny",
@@ -131,8 +137,8 @@ def machine(scratch):
         found["nvidia_smi"] = run(scratch, "nvidia-smi", ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]).strip()
     tell(found)
     try:
-        found["doctor"] = {line["topic"]: line["found"] for line in json_of(foreshard(scratch, "doctor", "doctor", "--device", "cuda", "--json"))["findings"]
-                           if line["topic"] in ("GPUs", "NCCL", "cuDNN")}
+        told = doctor(scratch, "doctor")
+        found["doctor"] = {topic: told[topic] for topic in ("GPUs", "NCCL", "cuDNN") if topic in told}
     except Failed as problem:
         found["doctor"] = {"GPUs": str(problem)}
     tell(found)
@@ -204,6 +210,7 @@ def calibrate(scratch):
     small = [] if full else ["--largest-product", "64", "--largest-hidden", "64", "--steps", "2"]
     file = str(scratch / "cuda.profile.json")
     text = foreshard(scratch, "calibrate.run", "calibrate", "--device", "cuda", "--precision", "bf16", "--name", gpu, "--save-profile", file, *small)
+    text = re.sub(r"\n*written: .*\n", "\n", text)  # a path that is gone
     tell({"text": text, "profile": "cuda.profile.json.gz"})
 
 
@@ -278,8 +285,10 @@ def graphs(scratch):
 
 def nccl(scratch):
     """A rank per GPU; two ranks on one where NCCL lets them: from 2.30.3 on."""
-    told = json_of(foreshard(scratch, "nccl.doctor", "doctor", "--device", "cuda", "--json"))["findings"]
-    found = {"library": next((line["found"] for line in told if line["topic"] == "NCCL"), "none")}
+    found = {"library": doctor(scratch, "nccl.doctor").get("NCCL", "none")}
+    if found["library"].startswith("none"):
+        found["a rank per GPU"] = found["two ranks on one GPU"] = {"missing": "there is no NCCL here"}
+        return tell(found)
     tell(found)
     os.environ.setdefault("NCCL_DEBUG", "WARN")
     found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--quick"] if full else ["--nccl"])

@@ -60,6 +60,13 @@ TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("did not come to it"), std::string::npos) << text;
   EXPECT_EQ(text.find("failed"), std::string::npos) << text;  // of the strategies, too
+  EXPECT_EQ(text.find("written: "), std::string::npos) << "a path on the other machine\n" << text;
+}
+
+TEST_F(GpuBench, AMachineWithoutNcclSaysSo) {
+  const std::string said = run("PARTS=nccl FORESHARD_NCCL=/nowhere/libnccl.so.2");
+  EXPECT_EQ(states()["nccl"], "ok") << said;
+  EXPECT_NE(page().find("- two ranks on one GPU: there is no NCCL here"), std::string::npos) << page();
 }
 
 // A part that hangs ends at its limit, one that fails says why, and what there is stays when somebody ends the script.
@@ -91,9 +98,8 @@ TEST_F(GpuBench, WhatIsThereIsKept) {
 TEST_F(GpuBench, AMachineThatDoesNotAnswerIsLeftOut) {
   shell("printf '#!/bin/sh\ncase \"$1\" in show) exec " FORESHARD_TWIN_PROGRAM
         " \"$@\";; doctor) exec sleep 1000;; esac\nexit 3\n' >slow; chmod +x slow");
-  const std::string said =
-      shell("env SIZE=tiny GPU_NAME=h100-80 FORESHARD_DATA=" FORESHARD_SOURCE
-            " PROGRAM=./slow SECONDS_IN_ALL=4 PARTS=selftest " FORESHARD_SOURCE "/bench/gpu/run.sh out");
+  const std::string said = shell("env SIZE=tiny GPU_NAME=h100-80 FORESHARD_DATA=" FORESHARD_SOURCE
+                                 " PROGRAM=./slow SECONDS_IN_ALL=4 PARTS=selftest " FORESHARD_SOURCE "/bench/gpu/run.sh out");
   EXPECT_TRUE(states()["machine"].starts_with("time limit of ")) << said;
   EXPECT_EQ(states()["selftest"], "no time left") << said;
   const std::string text = page();
