@@ -55,8 +55,8 @@ TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
   for (const char* words :
        {"Sizes of a test, not of a measurement", " comparisons with the host, 0 wrong", "| foreshard | ",
         "| foreshard --any-order | ", "| 3 | 4.", "| `--dp 8 --zero 3` | ", "| attention | forward | 2 causal | ", "| with | ",
-        "Mean of the errors' sizes: ", "NCCL 2.30.7, 2 ranks", "PyTorch with CUDA cannot be imported here",
-        "no compute-sanitizer here", "link               "})
+        "Mean of the errors' sizes: ", "- two ranks on one GPU: NCCL 2.30.7, 2 ranks: 56 sums and messages compared, 0 wrong\n",
+        "PyTorch with CUDA cannot be imported here", "no compute-sanitizer here", "link               "})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("did not come to it"), std::string::npos) << text;
   EXPECT_EQ(text.find("failed"), std::string::npos) << text;  // of the strategies, too
