@@ -85,6 +85,7 @@ TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
     EXPECT_GT(ran.report.calls, 0);
     EXPECT_EQ(ran.report.destroyed, ran.report.comms);
     EXPECT_EQ(ran.report.aborted, 0);
+    EXPECT_EQ(ran.report.registrations, ran.report.comms) << "the arena of a rank, once for each of its communicators";
     EXPECT_EQ(ran.report.registered, 0) << "what was registered is given back";
   }
 }
