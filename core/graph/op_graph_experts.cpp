@@ -210,7 +210,8 @@ Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init) 
                 .chosen_groups = e.chosen_groups,
                 .best_of_group = e.best_of_group,
                 .auxiliary = e.auxiliary_loss,
-                .ranks = std::int64_t{s.tp} * s.cp};
+                .ranks = std::int64_t{s.tp} * s.cp,
+                .z_loss = e.z_loss};
   const double load = most_loaded(
       s.expert_load,
       {.experts = e.count, .chosen = e.chosen, .ranks = s.ep, .tokens = static_cast<double>(tokens) * s.ep * s.etp});

@@ -22,7 +22,9 @@ namespace foreshard::ops {
 // first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its
 // `best_of_group` best scores. The weights are the scores of the chosen experts, divided by their sum if `renormalised`, times `scale`.
 // `auxiliary` is the coefficient of the load-balancing loss E / (k T) sum_i loads_i mean_t p_i (Fedus et al. 2021, section 2.2; p: scores
-// divided by their sum, T: all tokens that the loads count). It adds to the gradient of the logits, but not to the reported loss.
+// divided by their sum, T: all tokens that the loads count). `z_loss` is the coefficient of the mean over tokens of the squared log of the
+// sum of the exponentials of a token's logits (Zoph et al. 2022, arXiv:2202.08906, equation 5). Both add to the gradient of the logits, but
+// not to the reported loss.
 struct Route : Laws {
   enum class Score : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
   Score score = Score::Softmax;
@@ -32,20 +34,23 @@ struct Route : Laws {
   std::int64_t groups = 1, chosen_groups = 1, best_of_group = 1;
   double auxiliary = 0;
   std::int64_t ranks = 1;  // number of ranks that share the tokens of the same sequences
+  double z_loss = 0;
 
   static constexpr const char* kWord = "route";
+  static constexpr int kFirstSettings = 9;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("score", self.score), visit("chosen", self.chosen), visit("renormalised", self.renormalised);
     visit("scale", self.scale), visit("groups", self.groups), visit("chosen_groups", self.chosen_groups);
     visit("best_of_group", self.best_of_group), visit("auxiliary", self.auxiliary), visit("ranks", self.ranks);
+    visit("z_loss", self.z_loss);
   }
   static Saved saved() { return {.inputs = kFirst, .outputs = kSecond | kThird}; }
   static Works works(const Sizes& sizes) {
     const Bytes chosen = sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[2];
     return {.forward = {{}, sizes.inputs[0] + chosen}, .input_grad = {{}, 2 * sizes.inputs[0] + chosen}};
   }
-  bool takes_loss_scale(Phase phase) const { return auxiliary > 0 && is_input_grad(phase); }
+  bool takes_loss_scale(Phase phase) const { return (auxiliary > 0 || z_loss > 0) && is_input_grad(phase); }
   bool operator==(const Route&) const = default;
 };
 

@@ -126,6 +126,16 @@ void softmax_backward(const T* p, std::int64_t count, T* gradient) {
   for (std::int64_t i = 0; i < count; ++i) gradient[i] = p[i] * (gradient[i] - dot);
 }
 
+// Adds the gradient of factor (log sum exp x)^2: 2 factor log sum exp x times the softmax. `p` is scratch.
+template <class T>
+void add_z_loss(const T* x, std::int64_t count, T factor, T* p, T* gradient) {
+  const T largest = *std::max_element(x, x + count);
+  T sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += p[i] = std::exp(x[i] - largest);
+  const T scale = 2 * factor * (largest + std::log(sum)) / sum;
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] += scale * p[i];
+}
+
 // reads: gradient of the weights, logits, experts, loads
 template <class T>
 Kernel<T> route_backward(const Form& form, const Choice& c) {
@@ -158,6 +168,7 @@ Kernel<T> route_backward(const Form& form, const Choice& c) {
         for (std::int64_t i = 0; i < experts; ++i)
           gradient[i] = (gradient[i] + (balance[i] - dot / sum) / sum) * scores[i] * (T(1) - scores[i]);
       }
+      if (c.op.z_loss > 0) add_z_loss(logits, experts, static_cast<T>(c.op.z_loss * each), scores, gradient);
       T* dx = call.out[0] + t * experts;
       for (std::int64_t i = 0; i < experts; ++i) dx[i] = (add ? dx[i] : T(0)) + gradient[i];
     }

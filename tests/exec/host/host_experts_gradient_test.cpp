@@ -113,6 +113,17 @@ TEST(HostExpertGradients, TheAuxiliaryLossGrowsToItsValueWhenAllChooseTheSame) {
   }
 }
 
+// Zoph et al. 2022, arXiv:2202.08906, equation 5: the share of these tokens in the mean of the squared log of the sum of exponentials.
+double z_loss(const Array& logits, std::int64_t experts, double tokens) {
+  double loss = 0;
+  for (std::int64_t t = 0; t < logits.size() / experts; ++t) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < experts; ++i) sum += std::exp(logits.at(t * experts + i));
+    loss += std::log(sum) * std::log(sum) / tokens;
+  }
+  return loss;
+}
+
 struct RouterCase {
   ops::Route op = {};
   Routing sizes = {.tokens = 10, .experts = 8, .chosen = 3};
@@ -120,7 +131,8 @@ struct RouterCase {
 
   std::string name() const {
     return "score " + std::to_string(static_cast<int>(op.score)) + (op.renormalised ? ", renormalised" : "") + ", auxiliary " +
-           std::to_string(op.auxiliary) + ", groups " + std::to_string(op.groups) + ", ranks " + std::to_string(op.ranks);
+           std::to_string(op.auxiliary) + ", z " + std::to_string(op.z_loss) + ", groups " + std::to_string(op.groups) +
+           ", ranks " + std::to_string(op.ranks);
   }
 };
 
@@ -139,7 +151,8 @@ std::vector<RouterCase> router_cases() {
                                   .chosen_groups = groups / 2 + groups % 2,
                                   .best_of_group = 2,
                                   .auxiliary = auxiliary,
-                                  .ranks = ranks},
+                                  .ranks = ranks,
+                                  .z_loss = ranks == 3 ? 0.2 : 0},
                            .arguments = {.samples = 2, .samples_of_step = 6, .loss_scale = 8}});
   return all;
 }
@@ -163,7 +176,9 @@ TEST(HostExpertGradients, Route) {
     const auto all = static_cast<double>(sizes.tokens * test.op.ranks);
     const auto objective = [&](const Array& x) {
       return dot(r, route(test.op, sizes, x).weights) +
-             test.op.auxiliary * 2.0 / 6.0 * 8.0 * auxiliary_loss(test.op.score, x, sizes.experts, sizes.chosen, loads, all);
+             2.0 / 6.0 * 8.0 *
+                 (test.op.auxiliary * auxiliary_loss(test.op.score, x, sizes.experts, sizes.chosen, loads, all) +
+                  test.op.z_loss * z_loss(x, sizes.experts, all));
     };
     EXPECT_LT(gradient_error(logits, gradient[0], objective), kTolerance) << test.name();
   }
