@@ -4,6 +4,9 @@
 //   x, experts -> Dispatch -> rows, sorted by expert -> all-to-all -> GroupedMatMul -> activation -> GroupedMatMul
 //     -> all-to-all -> rows, weights -> Combine -> y
 //
+// Other dispatchers (core/op/dispatcher.h) gather tokens before Dispatch instead of sending rows behind it, or run SendOnce and an all-to-all
+// before Dispatch, so that a token is sent once to each part of the group.
+//
 // Symbols: T tokens of this rank, h features, E experts of the layer, E / ranks of them on each of the `ranks` ranks of the expert group, k
 // experts chosen by each token. A rank has room for `room` rows to each rank of the group; unused rows are 0. Rows are sorted by expert,
 // and those of one expert by token.
@@ -56,16 +59,21 @@ struct Route : Laws {
 
 // dispatch: x [T, h], experts [T, k] -> rows [ranks, room, h], places [T, k] (int64), counts [ranks, E / ranks] (int64). places is the row
 // of each choice, -1 if there is no room for it (the choice is dropped); counts is the number of rows of each expert. With `scaled` the
-// inputs are x, weights, experts, and each row is multiplied by its weight. Shapes {T, h, k, E}, {ranks, room}.
+// inputs are x, weights, experts, and each row is multiplied by its weight. Experts below 0 are none. Shapes {T, h, k, E}, {ranks, room}.
+// With `sources` above 1 the tokens are those of this number of ranks, T of each, and only rows of this rank's experts are made: rows
+// [sources, room, h], places [sources, T, k], counts [sources, E / ranks]. Each source has room for `room` rows.
 struct Dispatch : Laws {
   std::int64_t capacity = 0;  // the most rows of one expert; 0: limited only by `room`
   bool scaled = false;
   bool dealt = false;  // expert e is on rank e mod ranks; false: a rank has consecutive experts
+  std::int64_t sources = 1;
 
   static constexpr const char* kWord = "dispatch";
+  static constexpr int kFirstSettings = 3;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("capacity", self.capacity), visit("scaled", self.scaled), visit("dealt", self.dealt);
+    visit("sources", self.sources);
   }
   Saved saved() const { return scaled ? Saved{.inputs = kFirst | kSecond, .outputs = kSecond} : Saved{.outputs = kSecond}; }
   Works works(const Sizes& sizes) const {
@@ -73,18 +81,48 @@ struct Dispatch : Laws {
     return {.forward = there, .input_grad = {{}, there.traffic + (scaled ? sizes.inputs[0] : Bytes{})}};
   }
   int gradients() const { return scaled ? 2 : 1; }
+  PartialSums partial_sums(Phase phase) const {  // of gathered tokens: each rank has the gradients of its experts' rows
+    const bool part = sources > 1 && !is_forward(phase);
+    return {.pass = part, .over_experts = part};
+  }
   bool operator==(const Dispatch&) const = default;
 };
 
-// combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
-// Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch.
-struct Combine : Laws {
-  bool plain = false;
+// send_once: x [T, h], weights [T, k], experts [T, k] -> rows [parts, room, h], their weights [parts, room, k], their experts [parts, room, k]
+// (int64), places [T, parts] (int64). A token goes once to each part of the expert group that has experts of it, with its weights there and
+// the numbers of its experts among those of the part; other choices are expert -1 with weight 0. places is the row of the token in each
+// part, -1 if it has none there. The parts have equally many of `ranks` ranks, on which experts lie as in Dispatch. Shapes {T, h, k, E},
+// {parts, room}. The way back is a plain Combine with a choice per part.
+struct SendOnce : Laws {
+  std::int64_t capacity = 0;  // the most tokens that choose one expert: later choices are dropped; 0: no limit
+  std::int64_t ranks = 1;     // of the expert group
+  bool dealt = false;
 
-  static constexpr const char* kWord = "combine";
+  static constexpr const char* kWord = "send_once";
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("plain", self.plain);
+    visit("capacity", self.capacity), visit("ranks", self.ranks), visit("dealt", self.dealt);
+  }
+  static Saved saved() { return {.outputs = kFourth}; }
+  static Works works(const Sizes& sizes) {
+    const OpWork there = {{}, sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[2] + sizes.outputs[3]};
+    return {.forward = there, .input_grad = {{}, sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[3]}};
+  }
+  static int gradients() { return 2; }
+  bool operator==(const SendOnce&) const = default;
+};
+
+// combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
+// Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch. With `partial` a rank has only rows of its own
+// experts, so that y is a partial sum over the ranks of the expert group.
+struct Combine : Laws {
+  bool plain = false, partial = false;
+
+  static constexpr const char* kWord = "combine";
+  static constexpr int kFirstSettings = 1;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("plain", self.plain), visit("partial", self.partial);
   }
   Saved saved() const { return {.inputs = plain ? kSecond : kAll}; }
   Works works(const Sizes& sizes) const {
@@ -92,6 +130,10 @@ struct Combine : Laws {
     return {.forward = {{}, once}, .input_grad = {{}, once + (plain ? Bytes{} : sizes.inputs[0])}};
   }
   int gradients() const { return plain ? 1 : 2; }
+  // The gradient of the rows is whole, that of the weights a sum over the columns of all parts of an expert.
+  PartialSums partial_sums(Phase phase) const {
+    return {.pass = partial, .passed = is_forward(phase) ? kAll : kSecond, .over_experts = partial};
+  }
   bool operator==(const Combine&) const = default;
 };
 
