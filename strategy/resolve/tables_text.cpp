@@ -176,6 +176,7 @@ std::string coding_text(const Coding& coding) {
     case ops::Code::Largest: as = "the largest " + number(coding.kept * 100) + " %"; break;
     case ops::Code::Signs: as = coding.of_moment ? "signs of moments" : "signs"; break;
     case ops::Code::EightBits: as = "8 bits"; break;
+    case ops::Code::Floats: as = "fp8"; break;
     case ops::Code::Segments:
       as = std::to_string(form.bits) + " bits, " +
            (form.segments == 0 ? "a centre and two tails" : std::to_string(form.segments) + " segments");

@@ -276,7 +276,8 @@ std::vector<KeyCase> family_cases() {
        {"router_bias", "true"},
        {"biases", "true"},
        {"scaled_inputs", "true"},
-       {"auxiliary_loss", "0.1"}},
+       {"auxiliary_loss", "0.1"},
+       {"z_loss", "0.1"}},
       "experts.");
   add("@/own.json", {{"embedding", "2"}, {"residual", "2"}, {"logits", "2"}, {"logit_cap", "2"}}, "scales.");
   add("@/own.json", {{"input_norms", "false"}, {"branch_norms", "true"}, {"norms_around_one", "true"}, {"mtp_modules", "1"}});
