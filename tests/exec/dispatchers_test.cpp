@@ -86,6 +86,17 @@ TEST(Dispatchers, WorkInPipelinesWithRecomputation) {
                                     .recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}}}));
 }
 
+// All-to-alls on a stream of their own, beside shared experts and, in cells, beside the other micro-batch.
+TEST(Dispatchers, OverlapComputation) {
+  for (const DispatcherRow& row : kDispatchers)
+    for (const Schedule schedule : {Schedule::OneFOneB, Schedule::DualPipe}) {
+      Strategy strategy =
+          by(row, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = schedule}, .batch = {.micro = 1}});
+      strategy.communication.overlap = Overlap{.tp = true};
+      expect_as_one_device(mixture_named("deepseek_v3"), strategy);
+    }
+}
+
 // Experts that are cut over two ranks each are dealt out, so that those of a part are not consecutive.
 TEST(Dispatchers, TrainExpertsThatAreCut) {
   for (const DispatcherRow& row : kDispatchers)
