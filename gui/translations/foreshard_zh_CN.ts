@@ -3223,10 +3223,6 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 按就绪次序发送整个桶，而 --sum-order priority 以另一次序发送其部分</translation>
     </message>
     <message>
-        <source>%1 sums whole micro-batches, which --parts cuts</source>
-        <translation>%1 对整个微批次求和，而 --parts 会切分微批次</translation>
-    </message>
-    <message>
         <source>%1 has no convolutions, whose inputs %2 sends to host memory</source>
         <translation>%1 没有卷积，而 %2 把卷积的输入移到主机内存</translation>
     </message>

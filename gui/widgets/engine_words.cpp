@@ -160,7 +160,6 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1 sends codes to all ranks alike, --algorithm %2 adds numbers on the way"),
     QT_TRANSLATE_NOOP("Engine",
                       "%1 sends whole buckets as they are ready, --sum-order priority parts of them in another order"),
-    QT_TRANSLATE_NOOP("Engine", "%1 sums whole micro-batches, which --parts cuts"),
     QT_TRANSLATE_NOOP("Engine", "%1 has no convolutions, whose inputs %2 sends to host memory"),
     QT_TRANSLATE_NOOP("Engine", "%1 moves values between operators, which --parts cuts"),
     QT_TRANSLATE_NOOP("Engine", "%1 chooses values, whatever their layer: --offload-layers has no say"),

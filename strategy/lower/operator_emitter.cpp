@@ -64,19 +64,30 @@ void OperatorEmitter::end(SegmentBuilder& out) const {
   if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
 }
 
-// A sum in place whose numbers are sent as codes.
+// `run` works on one of `times` equal ranges of an array; the result works on all of them (cut_segment.h cuts it again).
+static Instruction of_all_groups(Instruction run, int times) {
+  if (auto* what = std::get_if<Compute>(&run.what))
+    what->shapes[0].dims[0] *= times, what->flops = {what->flops.value * times}, what->traffic = what->traffic * times;
+  if (auto* sum = std::get_if<Collective>(&run.what)) sum->bytes = sum->bytes * times;
+  return run;
+}
+
+// A sum in place whose numbers are sent as codes. Where operators are cut into parts, each group of samples is encoded by itself, as a
+// micro-batch of as many samples would be: the blocks hold the codes of the groups one after another.
 int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding,
                                const Block& sum) {
   const DType type = frame_.lowering.compute_type();
   const Bytes bytes = op.communication->bytes;
+  const int groups = frame_.lowering.tables.communication.sample_groups();
   const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
-                       bytes.value / size_of(type).value);
+                       bytes.value / size_of(type).value / groups);
   const auto [known, fresh] = codes_.try_emplace(bytes.value);
   Codes& at = known->second;
   if (fresh) {
     const auto block = [&](const char* name, DType dtype, Bytes size) {
-      return Block{frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size, 1),
-                   {0}};
+      return Block{
+          frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size * groups, 1),
+          {0}};
     };
     at = {block("activation codes", DType::U8, coded.codes()), block("activation codes of part", DType::U8, coded.codes()),
           block("activation sum of part", coded.state_type(), size_of(coded.state_type()) * coded.part_elements()),
@@ -85,7 +96,7 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   }
   const auto emit = [&](Instruction run) {
     run.name = op.name + ", " + run.name, run.layer = layer.id;
-    return out.emit(std::move(run));
+    return out.emit(of_all_groups(std::move(run), groups));
   };
   emit(coded.encode(whole(sum), {}, {}, at.codes));
   emit(coded.exchange(at.codes, at.received));

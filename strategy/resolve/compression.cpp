@@ -87,9 +87,6 @@ Refusal refuse_activations(const Strategy& s) {
   if (s.sequence_parallel)
     return Infeasible{.reason = how + " is for sums that every tensor-parallel rank has whole, not for parts of a sequence",
                       .would_help = {"--sequence-parallel=false"}};
-  if (choice.codec == Codec::Segmented && std::ranges::any_of(s.communication.parts, [](int parts) { return parts != 1; }))
-    return Infeasible{.reason = how + " sums whole micro-batches, which --parts cuts",
-                      .would_help = {"--parts 1", "--compress-activations none"}};
   if (choice.codec != Codec::TokenTopK) return refuse_algorithm(s, how);
   if (s.cp > 1)
     return Infeasible{.reason = how + " needs the attention of all queries on one rank, context parallelism splits them",
