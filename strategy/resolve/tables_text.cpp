@@ -265,7 +265,8 @@ TextOfTable activations(const StrategyTables& tables) {
 
 std::string algorithm_text(const CommunicationRow& row) {
   return std::string(row.algorithm ? name_of(*row.algorithm) : "auto") +
-         (row.coding ? ", as codes: " + coding_text(*row.coding) : "");
+         (row.coding ? ", as codes: " + coding_text(*row.coding) : "") +
+         (row.dispatch ? ", rows to experts as codes: " + coding_text(*row.dispatch) : "");
 }
 
 TextOfTable communication(const StrategyTables& tables) {

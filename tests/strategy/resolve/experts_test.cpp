@@ -11,6 +11,7 @@
 #include "core/plan/ranks.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/resolve/resolve.h"
+#include "strategy/resolve/tables_text.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -326,6 +327,15 @@ TEST(Dispatchers, RowsAreSentInEightBits) {
   Plan plain = plan_of(strategy);
   strategy.communication.dispatch.codec = Codec::Float8;
   Plan coded = plan_of(strategy);
+  const Cluster cluster = load_cluster("dgx-a100");
+  const auto resolved = resolve(mixture(), cluster, strategy);
+  const Strategy& s = std::get<Strategy>(resolved);
+  const auto tables = tables_of(mixture(), s, std::get<OpGraph>(graph_of(mixture(), s)));
+  std::string text;
+  for (const TextOfTable& table : texts_of(std::get<StrategyTables>(tables)))
+    for (const std::vector<std::string>& row : table.rows)
+      for (const std::string& cell : row) text += cell + "\n";
+  EXPECT_NE(text.find("rows to experts as codes: fp8"), std::string::npos);
   EXPECT_TRUE(check_plan(coded).empty());
   const auto bytes = [](Plan& plan, const char* name) { return std::get<Collective>(named(plan, name).what).bytes.value; };
   const std::int64_t rows = bytes(plain, "dispatch_all_to_all");
