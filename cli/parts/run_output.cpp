@@ -66,15 +66,14 @@ std::string run_json(const RunWords& words) {
     json.end_object();
   }
   json.end_array();
-  if (const ExpertCounts* last = last_counts(done)) {
-    json.key("expert_loads").begin_array();
+  json.key("expert_loads").begin_array();
+  if (const ExpertCounts* last = last_counts(done))
     for (const std::vector<double>& router : last->loads) {
       json.begin_line_array();
       for (const double load : router) json.value(load);
       json.end_array();
     }
-    json.end_array();
-  }
+  json.end_array();
   const MemoryCurve* curve = largest_curve(done);
   const LiveBytes peak = curve ? curve->peak : LiveBytes{};
   json.field("peak_memory_bytes", sum(peak).value);
