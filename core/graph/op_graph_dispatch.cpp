@@ -25,7 +25,7 @@ class Dispatching {
   Dispatching(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what)
       : layer_(layer), s_(t.sharding), row_(row_of(t.sharding.dispatcher)), what_(what) {}
 
-  SentRows go(int x, Choices choices) {
+  SentRows go(int x, RouterResults choices) {
     if (row_.gathers && ranks() > 1) return of_gathered(x, choices);
     SentRows sent;
     if (row_.once && what_.parts > 1) sent.once = send_once(x, choices);
@@ -134,7 +134,7 @@ class Dispatching {
     return to;
   }
 
-  void dispatch(SentRows& sent, int x, const Choices& choices, const Sizes& sizes) {
+  void dispatch(SentRows& sent, int x, const RouterResults& choices, const Sizes& sizes) {
     const Value in = layer_.at(x);
     const bool gathered = sizes.sources > 1;
     Operator dispatch = {.name = "dispatch",
@@ -171,7 +171,7 @@ class Dispatching {
     return layer_.add(std::move(combine)).outputs[0];
   }
 
-  SentRows of_gathered(int x, Choices choices) {
+  SentRows of_gathered(int x, RouterResults choices) {
     const std::int64_t own = tokens(x);
     const auto gather = [&](int value, const char* name) {
       Dims dims = layer_.at(value).dims;
@@ -191,7 +191,7 @@ class Dispatching {
   }
 
   // Sends each token once to each part. x and the choices become those of the tokens that came from all parts.
-  int send_once(int& x, Choices& choices) {
+  int send_once(int& x, RouterResults& choices) {
     const Value in = layer_.at(x);
     const std::int64_t parts = what_.parts, room = what_.part_room;
     Operator send = {.name = "send_once",
@@ -221,7 +221,7 @@ class Dispatching {
 
 }  // namespace
 
-SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const Choices& choices) {
+SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const RouterResults& choices) {
   return Dispatching(layer, t, what).go(x, choices);
 }
 

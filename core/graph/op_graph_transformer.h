@@ -53,7 +53,7 @@ Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init, 
 int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const std::function<void()>& meanwhile);
 
 // The values of a token's choices: weights [.., k] and experts [.., k] of ops::Route.
-struct Choices {
+struct RouterResults {
   int weights = -1, experts = -1;
 };
 // The rows of a rank's experts, [sources, room, h] (with etp [etp, sources, room, h]) and their counts; the rest is for the way back.
@@ -63,7 +63,7 @@ struct SentRows {
   int once = -1;                  // the places of tokens in the parts to which they were sent once; -1: they were not
 };
 // Adds what brings tokens x to their experts, as the dispatcher's row says, and what brings the results y of the rows back to x.
-SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const Choices& choices);
+SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const RouterResults& choices);
 int combine_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, const SentRows& sent, int y,
                    const Dims& dims);
 void check_experts(const Transformer& model, const Sharding& sharding);
