@@ -10,7 +10,7 @@
 #include "core/json/json.h"
 #include "report/words/text_table.h"
 #include "strategy/cost/plan_costs.h"
-#include "strategy/lower/asynchronous_server.h"
+#include "strategy/server/asynchronous_server.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {

@@ -1,6 +1,6 @@
 // A parameter server whose workers are served in turn trains what a single device trains that takes the gradients of each update at the
 // weights of n - 1 updates before.
-#include "strategy/lower/asynchronous_server.h"
+#include "strategy/server/asynchronous_server.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // A parameter server whose workers are served in turn, simulated. In the steady state a run (one update for each of n workers) takes
 //   max(compute + push + update + pull, n (push + update + pull))
 // that is, what one worker needs alone, or what the server needs for all; the staleness is n - 1.
-#include "strategy/lower/asynchronous_server.h"
+#include "strategy/server/asynchronous_server.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "strategy/lower/asynchronous_server.h"
+#include "strategy/server/asynchronous_server.h"
 
 #include <algorithm>
 #include <map>

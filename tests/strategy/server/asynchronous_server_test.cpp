@@ -1,5 +1,5 @@
 // A parameter server whose workers are served in turn, as a plan: sound, stale by n - 1 updates, and wrong ones are found.
-#include "strategy/lower/asynchronous_server.h"
+#include "strategy/server/asynchronous_server.h"
 
 #include <gtest/gtest.h>
 
