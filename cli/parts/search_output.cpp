@@ -123,6 +123,7 @@ static std::string simpler_text(const Candidate& best, const SearchOptions& opti
 static std::string proof_text(const SearchResult& result, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
   if (options.objective != Objective::Time || result.interrupted || result.bound >= best.score) return "";
+  if (result.bound <= 0) return paragraph("Every strategy of the space was replayed.");
   return paragraph("Lower bound: with these options no strategy with equal stages takes less than " +
                    seconds_text(result.bound) + " (computing and filling the pipeline alone), so none is more than " +
                    in_percent(1 - result.bound / best.score) +

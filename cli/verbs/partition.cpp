@@ -292,6 +292,9 @@ ExitCode run_partition(const Arguments& arguments, const Console& console) {
   const Job job = read_search_job(arguments);
   if (!job.strategy.stages.empty())
     throw Error(kCommandLine, "strategy.stages", to_text(job.strategy.stages), "no stages: partition finds them");
+  if (job.strategy.communication.asynchronous)
+    throw Error(kCommandLine, "--asynchronous", "true",
+                "false: partition finds stages, workers of a server are whole replicas");
   if (job.strategy.batch.global <= 0)
     throw Error(kCommandLine, "--global-batch", "nothing", "the number of sequences per step");
   if (job.strategy.batch.global % job.strategy.batch.micro != 0)

@@ -184,6 +184,7 @@ struct CommunicationChoice {
   std::optional<Overlap> overlap = {};                   // empty: as the framework does; ours: Overlap{}
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
   int servers = 0;                                       // ParameterServer: members that serve; 0: all
+  bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
   SumOrder order = SumOrder::Ready;
   Bytes partition = {};          // Priority: a sum is cut into parts of this size; 0: whole buckets
   Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part

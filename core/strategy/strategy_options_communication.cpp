@@ -46,6 +46,13 @@ std::vector<StrategyOption> communication_options() {
                .help = "members of a group that serve; 0: all",
                .constraint = "with --algorithm parameter-server",
                .group = group}),
+      flag(part(&Strategy::communication, &CommunicationChoice::asynchronous),
+           {.path = "asynchronous",
+            .flag = "--asynchronous",
+            .help = "replicas do not wait for each other: a parameter server on one more GPU takes their gradients in turn, "
+                    "updates with each, and sends the parameters back",
+            .constraint = "tp, cp and pp 1; no experts, ZeRO, offload, compressed gradients or dynamic loss scale",
+            .group = group}),
       choice(part(&Strategy::communication, &CommunicationChoice::order), {SumOrder::Ready, SumOrder::Priority},
              {.path = "sum_order",
               .flag = "--sum-order",

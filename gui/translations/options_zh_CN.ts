@@ -220,6 +220,10 @@
         <translation>服务器数</translation>
     </message>
     <message>
+        <source>asynchronous</source>
+        <translation>异步更新</translation>
+    </message>
+    <message>
         <source>sum order</source>
         <translation>求和次序</translation>
     </message>
@@ -608,6 +612,14 @@
     <message>
         <source>members of a group that serve; 0: all</source>
         <translation>组内充当服务器的成员数；0：全部</translation>
+    </message>
+    <message>
+        <source>replicas do not wait for each other: a parameter server on one more GPU takes their gradients in turn, updates with each, and sends the parameters back</source>
+        <translation>各副本互不等待：另一块 GPU 上的参数服务器依次接收它们的梯度，逐个更新，再发回参数</translation>
+    </message>
+    <message>
+        <source>tp, cp and pp 1; no experts, ZeRO, offload, compressed gradients or dynamic loss scale</source>
+        <translation>tp、cp、pp 为 1；不与专家、ZeRO、卸载、压缩梯度或动态损失缩放同用</translation>
     </message>
     <message>
         <source>with --algorithm parameter-server</source>

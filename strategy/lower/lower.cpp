@@ -161,6 +161,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Strategy& s = std::get<Strategy>(resolved);
   if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
+  FS_ASSERT(!s.communication.asynchronous);  // lower_asynchronous
   FS_ASSERT(!leaves_open(s) || !tuned.runs.empty() || tuned.moves);
   auto begun = begin_lowering(model, cluster, std::move(s), tuned);
   if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;

@@ -45,7 +45,8 @@ double score(Objective objective, const Point& point, double time, double peak) 
 }
 
 int Candidate::gpus() const {
-  if (strategy.stages.empty()) return point.tp * point.cp * point.pp * point.dp;
+  const int servers = strategy.communication.asynchronous ? 1 : 0;
+  if (strategy.stages.empty()) return point.tp * point.cp * point.pp * point.dp + servers;
   int ranks = 0;
   for (const StageDegrees& stage : strategy.stages) ranks += stage.dp * stage.tp;
   return ranks;

@@ -42,7 +42,7 @@ bool tries_best(const SearchOptions& options) {
 // How the experts of a layer lie on the ranks of a stage: whole, or each cut over the ranks of a tensor group.
 void add_expert_grids(const Model& model, const SearchOptions& options, Point grid, SearchSpace& space) {
   grid.ep = options.base.experts.ep, grid.etp = options.base.experts.etp;
-  if (!space.experts) return space.grids.push_back(grid);
+  if (!space.experts || options.base.communication.asynchronous) return space.grids.push_back(grid);
   const Experts& experts = std::get<Transformer>(model.shape).block.experts;
   const std::int64_t ranks = std::int64_t{1} * grid.tp * grid.cp * grid.dp;
   std::vector<std::int64_t> cuts = {1};
@@ -63,25 +63,28 @@ void add_expert_grids(const Model& model, const SearchOptions& options, Point gr
 void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   const Strategy& base = options.base;
-  const std::int64_t gpus = gpu_count(cluster);
+  const bool whole = base.communication.asynchronous;  // replicas, beside the GPU of the server
+  const std::int64_t gpus = gpu_count(cluster) - (whole ? 1 : 0);
+  if (gpus < 1) return;
   const RuntimePolicy* policy = find_policy(base.policy);
   const bool keeps = policy && policy->keeps();
   const bool fewer = options.objective == Objective::Cost || options.objective == Objective::Energy;
   const std::int64_t seq = base.batch.seq > 0 ? base.batch.seq : transformer ? transformer->max_positions : 1;
   for (const std::int64_t tp : only_or(is_fixed(options, "tp"), base.tp, divisors(gpus))) {
     if (!is_fixed(options, "tp") && tp > 1 &&
-        (!transformer || transformer->heads % tp != 0 || (options.max_tp > 0 && tp > options.max_tp)))
+        (!transformer || whole || transformer->heads % tp != 0 || (options.max_tp > 0 && tp > options.max_tp)))
       continue;
     for (const std::int64_t cp : only_or(is_fixed(options, "cp"), base.cp, divisors(gpus / std::max<std::int64_t>(1, tp)))) {
-      if (!is_fixed(options, "cp") && cp > 1 && (!transformer || seq / cp < kLeastTokensPerContextRank)) continue;
+      if (!is_fixed(options, "cp") && cp > 1 && (!transformer || whole || seq / cp < kLeastTokensPerContextRank)) continue;
       const std::int64_t rest = gpus / (tp * cp);
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
-        if (keeps && pp > 1 && !is_fixed(options, "pp")) continue;  // a policy that keeps parameters is for one stage
+        if ((keeps || whole) && pp > 1 && !is_fixed(options, "pp"))
+          continue;  // a policy that keeps parameters is for one stage
         if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
         if (!base.recompute.per_stage.empty() && static_cast<std::int64_t>(base.recompute.per_stage.size()) % pp != 0) continue;
         if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
-        const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
+        const std::vector<std::int64_t> all = fewer && !whole ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
         for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
           if (dp > rest / pp || space.batch % dp != 0) continue;
           add_expert_grids(
@@ -134,6 +137,8 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.batch.micro};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
   if (is_fixed(options, "schedule") && base.pipeline.schedule) space.schedules = {*base.pipeline.schedule};
+  if (base.communication.asynchronous)  // no sums, and all states on the server
+    space.zeros = {0}, space.zero_groups = {0}, space.overlaps.resize(1), space.some_layers = false, space.recompute_layers = 0;
   space.microbatch_group = base.pipeline.microbatch_group;
   if (base.pipeline.schedule == Schedule::Listed && base.pipeline.order != std::vector<std::string>{kBestOrder})
     space.lists = parse_order(base.pipeline.order);
@@ -163,7 +168,8 @@ std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& 
   const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
   if (!space.orders || space.experts) return all;
   const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
-  if (cluster.nodes.size() > 1 && pipeline) return all;  // stages between the ranks of other stages would be on several kinds of GPU
+  if (cluster.nodes.size() > 1 && pipeline)
+    return all;  // stages between the ranks of other stages would be on several kinds of GPU
   if (replicas && pipeline && model < node) all.push_back(1);
   if (groups && replicas && grid.dp < node) all.push_back(2);
   if (groups && pipeline && grid.pp < node) all.push_back(3);

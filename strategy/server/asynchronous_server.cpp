@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "core/base/at.h"
+#include "core/json/json_edit.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/cost/plan_costs.h"
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/memory_planner.h"
 
@@ -173,6 +176,30 @@ std::variant<Plan, Infeasible> asynchronous_server(const Plan& one, int workers)
   plan = with_loss_scale(std::move(plan), loss_scale_of(one));
   plan_memory(plan);
   return plan;
+}
+
+Strategy worker_of(Strategy strategy) {
+  strategy.batch.global /= strategy.dp;
+  strategy.dp = strategy.zero.group = 1;
+  strategy.communication.asynchronous = false;
+  return strategy;
+}
+
+std::variant<Lowered, Infeasible> lower_asynchronous(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                                     const LowerOptions& options, const TunedRows& tuned) {
+  LowerOptions any_size = options;
+  any_size.ignore_memory = true;
+  auto one = lower(model, cluster, worker_of(strategy), any_size, tuned);
+  if (auto* refused = std::get_if<Infeasible>(&one)) return std::move(*refused);
+  const Plan& worker = std::get<Lowered>(one).plan;
+  auto all = asynchronous_server(worker, strategy.dp);
+  if (auto* refused = std::get_if<Infeasible>(&all)) return std::move(*refused);
+  Plan& plan = std::get<Plan>(all);
+  plan.origin = with_json_value(worker.origin, "strategy", to_json(strategy), "origin");
+  cost_plan(plan, cluster, framework_preset(strategy.framework), options.profile);
+  if (!options.ignore_memory)
+    if (auto refused = does_not_fit(plan, cluster)) return *std::move(refused);
+  return Lowered{.plan = std::move(plan), .strategy = strategy};
 }
 
 }  // namespace foreshard

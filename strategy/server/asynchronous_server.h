@@ -14,8 +14,17 @@
 
 #include "core/base/error.h"
 #include "core/plan/plan.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
+
+// The strategy of one worker of a strategy with CommunicationChoice::asynchronous: one replica, with its share of the global batch.
+Strategy worker_of(Strategy strategy);
+
+// The plan of a resolved strategy with CommunicationChoice::asynchronous, with costs: dp workers and a server. Arguments and errors are
+// those of lower(); `tuned` is of one worker.
+std::variant<Lowered, Infeasible> lower_asynchronous(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                                     const LowerOptions& options, const TunedRows& tuned);
 
 // `one`: the plan of one worker, on one device. The result has a role for the server, which updates, and one for each worker; they are on
 // the devices 0, 1, ..., `workers`. Its samples are those of all workers, its offsets are set, its costs are not (cost_plan).

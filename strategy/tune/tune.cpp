@@ -4,6 +4,7 @@
 
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
+#include "strategy/server/asynchronous_server.h"
 #include "strategy/tune/bucket_choice.h"
 #include "strategy/tune/order_choice.h"
 #include "strategy/tune/partition_model.h"
@@ -55,6 +56,18 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
   return {};
 }
 
+// Every worker of an asynchronous server is tuned like the one.
+static std::variant<Tuned, Infeasible> tune_worker(const Model& model, const Cluster& cluster, const Strategy& resolved,
+                                                   const LowerOptions& options) {
+  auto tuned = tune(model, cluster, worker_of(resolved), options);
+  if (auto* worker = std::get_if<Tuned>(&tuned)) {
+    worker->strategy.dp = resolved.dp, worker->strategy.zero.group = resolved.zero.group;
+    worker->strategy.batch.global = resolved.batch.global;
+    worker->strategy.communication.asynchronous = true;
+  }
+  return tuned;
+}
+
 std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                      const LowerOptions& options) {
   Strategy measured = strategy;
@@ -62,6 +75,7 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Tuned tuned{.strategy = std::get<Strategy>(std::move(resolved))};
+  if (tuned.strategy.communication.asynchronous) return tune_worker(model, cluster, tuned.strategy, options);
   if (!tuned.strategy.stages.empty()) {
     if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
     return tuned;
@@ -88,13 +102,19 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   return tuned;
 }
 
+std::variant<Lowered, Infeasible> lower_tuned(const Model& model, const Cluster& cluster, const Tuned& tuned,
+                                              const LowerOptions& options) {
+  const Strategy& strategy = tuned.strategy;
+  return (strategy.communication.asynchronous ? lower_asynchronous : lower)(model, cluster, strategy, options, tuned.rows);
+}
+
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
-  if (!leaves_open(strategy) && !chooses_regions(strategy)) return lower(model, cluster, strategy, options);
+  if (!leaves_open(strategy) && !chooses_regions(strategy) && !strategy.communication.asynchronous)
+    return lower(model, cluster, strategy, options);
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
-  const Tuned& closed = std::get<Tuned>(tuned);
-  return lower(model, cluster, closed.strategy, options, closed.rows);
+  return lower_tuned(model, cluster, std::get<Tuned>(tuned), options);
 }
 
 }  // namespace foreshard

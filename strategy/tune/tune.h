@@ -37,6 +37,10 @@ struct Tuned {
 std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                      const LowerOptions& options = {});
 
+// Lowers what tune() made, workers of an asynchronous server included. Infeasible: as lower().
+std::variant<Lowered, Infeasible> lower_tuned(const Model& model, const Cluster& cluster, const Tuned& tuned,
+                                              const LowerOptions& options = {});
+
 // Tunes, then lowers. Infeasible when either is; `lower` also checks the memory.
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options = {});

@@ -1,4 +1,4 @@
-// Schedules whose stages stand on two ranks, or are updated between the backwards, on GPUs that are not there: as on the host.
+// Schedules whose stages stand on two ranks, or are updated between the backwards, and asynchronous servers, on GPUs that are not there: as on the host.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/fake_training.h"
@@ -25,6 +25,29 @@ TEST(CudaSchedules, OfOtherShapesTrainAsOnTheHost) {
     EXPECT_LE(difference(fake, host).largest(), 1e-5) << name_of(strategy) << " " << difference(fake, host).worst;
     EXPECT_TRUE(runtime.conflicts().empty());
   }
+}
+
+// The server and its workers are roles of their own, which exchange in turn. The workers' copies are older than the server's.
+Execution without_older_copies(Execution done) {
+  for (std::vector<WholeTensor>* tensors : {&done.values, &done.gradients})
+    for (WholeTensor& tensor : *tensors) tensor.largest_difference = 0;
+  return done;
+}
+
+TEST(CudaSchedules, AnAsynchronousServerTrainsAsOnTheHost) {
+  Strategy strategy{.dp = 3, .batch = {.micro = 1, .global = 6}};
+  strategy.communication.asynchronous = true;
+  const Plan plan = lowered(two_layers(tiny_gpt(false)), in_single(strategy));
+  ASSERT_EQ(plan.roles.size(), 4U);
+  FakeSettings settings;
+  settings.seed = 57;
+  FakeRuntime runtime(settings);
+  const Execution host = without_older_copies(run(plan, fake_training(3))),
+                  fake = without_older_copies(run(plan, on_fake(runtime, 3)));
+  const Difference apart = difference(fake, host);
+  EXPECT_LE(apart.largest(), 1e-5) << apart.worst << " loss " << apart.loss << " values " << apart.values << " gradients "
+                                   << apart.gradients;
+  EXPECT_TRUE(runtime.conflicts().empty());
 }
 
 }  // namespace foreshard::gpu

@@ -44,10 +44,10 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
                                 activations, activation_home, activation_layers, budget] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
-  [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
-                                compressed_activations, compressed_dispatch, parts] = communication;
+  [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, asynchronous, sum_order, partition, credit,
+                                compressed_gradients, compressed_activations, compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 64u);
+  EXPECT_EQ(paths.size(), 65u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -117,6 +117,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"algorithm", "tree"},
                                                                    {"parts", "2,4"},
                                                                    {"servers", "2"},
+                                                                   {"asynchronous", "true"},
                                                                    {"sum_order", "priority"},
                                                                    {"partition", "1048576"},
                                                                    {"credit", "4096000"},

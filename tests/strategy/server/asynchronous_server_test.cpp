@@ -8,6 +8,10 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
+#include "core/json/json_edit.h"
+#include "core/plan/plan.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/search/search.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -83,6 +87,63 @@ TEST(AsynchronousServer, WrongPlansAreFound) {
   Plan missing = plan;
   missing.roles[2].actions.pop_back();
   EXPECT_EQ(rule(missing), "exchange-mismatch");
+}
+
+TEST(AsynchronousServer, TheOptionOfAStrategyMakesTheSamePlan) {
+  Strategy strategy{.dp = 3, .batch = {.micro = 2, .global = 12}};
+  strategy.communication.asynchronous = true;
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Lowered made = lowered(small(), cluster, strategy);
+  EXPECT_EQ(program_hash(made.plan), program_hash(std::get<Plan>(asynchronous_server(one_worker(), 3))));
+  EXPECT_EQ(made.strategy.dp, 3);
+  EXPECT_EQ(made.strategy.batch.global, 12);
+  EXPECT_EQ(json_value(made.plan.origin, "strategy.asynchronous", "origin"), "true");
+  EXPECT_FALSE(made.plan.costs.front().by_segment.empty());
+  strategy.dp = 0, strategy.batch.global = 14;  // as many workers as there are GPUs beside the server's
+  EXPECT_EQ(std::ssize(lowered(small(), cluster, strategy).plan.roles), 8);
+  strategy.recompute = {.kind = RecomputeKind::Each};  // tuned as one worker is
+  EXPECT_EQ(std::ssize(lowered(small(), cluster, strategy).plan.roles), 8);
+}
+
+TEST(AsynchronousServer, StrategiesThatHaveNoneAreRefused) {
+  const auto reason = [](Strategy strategy, const std::string& cluster = "dgx-a100") {
+    strategy.communication.asynchronous = true;
+    if (strategy.batch.global == 0) strategy.batch.global = 16;
+    return refused(small(), load_cluster(cluster), strategy).reason;
+  };
+  EXPECT_EQ(reason({.tp = 2}), "an asynchronous server has workers on one GPU each: found tp 2, cp 1, pp 1");
+  EXPECT_EQ(reason({.dp = 8}), "tp 1 x cp 1 x pp 1 x dp 8 = 8 ranks, but dgx-a100 has 7 GPUs beside that of the server");
+  EXPECT_EQ(reason({.zero = {.stage = 1}}), "an asynchronous server keeps all optimizer states: there is nothing to shard");
+  EXPECT_EQ(reason({.optimizer = {.loss_scale = 0}}), "an asynchronous server updates before it knows all workers' gradients");
+  EXPECT_EQ(reason({.framework = "megatron"}), "an asynchronous server is not in framework megatron");
+  Strategy offloaded;
+  offloaded.offload.optimizer = Space::PinnedHost;
+  EXPECT_EQ(reason(offloaded), "an asynchronous server has workers that keep everything on their GPU");
+  Strategy coded;
+  coded.communication.gradients.codec = Codec::EightBit;
+  EXPECT_EQ(reason(coded), "an asynchronous server takes gradients as they are");
+}
+
+// A search replays every strategy of this small space.
+TEST(AsynchronousServer, ASearchFindsTheFastestWorkers) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  SearchOptions options;
+  options.base.communication.asynchronous = true;
+  options.base.batch.global = 7 * 8;
+  const auto answer = search(small(), cluster, options);
+  const Candidate& best = std::get<SearchResult>(answer).ranked.front();
+  EXPECT_EQ(best.gpus(), 8);
+  double least = 1e300;
+  int count = 0;
+  for (const std::int64_t micro : {1, 2, 4, 8})
+    for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
+      Strategy strategy = options.base;
+      strategy.batch.micro = micro, strategy.recompute.kind = kind;
+      least = std::min(least, refine(lowered(small(), cluster, strategy), cluster).time.value);
+      ++count;
+    }
+  EXPECT_EQ(count, 12);
+  EXPECT_DOUBLE_EQ(best.estimate.time.value, least);
 }
 
 TEST(AsynchronousServer, WhatIsNoWorkerIsRefused) {
