@@ -102,8 +102,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   prepared.profile = job.profile;
   if (prepared.does_not_fit) prepared.does_not_fit->would_help = would_help(job);
   if (prepared.strategy.framework != Strategy{}.framework) {
-    const MemoryTraits& traits = framework_preset(prepared.strategy.framework).memory;
-    auto held = framework_allocation(job.model, job.cluster, prepared.strategy, with_flags(traits, ""));
+    auto held = framework_allocation(job.model, job.cluster, prepared.strategy);
     if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
   }
   prepared.say_without_effect = [&arguments, &console, job = std::move(job)](const Plan& plan) {

@@ -143,8 +143,11 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
     out += paragraph("Uses host memory, for with everything on the GPUs " + result.without_host_memory + ".");
   if (best.gpus() < gpu_count(job.cluster))
     out += paragraph("Uses " + count_text(best.gpus()) + " of " + counted(gpu_count(job.cluster), "GPU") + ".");
-  out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, after the " +
-                   in_percent(best.strategy.device_memory.reserve, 0) + " reserve.");
+  const std::string& framework = job.strategy.framework;
+  out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, " +
+                   (framework == Strategy{}.framework
+                        ? "after the " + in_percent(best.strategy.device_memory.reserve, 0) + " reserve."
+                        : "as " + framework + " allocates."));
   if (recompute_word(best) == "best")
     out +=
         paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");

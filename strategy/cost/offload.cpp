@@ -84,4 +84,17 @@ OffloadChoice choice_of(const Offload& offload) {
   return choice;
 }
 
+Offload offload_of(const OffloadChoice& choice) {
+  const bool states = choice.optimizer != Space::Device;
+  return {.master = states,
+          .momentum = states,
+          .variance = states,
+          .gradients = choice.gradients != Space::Device,
+          .weights = choice.parameters != Space::Device,
+          .inputs = choice.activations == OffloadedActivations::Inputs,
+          .activations = choice.activations > OffloadedActivations::Inputs,
+          .activation_layers = choice.activation_layers,
+          .host_update = choice.updated_on == UpdatedOn::Host};
+}
+
 }  // namespace foreshard

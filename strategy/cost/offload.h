@@ -40,5 +40,7 @@ std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const s
 // The offload options of a strategy that moves the same data. `narrow_weights` has no counterpart: a plan moves weights in the format of
 // the parameters. Nor has `master`: all optimizer states move where momentum or variance does.
 OffloadChoice choice_of(const Offload& offload);
+// What the options of a strategy keep in host memory: the master copy with momentum and variance. Drives count as host memory.
+Offload offload_of(const OffloadChoice& choice);
 
 }  // namespace foreshard

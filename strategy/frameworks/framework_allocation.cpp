@@ -341,4 +341,11 @@ std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& 
   return out;
 }
 
+std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
+                                                                   const Strategy& strategy) {
+  MemoryTraits traits = with_flags(framework_preset(strategy.framework).memory, "");
+  traits.offload = offload_of(strategy.offload);
+  return framework_allocation(model, cluster, strategy, traits);
+}
+
 }  // namespace foreshard

@@ -36,5 +36,8 @@ struct FrameworkAllocation {
 // it fits in memory is not checked.
 std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
                                                                    const Strategy& strategy, const MemoryTraits& traits);
+// The same for the framework that the strategy names, as its preset describes it, with what the strategy keeps in host memory.
+std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
+                                                                   const Strategy& strategy);
 
 }  // namespace foreshard

@@ -13,6 +13,7 @@
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_nodes.h"
 #include "strategy/search/search_offload.h"
+#include "strategy/search/search_refine.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/search/search_screening.h"
 #include "strategy/search/search_space.h"
@@ -32,6 +33,7 @@ constexpr int kLastPoints = 100'000;  // points that each thread screens after a
 constexpr int kFilled = 24;           // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce =
     8;                                // of these, refined at once; the next ones only if one of them is faster than all before
+constexpr int kRounds = 3;            // with a framework, whose memory the screen knows only roughly
 constexpr std::size_t kRefilled = 4;  // of these, whose near variants are all refined
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -56,7 +58,22 @@ class Searching {
                   [&](std::size_t job, std::size_t) { costs_->measure(job, [this] { return stopped(); }); });
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
+    auto answer = screen_and_refine();
+    for (int round = 1; round < kRounds && screen_ && !stopped(); ++round) {
+      const double excess = refiner_.least_excess();
+      if (!screening_->expect_memory(excess)) break;
+      answer = joined(std::move(answer), screen_and_refine());
+    }
+    if (auto* result = std::get_if<SearchResult>(&answer))
+      result->measuring_s = std::chrono::duration<double>(measured - begin).count();
+    return answer;
+  }
+
+ private:
+  std::variant<SearchResult, Infeasible> screen_and_refine() {
+    const auto begin = std::chrono::steady_clock::now();
     SearchResult result;
+    refusals_.clear();
     std::vector<ScreeningTotals> tallies(threads(), ScreeningTotals(most_, kFilled, screen_ ? options_.sample : 0));
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
@@ -67,11 +84,24 @@ class Searching {
             return screening_->found();
           },
           [stop = std::chrono::steady_clock::now() + kLastMeasuring] { return std::chrono::steady_clock::now() > stop; });
-    result.screening_s = seconds_since(measured), result.measuring_s = seconds_since(begin) - result.screening_s;
+    result.screening_s = seconds_since(begin);
     return finish(tallies, std::move(result));
   }
 
- private:
+  // Two rounds over the same space, which expected different memory: what either found. Counts of points are those of the second.
+  static std::variant<SearchResult, Infeasible> joined(std::variant<SearchResult, Infeasible> first,
+                                                       std::variant<SearchResult, Infeasible> second) {
+    auto* before = std::get_if<SearchResult>(&first);
+    auto* after = std::get_if<SearchResult>(&second);
+    if (!before || !after) return before ? std::move(first) : std::move(second);
+    for (const Candidate& candidate : before->ranked) take_place(after->ranked, candidate);
+    std::ranges::move(before->front, std::back_inserter(after->front));
+    after->front = front_of(std::move(after->front));
+    after->refined += before->refined, after->screening_s += before->screening_s;
+    after->bound = std::min(after->bound, before->bound);
+    return second;
+  }
+
   bool stopped() const { return options_.cancel && options_.cancel->load(); }
 
   // work(index, thread) for all indices; the calling thread works, too, and reports.
@@ -348,16 +378,10 @@ class Searching {
   }
 
   std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
-    const auto answer = tuned_plan(model_, cluster_, strategy, {.pack_by_order = false, .profile = options_.profile});
-    if (std::holds_alternative<Infeasible>(answer)) return {};
-    Candidate candidate{.point = kept.point, .strategy = std::get<Lowered>(answer).strategy, .screened = kept.screened};
-    candidate.estimate = refine(std::get<Lowered>(answer), cluster_);
-    candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
-                            static_cast<double>(candidate.estimate.peak.value));
-    if (!is_simple(candidate.strategy)) candidate.handicap = 1 + options_.noise;
-    if (options_.found) {
+    auto candidate = refiner_.refined(strategy, kept.point, kept.screened);
+    if (candidate && options_.found) {
       const std::scoped_lock lock(untold_mutex_);
-      untold_.push_back(candidate);
+      untold_.push_back(*candidate);
     }
     return candidate;
   }
@@ -366,6 +390,7 @@ class Searching {
   const Cluster& cluster_;
   const SearchOptions& options_;
   SearchSpace space_;
+  Refiner refiner_{model_, cluster_, options_};
   std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
   bool finishing_ = false;                             // interrupted, and the best so far is still to be found
   SearchThreads threads_{options_.threads};

@@ -6,8 +6,8 @@
 #include "core/base/divisors.h"
 #include "core/graph/op_graph.h"
 #include "strategy/search/search_kept.h"
+#include "strategy/search/search_refine.h"
 #include "strategy/search/search_space.h"
-#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -48,14 +48,12 @@ void add_counts(const SearchResult& from, SearchResult& to) {
 // Refines the strategies on the whole cluster: on its first nodes they cross the same links as on a cluster of only these nodes.
 void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchResult& result) {
   if (found.size() > kTold) found.resize(kTold);
-  for (Candidate& candidate : found) {
-    const auto answer = tuned_plan(search.model, search.cluster, candidate.strategy,
-                                   {.pack_by_order = false, .profile = search.options.profile});
-    if (std::holds_alternative<Infeasible>(answer)) continue;
-    candidate.estimate = refine(std::get<Lowered>(answer), search.cluster);
-    candidate.score = candidate.estimate.time.value;
-    if (search.options.found) search.options.found(candidate);
-    take_place(result.ranked, candidate);
+  const Refiner refiner(search.model, search.cluster, search.options);
+  for (const Candidate& candidate : found) {
+    const auto here = refiner.refined(candidate.strategy, candidate.point, candidate.screened);
+    if (!here) continue;
+    if (search.options.found) search.options.found(*here);
+    take_place(result.ranked, *here);
   }
 }
 

@@ -48,16 +48,10 @@ std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point
                                            SearchResult& result) {
   const SearchOptions away = with_offload(search.options, ways().front());
   const int layers = std::get<Transformer>(search.model.shape).layers;
+  const Refiner refiner(search.model, search.cluster, away);
   for (; point.micro_batch >= least; point.micro_batch /= 2) {
-    const auto answer = tuned_plan(search.model, search.cluster, strategy_at(away.base, point, layers),
-                                   {.pack_by_order = false, .profile = search.options.profile});
     ++result.refined;
-    if (const auto* lowered = std::get_if<Lowered>(&answer)) {
-      Candidate candidate{.point = point, .strategy = lowered->strategy};
-      candidate.estimate = refine(*lowered, search.cluster);
-      candidate.score = candidate.estimate.time.value;
-      return candidate;
-    }
+    if (auto candidate = refiner.refined(strategy_at(away.base, point, layers), point)) return candidate;
     if (point.micro_batch % 2 != 0) return {};
   }
   return {};

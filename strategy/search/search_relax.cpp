@@ -127,6 +127,9 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
     return empty_space("--framework " + base.framework + " can run none of the strategies: " + most->first);
   }
   if (result.pruned.memory == 0 && !screened) return {};
+  if (base.framework != Strategy{}.framework)
+    return empty_space("all " + count_text(result.enumerated) + " strategies need more memory in " + base.framework +
+                       " than a GPU has, or cannot run in it");
   return empty_space("all " + count_text(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - base.device_memory.reserve))) + " % of a GPU");
 }

@@ -4,6 +4,8 @@
 
 namespace foreshard {
 
+static constexpr double kLeastOfFramework = 0.8, kNoticed = 1.02;
+
 Screening::Screening(const Cluster& cluster, const SearchOptions& options, const SearchSpace& space, const Screen* screen,
                      const SearchCosts* costs)
     : cluster_(cluster),
@@ -13,7 +15,15 @@ Screening::Screening(const Cluster& cluster, const SearchOptions& options, const
       costs_(costs),
       runner_(find_runner(options.base.framework)),
       apart_(space.best && space.recomputes.size() > 1),
-      keeps_(std::ranges::find(space.recomputes, RecomputeKind::None) != space.recomputes.end()) {}
+      keeps_(std::ranges::find(space.recomputes, RecomputeKind::None) != space.recomputes.end()) {
+  if (asks_framework()) excess_ = kLeastOfFramework;
+}
+
+bool Screening::expect_memory(double excess) {
+  if (excess <= excess_ * kNoticed) return false;
+  excess_ = excess, found_ = false;
+  return true;
+}
 
 void Screening::screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const {
   std::int64_t order = static_cast<std::int64_t>(grid) << 32;
@@ -94,7 +104,7 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
       // Where everything fits for sure, recomputing nothing is fastest, and points that recompute only what they must are the same as that.
       // A sample takes its points from the whole space, so then all are screened.
       const bool least_redone = costs.best || costs.redone;
-      const bool keeps = !runner_ && costs.kept && (least_redone || (bounded(options_) && options_.sample == 0)) &&
+      const bool keeps = !asks_framework() && costs.kept && (least_redone || (bounded(options_) && options_.sample == 0)) &&
                          screen_->fits_for_sure(point, *costs.kept, *costs_of_grid);
       for (const Overlap& overlap : overlaps) {
         ++tally.enumerated, ++order;
@@ -128,7 +138,7 @@ void Screening::look_at(const Item& item, Work& work) const {
   if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
   kept.time = kept.screened.time;
   kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
-  const bool fits = !costs.shape || kept.screened.needs <= screen_->capacity() * Screen::kMemorySlack;
+  const bool fits = !costs.shape || kept.screened.needs * excess_ <= screen_->capacity() * Screen::kMemorySlack;
   if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept);
   if (refused) return;
   if (!fits) {

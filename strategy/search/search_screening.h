@@ -21,6 +21,9 @@ class Screening {
   // early when the tally has counted `most` points.
   void screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const;
   bool found() const { return found_; }  // some point fits by the screen
+  // With a framework: from now on a point is expected to take `excess` times the memory that the screen says. False: nothing changes, for
+  // that is no more than before.
+  bool expect_memory(double excess);
 
  private:
   struct Costs {  // of a point
@@ -46,6 +49,7 @@ class Screening {
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const;
   std::optional<Costs> costs_of(const Point& point,
                                 std::deque<ShapeCosts>& mixed) const;  // empty: not measured before an interrupt
+  bool asks_framework() const { return options_.base.framework != Strategy{}.framework; }  // about memory (search_refine.h)
   Screened screened(const Item& item) const;
   void look_at(const Item& item, Work& work) const;  // estimates a point, counts it, and offers it to its family
   bool screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const;
@@ -60,6 +64,8 @@ class Screening {
   const Screen* screen_;
   const SearchCosts* costs_;
   std::optional<Runner> runner_;
+  // Of a framework: its memory per byte of the screen's. At first less than most need, so that all points that could fit are looked at.
+  double excess_ = 1;
   bool apart_;  // --recompute best is one of several kinds of recomputation in the space; its points make separate families
   bool keeps_;  // no recomputation is one of the kinds in the space
   mutable std::atomic<bool> found_ = false;

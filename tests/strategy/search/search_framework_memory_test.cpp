@@ -1,0 +1,76 @@
+// With a framework a search judges strategies by the memory that this framework allocates.
+#include <gtest/gtest.h>
+
+#include "core/base/divisors.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/frameworks/framework_allocation.h"
+#include "strategy/search/search.h"
+#include "strategy/search/search_framework.h"
+#include "strategy/tune/tune.h"
+#include "tests/strategy/support_search.h"
+
+namespace foreshard {
+namespace {
+
+constexpr std::int64_t kBatch = 32;
+
+SearchOptions with_framework(const std::string& framework) {
+  SearchOptions made = options(kBatch, 2048);
+  made.base.framework = framework;
+  made.offload = made.stages = false;
+  return made;
+}
+
+double held(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  const auto answer =
+      framework_allocation(model, cluster, strategy, with_flags(framework_preset(strategy.framework).memory, ""));
+  return std::get<FrameworkAllocation>(answer).largest();
+}
+
+TEST(SearchFrameworkMemory, WhatIsRankedFitsInTheFramework) {
+  const Model model = layers("llama-2-7b", 8);
+  const Cluster cluster = workstation(4);
+  const double capacity = static_cast<double>(cluster.gpus.front().memory.value);
+  for (const std::string framework : {"nanotron", "torchtitan", "megatron"}) {
+    const auto answer = search(model, cluster, with_framework(framework));
+    const SearchResult& result = std::get<SearchResult>(answer);
+    ASSERT_FALSE(result.ranked.empty()) << framework;
+    for (const Candidate& row : result.ranked) {
+      const double bytes = held(model, cluster, row.strategy);
+      EXPECT_LE(bytes, capacity) << framework;
+      EXPECT_NEAR(static_cast<double>(row.estimate.peak.value), bytes, 1) << framework;
+      EXPECT_NEAR(static_cast<double>(row.estimate.margin.value), capacity - bytes, 2) << framework;
+    }
+  }
+}
+
+// nanotron allocates up to 1.7 times what our plan takes (fp32 sums of gradients, copies of buckets): the fastest strategies of our plan
+// run out of memory there.
+TEST(SearchFrameworkMemory, TheWinnerIsTheFastestThatFitsInTheFramework) {
+  const Model model = layers("llama-2-7b", 8);
+  const Cluster cluster = workstation(4);
+  const double capacity = static_cast<double>(cluster.gpus.front().memory.value);
+  SearchOptions some = with_framework("nanotron");
+  some.fixed = {"tp", "cp", "pp", "virtual_stages", "schedule", "sequence_parallel", "placement", "zero"};
+  some.base.tp = 2;
+  const auto answer = search(model, cluster, some);
+  const Candidate& best = std::get<SearchResult>(answer).ranked.front();
+  double least = 1e300, by_arena = 1e300;
+  for (const std::int64_t micro : divisors(kBatch / 2))
+    for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Full})
+      for (const bool gradients : {false, true}) {
+        Strategy strategy = with_preset(model, some.base);
+        strategy.dp = 2, strategy.batch.micro = micro, strategy.recompute.kind = kind;
+        strategy.communication.overlap = Overlap{.gradients = gradients, .parameters = false, .p2p = false};
+        if (!why_not_run_by(Runner::Nanotron, strategy).empty()) continue;
+        const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
+        const double time = refine(std::get<Lowered>(lowered), cluster).time.value;
+        if (held(model, cluster, strategy) <= capacity) least = std::min(least, time);
+        if (std::holds_alternative<Lowered>(tuned_plan(model, cluster, strategy))) by_arena = std::min(by_arena, time);
+      }
+  EXPECT_LT(by_arena, least);  // else this test shows nothing
+  EXPECT_NEAR(best.estimate.time.value, least, 1e-6 * least);
+}
+
+}  // namespace
+}  // namespace foreshard
