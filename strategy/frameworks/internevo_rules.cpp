@@ -88,17 +88,6 @@ class InternEvoRules final : public StepRules {
 
  private:
   bool shards_parameters() const { return rank_.zero == 3; }
-  template <class Visit>
-  void each_tensor(const Visit& visit) const {
-    for (const auto& chunk : rank_.chunks)
-      for (const ReplayedLayer& layer : chunk)
-        for (const double tensor : layer.tensors) visit(tensor);
-  }
-  double elements() const {
-    double sum = 0;
-    each_tensor([&](double tensor) { sum += tensor; });
-    return sum;
-  }
   void gather(const ReplayedLayer& layer) {
     if (shards_parameters()) memory_.allocate(gathered_, rank_.compute * layer.elements());
   }

@@ -60,17 +60,6 @@ class NanotronRules final : public StepRules {
  private:
   double shards() const { return rank_.zero > 0 ? rank_.shards : 1; }
   bool has_buckets() const { return rank_.zero == 0 && rank_.replicas > 1; }
-  template <class Visit>
-  void each_tensor(const Visit& visit) const {
-    for (const auto& chunk : rank_.chunks)
-      for (const ReplayedLayer& layer : chunk)
-        for (const double tensor : layer.tensors) visit(tensor);
-  }
-  double elements() const {
-    double sum = 0;
-    each_tensor([&](double tensor) { sum += tensor; });
-    return sum;
-  }
   bool is_first(const ReplayedLayer& layer) const {
     for (const auto& chunk : rank_.chunks)
       if (&chunk.front() == &layer) return true;

@@ -17,17 +17,17 @@
 namespace foreshard {
 
 struct ReplayedLayer {
-  std::vector<double> tensors = {};  // [parameter]: elements on this rank before ZeRO shards them
-  double narrow = 0;                 // of these elements, those that are gathered in 8 bits
-  bool in_block = false;             // a transformer layer; else the embedding, the final norm or the head
-  bool recomputed = false;           // its backward runs the whole forward again
-  std::vector<double> kept = {};     // [tensor]: bytes that a micro-batch keeps from its forward to its backward
-  std::vector<double> made = {};     // [tensor]: bytes that the forward makes for the backward when nothing is recomputed
-  std::vector<double> forward = {};  // [tensor]: bytes of temporary results of the forward
-  std::vector<double> held = {};     // [tensor]: bytes that stay until the forward of the micro-batch ends
-  std::vector<double> backward = {}; // [tensor]: bytes of gradients of activations, freed at the end of the layer's backward
-  double output = 0;                 // bytes of its result
-  double logits = 0;                 // of the head: logits on this rank
+  std::vector<double> tensors = {};   // [parameter]: elements on this rank before ZeRO shards them
+  double narrow = 0;                  // of these elements, those that are gathered in 8 bits
+  bool in_block = false;              // a transformer layer; else the embedding, the final norm or the head
+  bool recomputed = false;            // its backward runs the whole forward again
+  std::vector<double> kept = {};      // [tensor]: bytes that a micro-batch keeps from its forward to its backward
+  std::vector<double> made = {};      // [tensor]: bytes that the forward makes for the backward when nothing is recomputed
+  std::vector<double> forward = {};   // [tensor]: bytes of temporary results of the forward
+  std::vector<double> held = {};      // [tensor]: bytes that stay until the forward of the micro-batch ends
+  std::vector<double> backward = {};  // [tensor]: bytes of gradients of activations, freed at the end of the layer's backward
+  double output = 0;                  // bytes of its result
+  double logits = 0;                  // of the head: logits on this rank
   double elements() const;
 };
 
@@ -38,18 +38,18 @@ struct ReplayedRank {
   std::int64_t microbatches = 1;                        // of a step; `list` may have fewer
   bool pipeline = false;                                // there are other stages
   bool last_stage = false;
-  bool splits_vocabulary = false;  // each tensor-parallel rank has a part of the logits
-  int shards = 1;                  // ranks over which ZeRO shards
-  int replicas = 1;                // data-parallel ranks
-  int zero = 0;                    // its stage
+  bool splits_vocabulary = false;                   // each tensor-parallel rank has a part of the logits
+  int shards = 1;                                   // ranks over which ZeRO shards
+  int replicas = 1;                                 // data-parallel ranks
+  int zero = 0;                                     // its stage
   double parameter = 2, gradient = 2, compute = 2;  // bytes per element
   std::vector<double> statics = {};                 // further tensors that stay: bytes
 };
 
 struct ReplayedMemory {
-  Bytes between = {};   // allocated between two steps
-  Bytes peak = {};      // the most that is allocated at one time
-  Bytes reserved = {};  // of the segments, after the last step
+  Bytes between = {};       // allocated between two steps
+  Bytes peak = {};          // the most that is allocated at one time
+  Bytes reserved = {};      // of the segments, after the last step
   bool overflowed = false;  // more than the limit was needed
 };
 
@@ -74,7 +74,8 @@ class StepMemoryPool {
   void allocate(Blocks& into, double bytes, TorchStream stream = TorchStream::Compute) {
     into.add(memory_.allocate(static_cast<std::int64_t>(bytes), static_cast<int>(stream)));
   }
-  void allocate_each(Blocks& into, const std::vector<double>& sizes, double times = 1, TorchStream stream = TorchStream::Compute) {
+  void allocate_each(Blocks& into, const std::vector<double>& sizes, double times = 1,
+                     TorchStream stream = TorchStream::Compute) {
     for (const double size : sizes) allocate(into, size * times, stream);
   }
   void free(Blocks& blocks) {
@@ -109,6 +110,19 @@ class StepRules {
   virtual void update(bool first_step) = 0;
 
  protected:
+  // Calls visit(elements) for each parameter of the rank.
+  template <class Visit>
+  void each_tensor(const Visit& visit) const {
+    for (const auto& chunk : rank_.chunks)
+      for (const ReplayedLayer& layer : chunk)
+        for (const double tensor : layer.tensors) visit(tensor);
+  }
+  double elements() const {  // of all parameters of the rank
+    double sum = 0;
+    each_tensor([&](double tensor) { sum += tensor; });
+    return sum;
+  }
+
   const ReplayedRank& rank_;
   StepMemoryPool& memory_;
 };

@@ -45,7 +45,8 @@ class Searching {
   Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options), space_(search_space(model, cluster, options)) {
     const bool served = options.base.communication.asynchronous;  // screening knows replicas that wait for each other
-    if (std::holds_alternative<Transformer>(model.shape) && !served) screen_.emplace(model, cluster, options.base, options.profile);
+    if (std::holds_alternative<Transformer>(model.shape) && !served)
+      screen_.emplace(model, cluster, options.base, options.profile);
     if (screen_) costs_.emplace(*screen_, space_, model, cluster_, options);
     screening_.emplace(cluster_, options_, space_, screen_ ? &*screen_ : nullptr, costs_ ? &*costs_ : nullptr);
   }

@@ -46,7 +46,7 @@ void add_counts(const SearchResult& from, SearchResult& to) {
 }
 
 // Refines the strategies on the whole cluster: on its first nodes they cross the same links as on a cluster of only these nodes.
-void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchResult& result) {
+void rank_too(const FurtherSearch& search, std::vector<Candidate> found, SearchResult& result) {
   if (found.size() > kTold) found.resize(kTold);
   const Refiner refiner(search.model, search.cluster, search.options);
   for (const Candidate& candidate : found) {
@@ -59,7 +59,7 @@ void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchRes
 
 }  // namespace
 
-void search_fewer_nodes(const NodesSearch& search, SearchResult& result) {
+void search_fewer_nodes(const FurtherSearch& search, SearchResult& result) {
   if (!may_use_fewer(search.model, search.cluster, search.options)) return;
   const NodeGroup& group = search.cluster.nodes.front();
   std::vector<std::int64_t> counts = divisors(group.count);

@@ -2,24 +2,14 @@
 // on all. Internal to strategy/.
 #pragma once
 
-#include <functional>
-
-#include "strategy/search/search.h"
+#include "strategy/search/search_refine.h"
 
 namespace foreshard {
-
-struct NodesSearch {
-  const Model& model;
-  const Cluster& cluster;
-  const SearchOptions& options;
-  // The search that uses all GPUs of the cluster given to it.
-  std::function<std::variant<SearchResult, Infeasible>(const Cluster& cluster, const SearchOptions& options)> on_all;
-};
 
 // Tries half of the nodes, then the next smaller divisors of their number down to one, and adds what it finds to `result`, the result
 // on all nodes. Ends at the first number of nodes whose GPUs would be slower than the winner even at nine tenths of their peak
 // FLOP/s. Each try refines two families; only where one of these beats the winner is the whole space on that many nodes searched.
 // Transformers, one kind of node and Objective::Time only; else `result` stays as it is.
-void search_fewer_nodes(const NodesSearch& search, SearchResult& result);
+void search_fewer_nodes(const FurtherSearch& search, SearchResult& result);
 
 }  // namespace foreshard

@@ -44,8 +44,7 @@ SearchOptions with_offload(const SearchOptions& options, const OffloadChoice& of
 }
 
 // Halves the micro-batch of `point` until it fits with optimizer states in host memory. Empty: none of at least `least` fits.
-std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point point, std::int64_t least,
-                                           SearchResult& result) {
+std::optional<Candidate> largest_that_fits(const FurtherSearch& search, Point point, std::int64_t least, SearchResult& result) {
   const SearchOptions away = with_offload(search.options, ways().front());
   const int layers = std::get<Transformer>(search.model.shape).layers;
   const Refiner refiner(search.model, search.cluster, away);
@@ -59,7 +58,7 @@ std::optional<Candidate> largest_that_fits(const HostMemorySearch& search, Point
 
 }  // namespace
 
-std::optional<SearchResult> search_offloaded(const HostMemorySearch& search) {
+std::optional<SearchResult> search_offloaded(const FurtherSearch& search) {
   if (!may_offload(search.options)) return {};
   for (const OffloadChoice& way : ways()) {
     const SearchOptions away = with_offload(search.options, way);
@@ -70,7 +69,7 @@ std::optional<SearchResult> search_offloaded(const HostMemorySearch& search) {
   return {};
 }
 
-void offload_too(const HostMemorySearch& search, SearchResult& result) {
+void offload_too(const FurtherSearch& search, SearchResult& result) {
   if (!may_offload(search.options) || search.options.objective != Objective::Time || result.interrupted) return;
   if (!std::holds_alternative<Transformer>(search.model.shape) || result.ranked.empty() ||
       !result.ranked.front().strategy.stages.empty())

@@ -4,6 +4,7 @@
 // (strategy/frameworks), as in `simulate --framework` and `validate`; the arena says nothing then, for the plan is not what runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,15 @@ class Refiner {
   mutable std::mutex mutex_ = {};
   mutable std::map<std::string, double> known_ = {};  // by the strategy without what takes no memory: bytes
   mutable double least_excess_ = 0;
+};
+
+// What a search on other nodes or with other options needs after the search on all nodes.
+struct FurtherSearch {
+  const Model& model;
+  const Cluster& cluster;
+  const SearchOptions& options;
+  // The search that uses all GPUs of the cluster given to it.
+  std::function<std::variant<SearchResult, Infeasible>(const Cluster& cluster, const SearchOptions& options)> on_all;
 };
 
 }  // namespace foreshard
