@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "strategy/lower/cell.h"
 #include "strategy/lower/chunk_program.h"
@@ -39,7 +40,7 @@ class RoleBuilder {
     lowering_.begin_role(index_);
     set_up();
     const auto all = [](const ScheduleOp&) { return true; };
-    pool_ = {.shared = equal_chunks(),
+    pool_ = {.places = pool_places(),
              .slots = most_in_flight(all),
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
@@ -115,18 +116,33 @@ class RoleBuilder {
     return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
   }
 
-  // The same transformer layers, in number and kind, in every chunk of the rank, and the same ones redone.
-  bool equal_chunks() const {
-    const auto counted_kinds = [&](int stage) {
-      std::vector<std::pair<int, int>> kinds;
-      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
-        if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
-          kinds.emplace_back(layer.kind, lowering_.tables.activations.row_of(l));
-      return kinds;
-    };
-    for (int chunk = 1; chunk < chunks(); ++chunk)
-      if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
-    return (chunks() > 1 || splits()) && lowering_.tables.activations.shared_by_chunks;
+  // [chunk][counted layer]: the place in the pool, which the nth layer of a kind, redone alike, has in every chunk; -1: some chunk has fewer.
+  std::vector<std::vector<int>> pool_places() const {
+    if ((chunks() == 1 && !splits()) || !lowering_.tables.activations.shared_by_chunks) return {};
+    using Nth = std::tuple<int, int, int>;  // kind, how it is redone, how many like it come before in the chunk
+    std::vector<std::vector<Nth>> layers;
+    std::map<Nth, int> chunks_with;
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      std::map<std::pair<int, int>, int> count;
+      const int first = lowering_.first_layer(stage_of(chunk)), end = first + lowering_.layers_of(stage_of(chunk));
+      layers.emplace_back();
+      for (int l = first; l < end; ++l) {
+        const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)];
+        if (!layer.counted) continue;
+        const int row = lowering_.tables.activations.row_of(l);
+        layers.back().emplace_back(layer.kind, row, count[{layer.kind, row}]++);
+        ++chunks_with[layers.back().back()];
+      }
+    }
+    std::map<Nth, int> numbers;
+    std::vector<std::vector<int>> places;
+    for (const std::vector<Nth>& of_chunk : layers) {
+      places.emplace_back();
+      for (const Nth& nth : of_chunk)
+        places.back().push_back(chunks_with.at(nth) < chunks() ? -1
+                                                               : numbers.try_emplace(nth, static_cast<int>(numbers.size())).first->second);
+    }
+    return places;
   }
 
   ChunkSlots slots_of(int stage) const {
