@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Trains a small transformer with every codec and prints the losses beside those of sums as they are.
 
-    python3 bench/compression.py [--program build/release/foreshard] [--steps 300] [--curves FILE]
+    python3 bench/compression.py [--program build/release/foreshard] [--steps 300] [--curves FILE] [--pictures FOLDER] [--only TEXT]
 
 Two layers, hidden size 32, 64 tokens, batch 16 of 16 tokens, fp32, Adam with a rate of 0.01 (SGD: 0.1, momentum 0.9), on the host. Gradients
 between two replicas, activations between two tensor-parallel ranks. The text counts up through 64 letters, but two letters of
 ten are drawn at random: no model can go below that entropy. Losses are means of the last 30 steps. A warm-up
-is a plan without the codec whose checkpoint the plan with it goes on from; a density schedule of dgc is a plan for each share.
+is a plan without the codec whose checkpoint the plan with it goes on from; a density schedule is a plan for each share.
 """
 import argparse
 import csv
@@ -59,26 +59,27 @@ class Trainer:
 
 def picture(path, named, low, high):
     """Lines of (name, losses); the axis of losses goes from low to high."""
-    wide, tall, left, colours = 720, 360, 50, ["#000000", "#1f77b4", "#2ca02c", "#ff7f0e", "#d62728", "#9467bd"]
+    wide, tall, left, colours = 720, 360, 50, ["#000000", "#1f77b4", "#2ca02c", "#ff7f0e", "#d62728", "#9467bd", "#8c564b",
+                              "#17becf"]
     steps = len(named[0][1])
 
     def at(step, loss):
         share = (min(max(loss, low), high) - low) / (high - low)
-        return f"{left + (wide - left - 10) * step / steps:.1f},{tall - 30 - (tall - 50) * share:.1f}"
+        return f"{left + (wide - left - 25) * step / steps:.1f},{tall - 30 - (tall - 50) * share:.1f}"
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" font-family="sans-serif" font-size="12">',
            f'<rect width="{wide}" height="{tall}" fill="#ffffff"/>']
     for tick in range(5):
         loss = low + (high - low) * tick / 4
         x, y = at(0, loss).split(",")
-        out.append(f'<text x="8" y="{y}">{loss:.2f}</text><line x1="{left}" x2="{wide - 10}" y1="{y}" y2="{y}" stroke="#dddddd"/>')
+        out.append(f'<text x="8" y="{y}">{loss:.2f}</text><line x1="{left}" x2="{wide - 25}" y1="{y}" y2="{y}" stroke="#dddddd"/>')
     for step in range(0, steps + 1, steps // 6):
         out.append(f'<text x="{at(step, low).split(",")[0]}" y="{tall - 10}">{step}</text>')
     for place, (name, losses) in enumerate(named):
         means = [(step, sum(losses[step - 10:step]) / 10) for step in range(10, steps + 1, 5)]
         colour = colours[place % len(colours)]
         out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{" ".join(at(*m) for m in means)}"/>')
-        out.append(f'<text x="{wide - 300}" y="{30 + 16 * place}" fill="{colour}">{name}</text>')
+        out.append(f'<text x="{wide - 330}" y="{30 + 16 * place}" fill="{colour}">{name}</text>')
     pathlib.Path(path).write_text("\n".join(out + ["</svg>"]) + "\n")
 
 
@@ -87,7 +88,9 @@ def main():
     parser.add_argument("--program", default="build/release/foreshard")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--curves", help="a CSV of all losses, a column for each run")
-    parser.add_argument("--picture", help="an SVG of the runs with Adam, means of ten steps")
+    parser.add_argument("--pictures", type=pathlib.Path,
+                        help="a folder: SVGs of the runs with Adam that compress gradients, and activations; means of ten steps")
+    parser.add_argument("--only", default="", help="only runs whose name contains this, and those that they are compared with")
     asked = parser.parse_args()
     n = asked.steps
 
@@ -101,7 +104,9 @@ def main():
         return [(SGD + options, steps) for options, steps in phases]
 
     warm = n // 5
-    ramp = [0.25, 0.0625, 0.015625]  # the schedule of DGC's warm-up
+    third = warm // 3
+    ramp = [0.25, 0.0625, 0.015625]  # the schedule of DGC's warm-up: share^(k/4) for a last share of 1/256
+    token_ramp = [0.84, 0.71, 0.59]  # the same for a last share of 1/2: 0.5^(1/4), 0.5^(2/4), 0.5^(3/4)
     rows = [  # name, layout, phases, rate, the run it is compared with
         ("replicas, as they are", REPLICAS, [([], n)], 0.01, None),
         ("eight-bit", REPLICAS, gradients("eight-bit"), 0.01, 0),
@@ -109,8 +114,8 @@ def main():
         ("segmented:4", REPLICAS, gradients("segmented:4"), 0.01, 0),
         ("segmented:4x8", REPLICAS, gradients("segmented:4x8"), 0.01, 0),
         ("dgc:0.01", REPLICAS, gradients("dgc:0.01"), 0.01, 0),
-        (f"dgc:0.01 after {3 * (warm // 3)} steps of 0.25, 0.0625, 0.0156", REPLICAS,
-         [step for share in ramp for step in gradients(f"dgc:{share}", warm // 3)] + gradients("dgc:0.01", n - 3 * (warm // 3)), 0.01, 0),
+        (f"dgc:0.01 after {3 * third} steps of 0.25, 0.0625, 0.0156", REPLICAS,
+         [step for share in ramp for step in gradients(f"dgc:{share}", third)] + gradients("dgc:0.01", n - 3 * third), 0.01, 0),
         (f"one-bit:{warm}", REPLICAS, [([], warm)] + gradients(f"one-bit:{warm}", n - warm), 0.01, 0),
         ("SGD, as they are", REPLICAS, sgd([([], n)]), 0.1, None),
         ("SGD, dgc:0.01", REPLICAS, sgd(gradients("dgc:0.01")), 0.1, 8),
@@ -119,25 +124,36 @@ def main():
         ("activations segmented:8", TENSOR, activations("segmented:8"), 0.01, 11),
         ("activations segmented:4", TENSOR, activations("segmented:4"), 0.01, 11),
         ("token-topk:0.5", TENSOR, activations("token-topk:0.5"), 0.01, 11),
+        (f"activations segmented:4 after {warm} steps as they are", TENSOR, [([], warm)] + activations("segmented:4", n - warm),
+         0.01, 11),
+        (f"token-topk:0.5 after {warm} steps as they are", TENSOR, [([], warm)] + activations("token-topk:0.5", n - warm), 0.01, 11),
+        (f"token-topk:0.5 after {3 * third} steps of {', '.join(map(str, token_ramp))}", TENSOR,
+         [step for share in token_ramp for step in activations(f"token-topk:{share}", third)] +
+         activations("token-topk:0.5", n - 3 * third), 0.01, 11),
+        ("token-topk:0.84", TENSOR, activations("token-topk:0.84"), 0.01, 11),
         ("ZeRO 1, segmented:4", REPLICAS + ["--zero", "1"], gradients("segmented:4"), 0.01, 0),
         ("ZeRO 2, segmented:4", REPLICAS + ["--zero", "2"], gradients("segmented:4"), 0.01, 0),
     ]
+    chosen = [i for i, row in enumerate(rows) if asked.only in row[0]]
+    chosen = sorted({*chosen, *(rows[i][4] for i in chosen if rows[i][4] is not None)})
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(asked.program, pathlib.Path(folder), n)
-        curves = [trainer.train(layout, phases, rate) for _, layout, phases, rate, _ in rows]
+        curves = {i: trainer.train(*rows[i][1:4]) for i in chosen}
     print("| run | first step | step", n // 10, "| step", n // 3, "| last 30 steps | against as they are |\n|---|---|---|---|---|---|")
-    for (name, _, _, _, beside), losses in zip(rows, curves):
+    for i, losses in curves.items():
+        name, beside = rows[i][0], rows[i][4]
         last = sum(losses[-30:]) / 30
         against = "" if beside is None else f"{100 * (last / (sum(curves[beside][-30:]) / 30) - 1):+.2f} %"
         print(f"| {name} | {losses[0]:.3f} | {losses[n // 10 - 1]:.3f} | {losses[n // 3 - 1]:.3f} | {last:.4f} | {against} |")
-    if asked.picture:
-        picture(asked.picture, [(rows[i][0], curves[i]) for i in (0, 3, 5, 6, 13, 14)], 1.6, 3.2)
+    if asked.pictures:
+        for file, shown in (("compression.svg", (0, 3, 5, 6, 7)), ("compression-activations.svg", (11, 12, 13, 15, 14, 16, 17))):
+            picture(asked.pictures / file, [(rows[i][0], curves[i]) for i in shown], 1.6, 3.2)
     if asked.curves:
         with open(asked.curves, "w", newline="") as out:
             table = csv.writer(out)
-            table.writerow(["step"] + [row[0] for row in rows])
+            table.writerow(["step"] + [rows[i][0] for i in curves])
             for step in range(n):
-                table.writerow([step + 1] + [f"{losses[step]:.4f}" for losses in curves])
+                table.writerow([step + 1] + [f"{losses[step]:.4f}" for losses in curves.values()])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ else()
   list(FILTER cuda_sources EXCLUDE REGEX "/load_cuda\\.cpp$")
 endif()
 set_property(TARGET foreshard_exec PROPERTY SOURCES ${exec_sources} ${cuda_sources})
+# All but load_cuda.cpp, which a program may link before the library (foreshard_twin in tests/).
+set(united ${cuda_sources})
+list(FILTER united EXCLUDE REGEX "/load_cuda\\.cpp$")
+foreshard_unite(foreshard_exec ${united})
 
 if(FORESHARD_CUDA_BUILT)
   # One device file, compiled by nvcc itself: the compiler options of the rest are none of its business.

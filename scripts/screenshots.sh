@@ -2,6 +2,7 @@
 # The pictures of docs/gui.md: every view in dark and light, English and Chinese, 1x and 2x, by one command.
 #   scripts/screenshots.sh                 the pictures of the manual into docs/gui
 #   scripts/screenshots.sh --all FOLDER    all 56 into FOLDER, and a sheet of all at each scale into docs/gui (needs imagemagick)
+#   scripts/screenshots.sh --techniques [NAME...]    the timelines of single techniques into docs/gui, all or those named
 # Needs a built foreshard-gui (BUILD=build/release) and, for Chinese, a font that has it (fonts-noto-cjk). No display. Pictures
 # become small where pngquant is installed.
 set -euo pipefail
@@ -38,7 +39,48 @@ sheet() {
   echo "docs/gui/all-${scale}x.png"
 }
 
-if [ "${1:-}" = --all ]; then
+# technique NAME HEIGHT OPTIONS...: the timeline of `foreshard simulate OPTIONS` as docs/gui/NAME.png, unless others were asked for.
+asked=()
+technique() {
+  local name=$1 height=$2
+  shift 2
+  if [ ${#asked[@]} -gt 0 ] && [[ " ${asked[*]} " != *" $name "* ]]; then return; fi
+  "$build/foreshard" simulate "$@" --save-result "$work/$name.result" >/dev/null
+  SIZE=800x$height shot "docs/gui/$name.png" timeline light en 1 "$work/$name.result"
+  make_small "docs/gui/$name.png"
+}
+
+techniques() {
+  local pipeline="--model gpt2-355m --cluster dgx-a100 --nodes 1 --dp 2 --pp 4 --global-batch 16 --micro-batch 1"
+  local versions="--model llama-3-8b --cluster dgx-h100 --nodes 1 --tp 2 --pp 4 --global-batch 12 --micro-batch 1"
+  local replicas="--model gpt2-355m --cluster eth25-a100-x2 --micro-batch 8 --global-batch 128 --bucket 100MB"
+  local tensor="--model gpt2-1.5b --set model.n_head=20 --cluster pcie-a100-8 --tp 4 --dp 2 --attention unfused --micro-batch 4 --global-batch 16"
+  local name
+  for name in looped-bfs interleaved-zb-1p zb-v v-half v-min; do
+    technique schedule-$name 360 $pipeline --schedule $name --virtual-stages 2
+  done
+  for name in zb-h1 zb-h2 dualpipe; do technique schedule-$name 360 $pipeline --schedule $name; done
+  for name in pipedream-2bw pipemare; do technique schedule-$name 360 $versions --schedule $name; done
+  technique compression-dgc 300 $replicas --compress-gradients dgc:0.01
+  technique compression-one-bit 300 $replicas --compress-gradients one-bit:100
+  technique compression-eight-bit 300 $replicas --compress-gradients eight-bit
+  technique compression-tokens 300 $tensor --compress-activations token-topk:0.5
+  technique compression-activations 300 $tensor --compress-activations segmented:8
+  for name in ring tree double-tree hierarchical 2d parameter-server gather-to-root; do
+    technique sums-$name 300 --model gpt2-355m --cluster eth25-a100-x8 --micro-batch 8 --global-batch 512 --bucket 100MB --algorithm $name
+  done
+  technique sums-nvlink-sharp 300 --model gpt2-1.5b --cluster dgx-h100 --nodes 1 --dp 8 --micro-batch 8 --global-batch 64 --algorithm nvlink-sharp
+  technique layouts 300 --model toy-matmul --cluster pcie-a100-8 --gpus 4 --tp 4 --dp 1 --granularity op
+  technique schedule-best 360 --model gpt2-355m --cluster dgx-a100 --nodes 1 --pp 4 --dp 1 --global-batch 12 --layer-split 9,6,5,4 --schedule best
+  printf '0F0,0F1,0F2,0B2,0F3,0B3,0B1,0B0\n1F0,1F1,1F2,1B2,1F3,1B3,1B1,1B0\n' >"$work/own.csv"
+  technique schedule-file 300 --model gpt2-355m --cluster dgx-a100 --nodes 1 --pp 2 --dp 1 --micro-batch 1 --global-batch 4 --schedule "file:$work/own.csv"
+}
+
+if [ "${1:-}" = --techniques ]; then
+  asked=("${@:2}")
+  work=$(mktemp -d)
+  techniques
+elif [ "${1:-}" = --all ]; then
   folder=${2:?a folder}
   mkdir -p "$folder"
   # A search over one node takes seconds; that of the worked example minutes.

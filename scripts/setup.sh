@@ -3,7 +3,7 @@
 # What the program needs, what the tests add, what is used when it is there.
 foreshard_packages="g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libboost-graph-dev libtbb-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libopenblas0-pthread"
-foreshard_test_packages="libgtest-dev librapidcheck-dev xvfb openbox openmpi-bin libopenmpi-dev iproute2"
+foreshard_test_packages="libgtest-dev xvfb openbox openmpi-bin libopenmpi-dev iproute2"
 foreshard_gui_packages="qt6-base-dev qt6-svg-dev qt6-tools-dev qt6-l10n-tools fonts-dejavu-core"
 
 # Prints the packages of the given names that are not installed.
@@ -53,7 +53,7 @@ configure_and_build() {
   shift
   mkdir -p build
   fetch_cudnn_headers
-  if ! cmake --preset release -DFORESHARD_PCH="${FORESHARD_PCH:-OFF}" "$@" >build/configure.log 2>&1; then
+  if ! cmake --preset release ${FORESHARD_PCH:+-DFORESHARD_PCH="$FORESHARD_PCH"} "$@" >build/configure.log 2>&1; then
     cat build/configure.log
     return 1
   fi

@@ -1,8 +1,7 @@
-// What nearly every test includes, compiled once per build (-DFORESHARD_PCH=ON). Each test includes what it uses all the same.
+// What many tests include, compiled once per build (-DFORESHARD_PCH=ON). Each test includes what it uses all the same.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,3 +14,14 @@
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "core/cluster_file/cluster_file.h"
+#include "core/json/json.h"
+#include "core/plan/plan.h"
+#include "core/result/result.h"
+#include "core/strategy/strategy.h"
+#include "replay/light_clock.h"
+#include "replay/replay.h"
+#include "strategy/lower/lower.h"
+#include "strategy/search/search.h"
+#include "strategy/tune/tune.h"

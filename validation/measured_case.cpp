@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/framework_split.h"
 #include "strategy/search/search_framework.h"
 #include "validation/catalogue_gpu.h"
 #include "validation/measured_cluster.h"
@@ -67,7 +68,8 @@ struct PresetWord {
   const char* word;  // in the framework column
   const char* preset;
 };
-// `word` in `column` says that the framework ran with other kernels than its preset has: `with` is the preset with those kernels.
+// `word` in `column` says that the framework ran with other kernels than its preset has: `with` is the preset with those kernels. The first
+// entry that holds decides; an empty word always holds.
 struct KernelWord {
   const char* preset;
   const char* column;
@@ -80,19 +82,23 @@ constexpr KernelWord kKernels[] = {
     {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
     {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
     {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
+    {"torchtitan", "notes", "torch.compile", "torchtitan"},
+    {"torchtitan", "", "", "torchtitan-eager"},
     {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
+    {"nemo", "table_or_url", "performance_long_sequence.md@8cfedd7", "nemo-24.03"},  // the page's figures are of container 24.03
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
+    {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
 };
 
-constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
+constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}, {"maxtext (JAX/XLA)", "maxtext"}};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   std::string framework = row.text("framework");
   for (const PresetWord& entry : kPresets)
     if (framework == entry.word) framework = entry.preset;
   for (const KernelWord& entry : kKernels)
-    if (framework == entry.preset && row.mentions(entry.column, entry.word)) return entry.with;
+    if (framework == entry.preset && (*entry.word == '\0' || row.mentions(entry.column, entry.word))) return entry.with;
   const std::vector<std::string>& known = framework_names();
   if (std::find(known.begin(), known.end(), framework) != known.end()) return framework;
   assumed.emplace_back("framework");
@@ -181,6 +187,10 @@ Recompute recompute_of(const MeasuredRow& row) {
   if (cell.find("per op") != std::string::npos)
     return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
+  // MaxText layers/decoders.py, get_remat_policy: save_qkv_proj keeps the results of these projections only, save_dot_except_mlp also that of
+  // the output projection, save_dot_except_mlpwi also that of the MLP's second product.
+  if (cell.find("save_qkv_proj") != std::string::npos || cell.find("save_dot_except_mlp") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = {"norm", "rope", "attention", "activation", "mlp"}};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   const auto add = [&](const char* word, const char* module) {
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);
@@ -232,8 +242,10 @@ std::string split_of(int layers, int stages) {
          std::to_string(each - 1);
 }
 
-std::string layer_split_of(const MeasuredRow& row, int layers, int stages, bool experts) {
+std::string layer_split_of(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& shape, int stages, bool experts) {
+  const int layers = shape.layers;
   std::string split = flagged_split(row, layers, stages);
+  if (split.empty()) split = framework_split(preset, shape, stages);
   if (split.empty()) split = split_of(layers, stages);
   return split.empty() && experts ? recipe_split(layers, stages) : split;
 }
@@ -263,7 +275,6 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
     s.attention = AttentionKernel::Unfused;
   if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
   if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // the stated vocabulary is padded already
-  s.context = ContextKind::AllGather;
   Overlap overlap = preset.defaults.overlap.value_or(Overlap{});
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
@@ -392,7 +403,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
   set_zero(row, preset, s);
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
-  s.pipeline.layer_split = layer_split_of(row, shape.layers, s.pp * s.virtual_stages, experts);
+  s.pipeline.layer_split = layer_split_of(row, preset, shape, s.pp * s.virtual_stages, experts);
   s.pipeline.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);
   set_convention(row, question);

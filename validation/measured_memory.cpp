@@ -37,11 +37,12 @@ FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& 
 
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question) {
   const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
-  return allocation.largest() <= static_cast<double>(gpu.memory.value);
+  return allocation.shortage(gpu.memory) == Shortage::None;
 }
 
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation) {
-  const RankAllocation& rank = rank_of(allocation, question.rank);
+  const bool first = question.memory == MemoryKind::Unknown && framework_preset(question.framework).memory.reports.first_rank;
+  const RankAllocation& rank = rank_of(allocation, first ? MemoryRank::First : question.rank);
   if (question.quantity == Quantity::StaticMemory) return rank.statics / kGib;
   if (question.quantity == Quantity::ActivationMemory) return rank.activations / kGib;
   if (question.quantity == Quantity::ActivationShare) {
@@ -55,7 +56,7 @@ double memory_value(const MeasuredCase& question, const Strategy& strategy, cons
     case MemoryKind::Allocated: return rank.peak / kGib;
     case MemoryKind::Reserved: return rank.reserved / kGib;
     case MemoryKind::Unknown:
-      return (framework_preset(question.framework).memory.reports_reserved ? rank.reserved : rank.peak) / kGib;
+      return (framework_preset(question.framework).memory.reports.reserved ? rank.reserved : rank.peak) / kGib;
     case MemoryKind::Device: return (rank.reserved + allocation.outside) / kGib;
   }
   return 0;

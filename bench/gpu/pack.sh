@@ -18,8 +18,11 @@ most=45000000
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFORESHARD_SIMGRID=OFF -DFORESHARD_TESTS=OFF -DFORESHARD_BENCH=OFF -DFORESHARD_GUI=OFF \
   -DFORESHARD_CUDA=ON -DFORESHARD_CUDA_ARCHITECTURES=90 -DFORESHARD_HOST_ARCH=x86-64-v3 "-DCMAKE_BUILD_RPATH=\$ORIGIN/lib" \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
-cmake --build "$build" --parallel "${JOBS:-2}" --target foreshard foreshard_cuda
-cmake --build "$build" --target foreshard_cudnn || echo "pack.sh: no attention by cuDNN: its headers are not here"
+cmake --build "$build" --parallel "${JOBS:-2}" --target foreshard
+if [ -z "${MODULE:-}" ]; then
+  cmake --build "$build" --parallel "${JOBS:-2}" --target foreshard_cuda
+  cmake --build "$build" --target foreshard_cudnn || echo "pack.sh: no attention by cuDNN: its headers are not here"
+fi
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT

@@ -122,21 +122,30 @@ def peaks(scratch):
     return {key: found[key] for key in ("bf16", "fp32", "memory", "memory_bandwidth")}
 
 
+def doctor(scratch, name):
+    """What doctor found, by topic; of several NCCL libraries, the one that is used, else the line that says that there is none."""
+    lines = json_of(foreshard(scratch, name, "doctor", "--device", "cuda", "--json"))["findings"]
+    return {line["topic"]: line["found"] for line in sorted(lines, key=lambda line: line["health"] == "good")}
+
+
 def machine(scratch):
-    found = {"gpu": gpu, "cluster": cluster, "peaks": peaks(scratch), "size": "full" if full else "tiny"}
+    file = here.parent.parent / "commit"
+    found = {"gpu": gpu, "cluster": cluster, "peaks": peaks(scratch), "size": "full" if full else "tiny",
+             "commit": file.read_text().strip() if file.exists() else "a checkout"}
+    tell(found)  # what the page needs; a driver that is broken may not answer
     if shutil.which("nvidia-smi"):
         found["nvidia_smi"] = run(scratch, "nvidia-smi", ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]).strip()
-    file = here.parent.parent / "commit"
-    found["commit"] = file.read_text().strip() if file.exists() else "a checkout"
+    tell(found)
     try:
-        found["doctor"] = {line["topic"]: line["found"] for line in json_of(foreshard(scratch, "doctor", "doctor", "--device", "cuda", "--json"))["findings"]
-                           if line["topic"] in ("GPUs", "NCCL", "cuDNN")}
+        told = doctor(scratch, "doctor")
+        found["doctor"] = {topic: told[topic] for topic in ("GPUs", "NCCL", "cuDNN") if topic in told}
     except Failed as problem:
         found["doctor"] = {"GPUs": str(problem)}
     tell(found)
 
 
-def selftest(scratch, name="selftest", prefix=(), options=()):
+def selftest(scratch, name="selftest", prefix=(), options=(), of=""):
+    """What was compared with the host, of names that begin with `of`."""
     words = [*prefix, program, "selftest", "--device", "cuda", "--all", "--json", "--progress", "none", *([] if full else ["--quick"]), *options]
     try:
         told = run(scratch, name, words)
@@ -145,6 +154,7 @@ def selftest(scratch, name="selftest", prefix=(), options=()):
         if '"kernels"' not in told:
             raise
     lines = json.JSONDecoder().raw_decode(told[told.index("{"):])[0]["kernels"]
+    lines = [line for line in lines if line["name"].startswith(of)]
     wrong = [line for line in lines if not line["right"]]
     return {"compared": len(lines), "wrong": [f'{line["name"]}: {line["verdict"]}' for line in wrong],
             "nccl": sorted({line["name"].split(":")[0] for line in lines if line["name"].startswith("NCCL ")})}
@@ -202,6 +212,7 @@ def calibrate(scratch):
     small = [] if full else ["--largest-product", "64", "--largest-hidden", "64", "--steps", "2"]
     file = str(scratch / "cuda.profile.json")
     text = foreshard(scratch, "calibrate.run", "calibrate", "--device", "cuda", "--precision", "bf16", "--name", gpu, "--save-profile", file, *small)
+    text = re.sub(r"\n*written: .*\n", "\n", text)  # a path that is gone
     tell({"text": text, "profile": "cuda.profile.json.gz"})
 
 
@@ -276,17 +287,19 @@ def graphs(scratch):
 
 def nccl(scratch):
     """A rank per GPU; two ranks on one where NCCL lets them: from 2.30.3 on."""
-    told = json_of(foreshard(scratch, "nccl.doctor", "doctor", "--device", "cuda", "--json"))["findings"]
-    found = {"library": next((line["found"] for line in told if line["topic"] == "NCCL"), "none")}
+    found = {"library": doctor(scratch, "nccl.doctor").get("NCCL", "none")}
+    if found["library"].startswith("none"):
+        found["a rank per GPU"] = found["two ranks on one GPU"] = {"missing": "there is no NCCL here"}
+        return tell(found)
     tell(found)
     os.environ.setdefault("NCCL_DEBUG", "WARN")
-    found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--quick"] if full else ["--nccl"])
+    found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--quick"] if full else ["--nccl"], of="NCCL ")
     tell(found)
     said = re.search(r"NCCL (\d+)\.(\d+)\.(\d+)", " ".join(found["a rank per GPU"]["nccl"]))
     version = tuple(map(int, said.groups())) if said else (0, 0, 0)
     if version >= (2, 30, 3):
         os.environ.update(NCCL_MULTI_RANK_GPU_ENABLE="1", NCCL_MAX_CTAS="4")
-        found["two ranks on one GPU"] = selftest(scratch, "nccl.shared", options=["--nccl", "--quick"] if full else ["--nccl"])
+        found["two ranks on one GPU"] = selftest(scratch, "nccl.shared", options=["--nccl", "--quick"] if full else ["--nccl"], of="NCCL ")
     else:
         found["two ranks on one GPU"] = {"missing": f"NCCL {'.'.join(map(str, version))}; 2.30.3 or later lets two ranks share a GPU"}
     tell(found)

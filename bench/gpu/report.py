@@ -141,7 +141,11 @@ def nccl(data, _):
     lines = [f"Library: {data['library']}.", ""]
     for name in ("a rank per GPU", "two ranks on one GPU"):
         found = data.get(name, {"missing": "did not come to it"})
-        lines.append(f"- {name}: " + (found["missing"] if "missing" in found else f"{found['compared']} comparisons, {len(found['wrong'])} wrong: {'; '.join(found['wrong']) or 'none'} ({'; '.join(found['nccl'])})"))
+        if "missing" in found:
+            lines.append(f"- {name}: {found['missing']}")
+        else:
+            wrong = "".join(f"; {one}" for one in found["wrong"])
+            lines.append(f"- {name}: {'; '.join(found['nccl'])}: {found['compared']} sums and messages compared, {len(found['wrong'])} wrong{wrong}")
     return [*lines, ""]
 
 

@@ -127,8 +127,9 @@ std::vector<std::string> headline(const Strategy& strategy) {
   static const std::vector<std::string> first = {
       "tp", "cp", "pp", "dp", "ep", "etp", "virtual_stages", "schedule", "micro_batch", "global_batch", "seq", "precision"};
   const auto add = [&](const StrategyOption& option, bool always) {
-    const std::string value = option.get(strategy);
+    std::string value = option.get(strategy);
     if (!always && (value == option.get(defaults) || value == "auto")) return;
+    if (value.starts_with("loads:")) value = "measured";
     std::string name = option.path;
     std::replace(name.begin(), name.end(), '_', ' ');
     if (option.type == OptionType::Flag)
@@ -147,15 +148,17 @@ std::vector<std::string> headline(const Strategy& strategy) {
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
   }
   // Values that the engine chose without being asked are not mentioned.
-  static const std::vector<std::string> resolved = {
-      "attention",        "bucket",           "placement",   "param_dtype", "grad_dtype",     "state_dtype",   "zero_group",
-      "microbatch_group", "framework_memory", "layer_split", "stages",      "vocab_multiple", "schedule_order"};
+  static const std::vector<std::string> resolved = {"attention",        "bucket",           "placement",  "param_dtype",
+                                                    "grad_dtype",       "state_dtype",      "zero_group", "microbatch_group",
+                                                    "framework_memory", "layer_split",      "stages",     "vocab_multiple",
+                                                    "schedule_order",   "expert_node_ranks"};
   for (const StrategyOption& option : strategy_options()) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();
     };
     if (option.path == "context" && strategy.cp == 1) continue;
-    const bool assumed = option.path == "expert_load" && strategy.experts.ep > 1;  // an assumption on the data, so it is always mentioned
+    const bool assumed =
+        option.path == "expert_load" && strategy.experts.ep > 1;  // an assumption on the data, so it is always mentioned
     if (!in(first) && !in(resolved)) add(option, assumed);
   }
   return words;

@@ -19,6 +19,9 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"precision", "formats that differ in speed or size on this GPU"},
       {"sequence_parallel", "tp above 1"},
       {"expert_load", "ep above 1 and no --expert-capacity"},
+      {"expert_unpadded", "an --expert-capacity that gives more rows than the load"},
+      {"expert_dispatcher", "ep above 1; hierarchical and once-per-node: expert groups of more than one node"},
+      {"expert_node_ranks", "--expert-dispatcher once-per-node, and another number than the nodes give"},
       {"schedule", "pp above 1, and another order of actions"},
       {"schedule_order", "another order of actions than the schedule's own"},
       {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
@@ -41,7 +44,8 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"attention", "a transformer, and a GPU with the kernel"},
       {"dropout", "a transformer"},
       {"momentum", "--optimizer sgd"},
-      {"delay_annealing", "foreshard run, and a stage that is late by two updates or more; time and memory do not depend on it"},
+      {"delay_annealing",
+       "foreshard run, and a stage that is late by two updates or more; time and memory do not depend on it"},
       {"loss_scale", "foreshard run; time and memory do not depend on it"},
       {"vocab_multiple", "a vocabulary that it pads otherwise than by default"},
       {"bucket", "gradients of data-parallel replicas that overlap, larger than a bucket"},
@@ -54,6 +58,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"credit", "--algorithm gather-to-root, or --sum-order priority and smaller parts"},
       {"compress_gradients", "dp or cp above 1"},
       {"compress_activations", "tp above 1"},
+      {"compress_dispatch", "ep above 1"},
       {"seq", "a transformer"}};
   return where;
 }

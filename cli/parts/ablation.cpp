@@ -77,11 +77,12 @@ std::vector<AblationStep> default_chain(const Job& job, const std::function<bool
   };
   if (!says_degrees()) none.settings = {{"tp", std::to_string(widest_tensor_group(job))}, {"dp", "1"}};
   if (!said("micro_batch") && !said("global_batch")) none.settings.emplace_back("micro_batch", "8");
-  if (!said("attention")) none.settings.emplace_back("attention", "unfused");  // token top-k ranks tokens by the attention's probabilities
+  if (!said("attention"))
+    none.settings.emplace_back("attention", "unfused");  // token top-k ranks tokens by the attention's probabilities
   return {none,
           {.name = "pipeline", .settings = {{"parts", "auto"}}},
           {.name = "top-k", .settings = {{"compress_activations", "token-topk:0.5"}}},
-          {.name = "quantization", .settings = {{"parts", "1"}, {"compress_activations", "segmented:8"}}}};
+          {.name = "quantization", .settings = {{"compress_activations", "segmented:8"}}}};
 }
 
 Bytes sent_bytes(const Plan& plan) {

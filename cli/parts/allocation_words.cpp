@@ -9,6 +9,33 @@
 
 namespace foreshard {
 
+static const char* name_of(Shortage shortage) {
+  return shortage == Shortage::None ? "" : shortage == Shortage::Allocated ? "allocated" : "reserved";
+}
+
+// Whether the run fits in the framework's own allocator, and what would help if not.
+static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity) {
+  const double device = static_cast<double>(capacity.value), most = allocation.largest();
+  char line[256];
+  switch (allocation.shortage(capacity)) {
+    case Shortage::None:
+      std::snprintf(line, sizeof line, "  it fits there, and %.1f GiB are left\n", (device - most) / (1 << 30));
+      break;
+    case Shortage::Allocated:
+      std::snprintf(line, sizeof line,
+                    "  it does not fit there: allocated memory is %.1f GiB too much; smaller micro-batches or recomputation would help\n",
+                    (most - device) / (1 << 30));
+      break;
+    case Shortage::Reserved:
+      std::snprintf(line, sizeof line,
+                    "  it does not fit there by %.1f GiB, although allocated memory does: blocks of other sizes lie free;\n"
+                    "  PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help\n",
+                    (most - device) / (1 << 30));
+      break;
+  }
+  return line;
+}
+
 std::string allocation_json(const Prepared& prepared) {
   if (!prepared.allocation) return "";
   JsonWriter json(0);
@@ -22,7 +49,9 @@ std::string allocation_json(const Prepared& prepared) {
   list("allocated_bytes", &RankAllocation::peak);
   list("reserved_bytes", &RankAllocation::reserved);
   json.field("outside_bytes", static_cast<std::int64_t>(prepared.allocation->outside));
-  return json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest())).end_object().text();
+  json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest()));
+  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
+  return json.field("exceeded_by", name_of(prepared.allocation->shortage(gpu.memory))).end_object().text();
 }
 
 std::string allocation_text(const Prepared& prepared) {
@@ -38,7 +67,7 @@ std::string allocation_text(const Prepared& prepared) {
                 prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
                 most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
                 in_gib(gpu.memory));
-  return line;
+  return line + verdict(*prepared.allocation, gpu.memory);
 }
 
 static std::vector<OnlineAllocation> of_stages(const Plan& plan) {

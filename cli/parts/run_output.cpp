@@ -18,15 +18,32 @@ static const MemoryCurve* largest_curve(const Execution& done) {
   return largest;
 }
 
-static void write_step(JsonWriter& json, const StepReport& step) {
+// Of the last step; null without experts.
+static const ExpertCounts* last_counts(const Execution& done) {
+  return done.steps.empty() || done.steps.back().experts.empty() ? nullptr : &done.steps.back().experts;
+}
+
+static void write_step(JsonWriter& json, const StepReport& step, const std::vector<RouterName>& routers) {
   json.field("loss", step.loss).field("time_s", step.time_s);
   if (step.loss_scale) json.field("loss_scale", *step.loss_scale).field("skipped", step.skipped);
+  if (step.experts.empty()) return;
+  const MostLoaded most = most_loaded_of(step.experts);
+  json.key("experts").begin_object().field("choices", step.experts.choices()).field("dropped", step.experts.dropped());
+  json.field("most_loaded", most.factor).field("layer", routers[most.router].text()).end_object();
+}
+
+std::string experts_text(const StepReport& done, const std::vector<RouterName>& routers) {
+  if (done.experts.empty()) return "";
+  const MostLoaded most = most_loaded_of(done.experts);
+  return "most chosen expert " + plain(most.factor) + " times the mean (" + routers[most.router].text() + "), " +
+         count_text(std::llround(done.experts.dropped())) + " of " + count_text(std::llround(done.experts.choices())) +
+         " choices dropped";
 }
 
 // Element `step` of the array "steps" of run_json; printed as soon as the step is done.
-std::string step_line(int step, const StepReport& done) {
+std::string step_line(int step, const StepReport& done, const std::vector<RouterName>& routers) {
   JsonWriter json(0);
-  write_step(json.begin_object().field("step", step), done);
+  write_step(json.begin_object().field("step", step), done, routers);
   return json.end_object().text();
 }
 
@@ -45,9 +62,17 @@ std::string run_json(const RunWords& words) {
   json.field("iteration_time_s", done.iteration_time_s);
   json.key("steps").begin_array();
   for (const StepReport& step : done.steps) {
-    write_step(json.begin_object(), step);
+    write_step(json.begin_object(), step, done.routers);
     json.end_object();
   }
+  json.end_array();
+  json.key("expert_loads").begin_array();
+  if (const ExpertCounts* last = last_counts(done))
+    for (const std::vector<double>& router : last->loads) {
+      json.begin_line_array();
+      for (const double load : router) json.value(load);
+      json.end_array();
+    }
   json.end_array();
   const MemoryCurve* curve = largest_curve(done);
   const LiveBytes peak = curve ? curve->peak : LiveBytes{};
@@ -94,6 +119,7 @@ std::string run_text(const RunWords& words) {
   if (words.checks.guards) text += "checked    no byte was written between blocks\n";
   if (words.checks.poison) text += "checked    dead blocks were filled with NaN\n";
   text += loss_text(words);
+  if (last_counts(done)) text += "experts    " + experts_text(done.steps.back(), done.routers) + " in the last step\n";
   const auto lost =
       std::find_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return !std::isfinite(s.loss); });
   if (lost != done.steps.end())

@@ -28,7 +28,7 @@ Progress::~Progress() {
   if (shown_) console_.err << "\r\x1b[K" << std::flush;
 }
 
-void Progress::report(double fraction) {
+void Progress::report(double fraction, const std::string& note) {
   if (kind_ == Kind::None) return;
   const auto now = steady_clock::now();
   const bool last = fraction >= 1;
@@ -44,8 +44,8 @@ void Progress::report(double fraction) {
   static constexpr int kWidth = 40;
   const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kWidth);
   console_.err << "\r[" << std::string(static_cast<std::size_t>(full), '#')
-               << std::string(static_cast<std::size_t>(kWidth - full), ' ') << "] " << percent(fraction) << " %\x1b[K"
-               << std::flush;
+               << std::string(static_cast<std::size_t>(kWidth - full), ' ') << "] " << percent(fraction) << " %"
+               << (note.empty() ? "" : "  " + note) << "\x1b[K" << std::flush;
 }
 
 void Progress::line(const std::string& json) {

@@ -37,7 +37,7 @@ void say_unchanged(const Arguments& arguments, const Console& console, const std
       say(arguments, console, "step " + rows[i].step.name + " changes nothing here: its plan is that of the step before it");
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_ablate(const Arguments& arguments, const Console& console) {
   watch_interrupt();
   Job job = read_job(arguments);
   const std::vector<AblationStep> chain = read_chain(arguments, job);
@@ -80,7 +80,7 @@ Verb ablate_verb() {
                    "foreshard ablate --model gpt2-1.5b --cluster dgx-a100 --tp 5 --dp 1 --micro-batch 8 --step whole --step "
                    "overlap:overlap=grad,p2p,tp --step parts:parts=2,4"},
       .options = job_options(),
-      .run = run};
+      .run = run_ablate};
   verb.options.insert(verb.options.end(), {force_option(),
                                            {.name = "--step",
                                             .value = "NAME:PATH=V,...",

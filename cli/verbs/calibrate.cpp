@@ -91,7 +91,7 @@ static ProbeLimits probe_limits(const Arguments& arguments, bool gpu) {
           arguments.integer("--largest-hidden", usual.hidden, 48, 16384), usual.sequence};
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_calibrate(const Arguments& arguments, const Console& console) {
   expect_effects(arguments);
   expect_separate_files(arguments, {"--runs"}, {"--save-profile", "--save-cluster"});
   if (!arguments.flag("--collectives"))
@@ -173,7 +173,7 @@ Verb calibrate_verb() {
            {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
            {.name = "--json", .help = "print the profile", .group = "output"},
            progress_option("output")},
-      .run = run};
+      .run = run_calibrate};
 }
 
 }  // namespace foreshard

@@ -33,7 +33,7 @@ static std::string as_json(const std::vector<PlanDefect>& defects) {
   return json.end_array().end_object().text();
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_check_plan(const Arguments& arguments, const Console& console) {
   const Plan plan = load_plan(arguments.text("PLAN"));
   const std::vector<PlanDefect> defects = check_plan(plan, options_of(arguments, plan));
   if (arguments.flag("--json")) {
@@ -57,7 +57,7 @@ Verb check_plan_verb() {
                       {.name = "--stale-weights", .help = "backwards may use other weights than their forwards (PipeMare)"},
                       {.name = "--most", .value = "N", .help = "print at most N defects (default 20)"},
                       {.name = "--json", .help = "print JSON"}},
-          .run = run};
+          .run = run_check_plan};
 }
 
 }  // namespace foreshard

@@ -11,7 +11,7 @@
 
 namespace foreshard {
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_compare(const Arguments& arguments, const Console& console) {
   expect_separate_files(arguments, {"A", "B"}, {"--trace"});
   const std::string first = arguments.text("A"), second = arguments.text("B");
   const Result predicted = load_result(first), measured = load_result(second);
@@ -36,7 +36,7 @@ Verb compare_verb() {
                       {.name = "--spans", .value = "N", .help = "show the N spans that differ most (default 10)"},
                       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace with both on adjacent tracks"},
                       {.name = "--json", .help = "print JSON"}},
-          .run = run};
+          .run = run_compare};
 }
 
 }  // namespace foreshard

@@ -72,7 +72,7 @@ static void look_for_gpus(Surroundings& around, const Arguments& arguments) {
   }
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_doctor(const Arguments& arguments, const Console& console) {
   Surroundings around = this_machine([](const char* name) -> const char* { return std::getenv(name); });
   look_for_gpus(around, arguments);
   const std::vector<Finding> findings = examine(around);
@@ -91,7 +91,7 @@ Verb doctor_verb() {
           .examples = {"foreshard doctor --device cuda"},
           .options = {{.name = "--device", .value = "KIND", .help = "what the run is to use: host, or cuda (host)"},
                       {.name = "--json", .help = "print JSON", .group = "output"}},
-          .run = run};
+          .run = run_doctor};
 }
 
 }  // namespace foreshard

@@ -42,7 +42,7 @@ static std::string as_json(const std::string& framework, const FrameworkExport& 
   return json.end_object().text();
 }
 
-static ExitCode run(const Arguments& given, const Console& console) {
+static ExitCode run_export(const Arguments& given, const Console& console) {
   const std::string file = given.text("STRATEGY"), framework = read_framework(given);
   expect_separate_files(given, {"STRATEGY", "--model", "--cluster"}, {"--save"});
   const Arguments arguments = given.with("--strategy", file);
@@ -83,7 +83,7 @@ Verb export_verb() {
       .options =
           {{.name = "STRATEGY", .value = "FILE", .help = "a .strategy.json file (search --save-strategy)", .required = true},
            {.name = "--to", .value = "NAME", .help = joined(exported_frameworks()), .required = true}},
-      .run = run};
+      .run = run_export};
   for (const VerbOption& option : job_options())
     for (const char* name : {"--model", "--cluster", "--gpus", "--nodes", "--set"})
       if (option.name == name) verb.options.push_back(option);

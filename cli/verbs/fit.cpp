@@ -115,7 +115,7 @@ std::vector<std::string> read_policies(const Arguments& arguments) {
   return wanted == "all" ? all : std::vector<std::string>{wanted};
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_fit(const Arguments& arguments, const Console& console) {
   const Cluster cluster = read_cluster(arguments);
   FitOptions options;
   options.family = arguments.choice("--family", "llama", {"llama", "gpt"}) == "gpt" ? SizedFamily::Gpt : SizedFamily::Llama;
@@ -162,7 +162,7 @@ Verb fit_verb() {
                    .help = "a runtime policy, or all of them, instead of what no policy names (list policies)"},
                   {.name = "--json", .help = "print JSON"},
                   progress_option()},
-      .run = run};
+      .run = run_fit};
 }
 
 }  // namespace foreshard

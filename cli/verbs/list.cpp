@@ -143,7 +143,7 @@ static constexpr Listing kListings[] = {
     {"options", list_options}, {"frameworks", list_frameworks}, {"policies", list_policies},
     {"choices", list_choices}};
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_list(const Arguments& arguments, const Console& console) {
   std::vector<std::string> names;
   for (const Listing& listing : kListings) names.emplace_back(listing.name);
   const std::string what = arguments.choice("WHAT", "", names);
@@ -167,7 +167,7 @@ Verb list_verb() {
                                "(options with named ones)",
                        .required = true},
                       {.name = "--json", .help = "print JSON"}},
-          .run = run};
+          .run = run_list};
 }
 
 }  // namespace foreshard

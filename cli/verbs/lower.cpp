@@ -9,6 +9,8 @@
 #include "cli/program/separate_files.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/server/asynchronous_server.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {
@@ -76,7 +78,20 @@ static std::string summary_json(const Lowered& lowered, const std::vector<RankTr
   return json.key("strategy").raw(to_json(strategy)).end_object().text();
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+// The plan of an asynchronous parameter server whose workers each have the plan that was lowered.
+static std::variant<Lowered, Infeasible> with_server(Lowered one, int workers, const Job& job) {
+  auto plan = asynchronous_server(one.plan, workers);
+  if (auto* refused = std::get_if<Infeasible>(&plan)) return std::move(*refused);
+  one.plan = std::get<Plan>(std::move(plan));
+  if (const int devices = gpu_count(job.cluster); workers >= devices)
+    return Infeasible{.reason = "a server and " + counted(workers, "worker") + " are on " + std::to_string(workers + 1) +
+                                " GPUs, the cluster has " + std::to_string(devices),
+                      .would_help = {"--asynchronous " + std::to_string(devices - 1)}};
+  cost_plan(one.plan, job.cluster, framework_preset(one.strategy.framework), job.measured());
+  return one;
+}
+
+static ExitCode run_lower(const Arguments& arguments, const Console& console) {
   const std::vector<std::string> files = {"--save-plan", "--save-strategy"};
   expect_separate_files(arguments, {"--model", "--cluster", "--strategy", "--profile"}, files);
   expect_folders(arguments, files);
@@ -88,6 +103,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto* closed = std::get_if<Tuned>(&tuned);
   std::variant<Lowered, Infeasible> answer =
       closed ? lower(job.model, job.cluster, closed->strategy, options, closed->rows) : std::get<Infeasible>(std::move(tuned));
+  if (const auto workers = static_cast<int>(arguments.integer("--asynchronous", 0, 1, 100'000));
+      workers > 0 && std::holds_alternative<Lowered>(answer))
+    answer = with_server(std::get<Lowered>(std::move(answer)), workers, job);
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
     if (auto too_large = does_not_fit(made->plan, job.cluster)) {
       too_large->would_help = would_help(job);
@@ -113,13 +131,18 @@ Verb lower_verb() {
                .examples = {"foreshard lower --model gpt2-124m --cluster dgx-a100 --tp 2 --pp 2 --global-batch 16 "
                             "--save-plan gpt2.plan.json"},
                .options = job_options(),
-               .run = run};
-  verb.options.insert(verb.options.end(),
-                      {force_option(),
-                       {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},
-                       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
-                       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
-                       {.name = "--json", .help = "print JSON"}});
+               .run = run_lower};
+  verb.options.insert(
+      verb.options.end(),
+      {force_option(),
+       {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},
+       {.name = "--asynchronous",
+        .value = "N",
+        .help = "a parameter server without a barrier: N workers, each with this plan on one GPU, push gradients and "
+                "pull parameters in turn"},
+       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
+       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
+       {.name = "--json", .help = "print JSON"}});
   return verb;
 }
 

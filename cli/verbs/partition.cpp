@@ -288,7 +288,7 @@ std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
   return {};
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_partition(const Arguments& arguments, const Console& console) {
   const Job job = read_search_job(arguments);
   if (!job.strategy.stages.empty())
     throw Error(kCommandLine, "strategy.stages", to_text(job.strategy.stages), "no stages: partition finds them");
@@ -328,7 +328,7 @@ Verb partition_verb() {
           "Degrees and orders it finds by itself; the optimizer's states stay whole (ZeRO 0).",
       .examples = {"foreshard partition --model gpt2-1.5b --cluster eth25-a100-x8 --global-batch 64"},
       .options = job_options(),
-      .run = run};
+      .run = run_partition};
   std::erase_if(verb.options, [](const VerbOption& option) {
     const auto is = [&](const std::string& path) { return find_option(path)->flag == option.name; };
     return std::ranges::any_of(not_looked_at(), is) || is("stages");

@@ -142,10 +142,11 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   if (speaks && arguments.has("--loss-log"))
     telling_others(mesh.get(), [&] { log.emplace(arguments.text("--loss-log"), start.step); });
   if (speaks && !start.resumed.empty()) tell_start(start, mode, progress, console);
+  const std::vector<RouterName> routers = routers_of(plan);
   options.on_step = [&](int step, const StepReport& done) {
     if (log) log->add(start.step + step + 1, done);
-    progress.line(step_line(step, done));
-    progress.report((step + 1.0) / options.steps);
+    progress.line(step_line(step, done, routers));
+    progress.report((step + 1.0) / options.steps, experts_text(done, routers));
   };
   options.cancel = &watch_interrupt(speaks ? "foreshard: stops after this step; a second signal stops at once\n" : nullptr);
   const auto answer = execute(plan, options);
@@ -227,7 +228,7 @@ static std::vector<VerbOption> run_options() {
 }
 
 // Errors of the executor are about the plan; the message names the plan's file instead.
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_training(const Arguments& arguments, const Console& console) {
   const std::string plan = "plan: ";
   try {
     return run_plan(arguments, console);
@@ -247,7 +248,7 @@ Verb run_verb() {
                    "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100",
                    "foreshard run gpt.plan.json --steps 300 --data book.txt --resume gpt.safetensors --save gpt.safetensors"},
       .options = with_run_files(run_options()),
-      .run = run};
+      .run = run_training};
 }
 
 }  // namespace foreshard

@@ -105,7 +105,7 @@ static void expect_what_is_saved(const Arguments& arguments) {
       throw Error(kCommandLine, "--residuals", format, "the table: residuals are printed below it");
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_search(const Arguments& arguments, const Console& console) {
   watch_interrupt();  // before anything else, so that an early Ctrl-C is handled
   expect_one_format(arguments, {"--json", "--csv"});
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
@@ -168,7 +168,7 @@ Verb search_verb() {
                    "foreshard search --model llama-2-13b --cluster dgx-a100-x4 --cluster dgx-h100-x2 --global-batch 512 "
                    "--tokens 1e12"},
       .options = job_options(),
-      .run = run};
+      .run = run_search};
   for (VerbOption& option : verb.options)
     if (option.name == "--cluster") option.repeatable = true;
   verb.options.push_back(force_option());

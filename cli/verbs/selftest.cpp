@@ -38,22 +38,24 @@ std::string as_json(const std::vector<Line>& lines, const std::string& gpu) {
   return json.end_array().end_object().text();
 }
 
+const char* variable(const char* name) { return std::getenv(name); }
+
 // With one rank per GPU; two ranks on a single GPU where NCCL allows them to share it.
-void compare_collectives(gpu::Runtime& runtime, std::vector<Line>& lines) {
-  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  const std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
-  gpu::NcclOptions options{.shares_gpus = gpu::shares_gpus(*library, variable("NCCL_MULTI_RANK_GPU_ENABLE"))};
+void compare_collectives(gpu::Runtime& runtime, nccl::Library& library, std::vector<Line>& lines) {
+  gpu::NcclOptions options{.shares_gpus = gpu::shares_gpus(library, variable("NCCL_MULTI_RANK_GPU_ENABLE"))};
   options.ranks = std::max(runtime.devices(), options.shares_gpus ? 2 : 1);
-  const std::string with = "NCCL " + nccl::version_text(library->version()) + ", " + counted(options.ranks, "rank") + ": ";
-  for (const gpu::NcclOutcome& done : gpu::nccl_outcomes(runtime, *library, options))
+  const std::string with = "NCCL " + nccl::version_text(library.version()) + ", " + counted(options.ranks, "rank") + ": ";
+  for (const gpu::NcclOutcome& done : gpu::nccl_outcomes(runtime, library, options))
     lines.push_back({with + done.name, done.fault, done.error, done.tolerance, true, done.right()});
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_selftest(const Arguments& arguments, const Console& console) {
   ExecuteOptions unused;
   const std::unique_ptr<gpu::Runtime> runtime =
       use_device(arguments.has("--device") ? arguments : arguments.with("--device", "cuda"), unused);
   if (!runtime) throw Error(kCommandLine, "--device", "\"host\"", "cuda: the host is what the kernels are compared with");
+  // Opened first, so that a machine without NCCL says so before the kernels have taken their time.
+  const std::unique_ptr<nccl::Library> library = arguments.flag("--nccl") ? nccl::open_library(variable) : nullptr;
   const std::vector<gpu::KernelCase> cases = gpu::kernel_cases(!arguments.flag("--quick"));
   std::vector<Line> lines;
   {
@@ -74,7 +76,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       if (const auto done = gpu::run_case(tried, *runtime))  // empty: the library does not have this fused product
         lines.push_back({tried.name, done->fault, done->error, tried.tolerance, done->borders_whole, done->right(tried)});
   }
-  if (arguments.flag("--nccl")) compare_collectives(*runtime, lines);
+  if (library) compare_collectives(*runtime, *library, lines);
   const std::string gpu = gpus_in_words(*runtime);
   const auto wrong = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return !line.right; });
   if (arguments.flag("--json")) {
@@ -103,7 +105,7 @@ Verb selftest_verb() {
                       {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
                       progress_option("output")},
-          .run = run};
+          .run = run_selftest};
 }
 
 }  // namespace foreshard

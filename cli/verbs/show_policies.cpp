@@ -49,7 +49,7 @@ static std::vector<TextOfTable> algorithms_of(const Job& job) {
   return {out};
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_show_policies(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
@@ -77,7 +77,7 @@ Verb show_policies_verb() {
                    "which stream communication runs.",
                .examples = {"foreshard show policies --model gpt2-1.5b --cluster dgx-a100 --pp 2 --zero 1 --global-batch 64"},
                .options = job_options(),
-               .run = run};
+               .run = run_show_policies};
   verb.options.insert(verb.options.end(), {force_option(), {.name = "--json", .help = "print JSON"}});
   return verb;
 }

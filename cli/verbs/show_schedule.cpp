@@ -187,7 +187,7 @@ static ScheduleLists lists_of_file(const std::string& path, const ScheduleShape&
   return lists;
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_show_schedule(const Arguments& arguments, const Console& console) {
   Shown shown;
   shown.entry = named_entry(arguments);
   const bool of_file = arguments.text("NAME").starts_with(kFile);
@@ -254,7 +254,7 @@ Verb show_schedule_verb() {
                {.name = "--save-schedule", .value = "FILE", .help = "writes the lists, for --schedule file:FILE"},
                {.name = "--latency", .value = "C", .help = "time of a transfer between two ranks (default 0)"},
                {.name = "--json", .help = "print JSON"}},
-          .run = run};
+          .run = run_show_schedule};
 }
 
 }  // namespace foreshard

@@ -235,7 +235,7 @@ static std::string steady_text(const Summary& summary, double makespan_s) {
          in_time({makespan_s}) + ", of which the shares above are.\n";
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_simulate(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const SimulateOptions options = simulate_options(arguments);
   expect_separate_files(arguments, {"--plan", "--model", "--cluster", "--strategy", "--profile"}, kWritten);
@@ -275,7 +275,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   return ExitCode::Ok;
 }
 
-static std::vector<VerbOption> run_options() {
+static std::vector<VerbOption> simulate_run_options() {
   const std::string simulation = "simulation", output = "output";
   return {
       {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
@@ -320,14 +320,14 @@ Verb simulate_verb() {
                             "foreshard simulate --model llama-3-8b --cluster dgx-h100 --tp 2 --zero 1 --global-batch 64 "
                             "--svg timeline.svg"},
                .options = job_options(),
-               .run = run};
+               .run = run_simulate};
   for (VerbOption& option : verb.options) {
     option.required = false;  // --plan replaces the options of a job
     if (option.name == "--policy") option.help += "; all: every policy, side by side";
   }
   verb.options.push_back(force_option());
   verb.options.push_back({.name = "--plan", .value = "FILE", .help = "simulate a saved plan instead of a job"});
-  const std::vector<VerbOption> more = run_options();
+  const std::vector<VerbOption> more = simulate_run_options();
   verb.options.insert(verb.options.end(), more.begin(), more.end());
   return verb;
 }

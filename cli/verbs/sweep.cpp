@@ -270,7 +270,7 @@ void expect_job(const Arguments& arguments, const std::vector<Axis>& axes) {
       throw Error(kCommandLine, "--" + noun, "nothing", "a name or a file, or --vary " + noun + "=A,B");
 }
 
-ExitCode run(const Arguments& arguments, const Console& console) {
+ExitCode run_sweep(const Arguments& arguments, const Console& console) {
   watch_interrupt();
   expect_one_format(arguments, {"--json", "--csv"});
   expect_folders(arguments, {"--svg"});
@@ -343,7 +343,7 @@ Verb sweep_verb() {
                    "foreshard sweep --model llama-2-7b --cluster eth25-a100-x4 --global-batch 256 --vary nodes=2,4 --vary "
                    "global-batch=128,256 --svg sweep.svg"},
       .options = job_options(),
-      .run = run};
+      .run = run_sweep};
   for (VerbOption& option : verb.options) option.required = false;  // --vary may give it instead
   verb.options.push_back(force_option());
   const std::vector<VerbOption> searching = search_run_options();

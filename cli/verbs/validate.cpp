@@ -22,7 +22,7 @@
 
 namespace foreshard {
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_validate(const Arguments& arguments, const Console& console) {
   if (arguments.flag("--markdown") && arguments.flag("--learn"))
     refuse_without(arguments, "no --markdown beside --learn", {"--per-row"});
   const std::vector<std::string> files = {"--residuals", "--svg", "--html"};
@@ -78,7 +78,7 @@ Verb validate_verb() {
                   {.name = "--residuals", .value = "FILE", .help = "write the errors that prediction intervals are made from"},
                   {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
                   {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
-      .run = run};
+      .run = run_validate};
 }
 
 }  // namespace foreshard

@@ -39,10 +39,10 @@
 //                            data kinds in its grid (is_data), and all roles with a gradient of the same tensor
 //   gradient-over-reduced    an update reads a gradient that was reduced twice over an axis, over different shards, over ranks that hold
 //                            equal gradients, or with a role that does not hold the tensor
-//   gradient-lost            a gradient overwritten or released before anything read it
+//   gradient-lost            a gradient overwritten or released before anything read it, or received twice before an update
 //   partial-sum              a partial sum over a tensor-parallel axis (a product with a split weight, row sums over a split vocabulary,
 //                            the gradient of a replicated weight from some of the tokens) is read or sent before it is reduced
-//   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote
+//   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote, or no newly received gradient
 //   capacity, host-capacity  more memory on a device, or in the host memory of a node, than CheckPlanOptions allows
 #pragma once
 

@@ -20,6 +20,7 @@ struct Piece {
   const std::vector<RoleId>* roles = nullptr;  // the roles of that collective, or of the sum, if there are several
   bool gradient = false;                       // the contents come from a backward
   bool unread = false;                         // and nothing has read them yet
+  bool pushed = false;                         // an exchange brought the contents, and no update has read them yet
 };
 
 // The reductions that a range of a gradient buffer needs, by the tensors in it.
@@ -39,6 +40,11 @@ class GradientCheck {
       if (axis.size > 1 && is_data(axis, Grid::Expert)) expert_data_ |= bit(id);
     }
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) hold({static_cast<std::int32_t>(b)});
+    receives_.assign(role_.buffers.size(), 0);
+    for (const Action& action : role_.actions)
+      for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+        if (std::holds_alternative<Exchange>(run.what))
+          for (const Use& use : run.writes) receives_[use.buffer.index()] = 1;
   }
 
   void run() {
@@ -159,7 +165,7 @@ class GradientCheck {
       in.collected |= collected_by(*collective);
       if (in.collected & kRoles) in.roles = &plan_.groups[collective->group.index()].roles;
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
-      in = {};  // the data come from another rank
+      in = {.pushed = true};  // the data come from another rank
     }
     if (compute && (compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward))
       write_gradients(writes, *compute);
@@ -215,10 +221,23 @@ class GradientCheck {
     bool any = false;
     for (const Range& range : reads)
       for (std::size_t p = range.first; p < range.last; ++p) any = any || pieces_[p].gradient;
+    take_pushed(reads);
     if (!any && (dense_data_ | expert_data_) != 0)
       tell("update-without-gradient",
            "reads no gradient that a backward of this run wrote (buffers that hold gradients say so)");
     return {};
+  }
+
+  // A parameter server updates once with each gradient that it receives.
+  void take_pushed(const std::vector<Range>& reads) {
+    for (const Range& range : reads)
+      for (std::size_t p = range.first; p < range.last; ++p) {
+        if (!receives_[range.buffer.index()] || holding(range, p).tensor < 0) continue;
+        if (!pieces_[p].pushed)
+          return tell("update-without-gradient",
+                      "reads " + tensor_name(range, p) + ", which no exchange brought since the update before");
+        pieces_[p].pushed = false;
+      }
   }
 
   AxisSet collected_by(const Collective& collective) const {
@@ -277,6 +296,8 @@ class GradientCheck {
       for (std::size_t p = range.first; p < range.last; ++p) {
         Piece& piece = pieces_[p];
         if (!keeps) lose(range, p, "overwrites");
+        if (in.pushed && piece.pushed && holding(range, p).tensor >= 0)
+          tell("gradient-lost", "receives " + tensor_name(range, p) + " again before an update read it");
         if (!keeps) piece = {};
         piece.missing |= in.missing;
         if (in.gradient) piece.missing |= holding(range, p).needs & ~reduced(in, holding(range, p));
@@ -284,6 +305,7 @@ class GradientCheck {
         piece.reduced |= in.reduced;
         piece.collected = in.collected, piece.roles = in.roles;
         piece.gradient = piece.gradient || in.gradient;
+        piece.pushed = in.pushed;
         piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
       }
   }
@@ -317,6 +339,7 @@ class GradientCheck {
   AxisSet dense_data_ = 0, expert_data_ = 0;    // of the role, by grid
   std::vector<std::vector<RoleId>> holders_;    // [tensor]
   std::vector<std::vector<Holding>> holdings_;  // [buffer][piece of a slot]
+  std::vector<char> receives_;                  // [buffer]: an exchange writes it
   std::vector<Piece> pieces_;
   std::vector<Range> read_ranges_, write_ranges_;
   Here here_;

@@ -34,6 +34,7 @@ class PartialSumCheck {
     for (const Buffer& buffer : role_.buffers) cut_ = cut_ || cuts(buffer);
     for (const AxisId axis : wide_axes()) alike_ |= is_data(plan_.axes[axis.index()], Grid::Dense) ? 0 : bit(axis);
     for (const AxisId axis : wide_axes()) experts_alike_ |= is_data(plan_.axes[axis.index()], Grid::Expert) ? 0 : bit(axis);
+    for (const AxisId axis : wide_axes()) of_experts_ |= is_of_experts(plan_.axes[axis.index()]) ? bit(axis) : 0;
   }
 
   void run() {
@@ -91,7 +92,7 @@ class PartialSumCheck {
   AxisSet others(const Shard& shard) const {
     if (plan_.tensors[shard.tensor.index()].grid == Grid::Dense) return 0;
     std::vector<AxisId> axes = shard.split_by;
-    std::erase_if(axes, [&](AxisId axis) { return plan_.axes[axis.index()].expert != ExpertKind::Expert; });
+    std::erase_if(axes, [&](AxisId axis) { return !is_of_experts(plan_.axes[axis.index()]); });
     return wide(axes);
   }
   AxisSet cut_of(const std::vector<Use>& uses, TensorPart part, int dim = -1) const {
@@ -136,6 +137,9 @@ class PartialSumCheck {
     const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;
     write_all(action, [&](std::size_t w, Contents& piece) {
       Contents made = out;
+      const bool passed = w >= 32 || (law.passed >> w & 1U) != 0;
+      if (!passed) made.missing = 0;
+      if (passed && law.over_experts) made.missing |= of_experts_;
       if (w < 32 && (law.summed >> w & 1U)) made.missing |= summed;
       if (law.summed_columns == static_cast<int>(w)) made.missing |= in.columns;
       if (gradient(instruction.writes[w]))
@@ -221,6 +225,7 @@ class PartialSumCheck {
   Defects& defects_;
   bool cut_ = false;                       // some weight is cut at all
   AxisSet alike_ = 0, experts_alike_ = 0;  // axes that are not of data: of dense tensors, of experts
+  AxisSet of_experts_ = 0;                 // axes whose ranks hold other experts
   AxisSet scattered_ = 0;
   std::vector<Contents> pieces_;
   std::int32_t action_ = 0, instruction_ = 0;

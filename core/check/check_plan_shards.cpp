@@ -2,8 +2,8 @@
 //
 //            cut over                              flat cut (ZeRO) over
 //   dense    some of Tensor                        some of Context, Data, OuterData
-//   expert   every Expert (other experts on each   some of ExpertData
-//            rank), some of ExpertTensor
+//   expert   every Expert and OuterExpert (other   some of ExpertData
+//            experts on each rank), some of ExpertTensor
 #include <algorithm>
 
 #include "core/check/check_plan_rules.h"
@@ -29,7 +29,7 @@ class ShardCheck {
     for (const AxisId axis : shard.flat_by)
       if (wide(axis) && !is_data(plan_.axes[axis.index()], grid)) tell(buffer, shard, "flat", "hold other parts of it", axis);
     for (const AxisId axis : role_.axes) {
-      const bool other_experts = grid == Grid::Expert && plan_.axes[axis.index()].expert == ExpertKind::Expert;
+      const bool other_experts = grid == Grid::Expert && is_of_experts(plan_.axes[axis.index()]);
       if (wide(axis) && other_experts && std::ranges::find(shard.split_by, axis) == shard.split_by.end())
         tell(buffer, shard, "not cut", "hold other experts", axis);
     }

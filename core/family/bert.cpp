@@ -6,7 +6,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_bert(const FamilyConfig& config) {
   const std::string architecture = config.architecture();
   const Names known = {"", "BertModel", "BertForPreTraining", "BertForMaskedLM"};
   if (std::find(known.begin(), known.end(), architecture) == known.end())
@@ -29,6 +29,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-ModelFamily bert_family() { return {.types = {"bert"}, .read = read}; }
+ModelFamily bert_family() { return {.types = {"bert"}, .read = read_bert}; }
 
 }  // namespace foreshard

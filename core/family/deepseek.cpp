@@ -46,7 +46,7 @@ void read_groups(const FamilyConfig& config, bool v3, Experts& e) {
   e.best_of_group = v3 && e.count / e.groups > 1 ? 2 : 1;
 }
 
-void read_experts(const FamilyConfig& config, Transformer& t) {
+void read_deepseek_experts(const FamilyConfig& config, Transformer& t) {
   const bool v3 = config.type() != "deepseek_v2";
   Experts& e = t.block.experts;
   e = config.experts({"n_routed_experts"}, {"num_experts_per_tok"}, {"moe_intermediate_size"});
@@ -66,7 +66,7 @@ void read_experts(const FamilyConfig& config, Transformer& t) {
   for (int i = 0; dense > 0 && i < t.layers; ++i) e.layers.push_back(i >= dense);
 }
 
-Transformer read(const FamilyConfig& config) {
+Transformer read_deepseek(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 2});
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -76,7 +76,7 @@ Transformer read(const FamilyConfig& config) {
   t.kv_heads = t.heads;
   t.head_dim = t.attention.latent.plain_dim + t.attention.latent.rotated_dim;
   t.attention.scale = score_scale(config, t.attention.latent);
-  read_experts(config, t);
+  read_deepseek_experts(config, t);
   t.block.mtp_modules = static_cast<int>(config.size_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0, 0));
   return t;
 }
@@ -105,7 +105,7 @@ ModelFamily deepseek_family() {
                    "num_nextn_predict_layers",
                    "num_mtp_layers",
                    "aux_loss_alpha"},
-          .read = read};
+          .read = read_deepseek};
 }
 
 }  // namespace foreshard

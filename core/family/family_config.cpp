@@ -80,7 +80,7 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 constexpr double kLargestTheta = 1e15;
 
-bool contains(const Names& names, const std::string& name) {
+bool has_key(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -234,8 +234,8 @@ void FamilyConfig::off(const std::string& key) const {
 
 void FamilyConfig::refuse_unsupported() const {
   for (const char* key : refused_keys)
-    if (!contains(family_.keys, key)) off(key);
-  if (!contains(family_.keys, "layer_types"))
+    if (!has_key(family_.keys, key)) off(key);
+  if (!has_key(family_.keys, "layer_types"))
     if (const auto kinds = find("layer_types"))
       for (const JsonReader& kind : kinds->elements())
         if (kind.as_string() != "full_attention") refuse(kind, "\"full_attention\"");
@@ -269,7 +269,7 @@ Names FamilyConfig::known_keys() const {
 // Without this, a misspelt size would be ignored and silently replaced by its default.
 void FamilyConfig::refuse_misspelling(const std::string& name, const JsonReader& value) const {
   const Names known = known_keys();
-  if (contains(known, name)) return;
+  if (has_key(known, name)) return;
   for (const std::string& key : known)
     if (plain(key) == plain(name))
       throw Error(json_.file(), value.path(), "an unknown key with value " + value.found(), "\"" + key + "\"");

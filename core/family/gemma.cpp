@@ -21,7 +21,7 @@ void read_scales(const FamilyConfig& config, Transformer& t) {
   t.block.scales.logit_cap = cap("final_logit_softcapping", 30);
 }
 
-void read_windows(const FamilyConfig& config, Transformer& t) {
+void read_gemma_windows(const FamilyConfig& config, Transformer& t) {
   const bool gemma2 = config.type() == "gemma2";
   t.attention.window = config.size_or({"sliding_window"}, 4096);
   const std::int64_t period = gemma2 ? 2 : config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
@@ -32,7 +32,7 @@ void read_windows(const FamilyConfig& config, Transformer& t) {
   }
 }
 
-Transformer read(const FamilyConfig& config) {
+Transformer read_gemma(const FamilyConfig& config) {
   const bool gemma2 = config.type() == "gemma2";
   Transformer t =
       config.decoder(gemma2 ? UsualSizes{.head_dim = 256}
@@ -45,7 +45,7 @@ Transformer read(const FamilyConfig& config) {
   t.qkv_bias = t.projection_bias = config.flag("attention_bias", false);
   t.block.branch_norms = t.block.norms_around_one = true;
   read_scales(config, t);
-  read_windows(config, t);
+  read_gemma_windows(config, t);
   if (!gemma2) {
     t.attention.qk_norm = QkNorm::PerHead;
     t.attention.rope_theta = config.find("rope_parameters") || config.find("rope_theta") ? t.attention.rope_theta : 1e6;
@@ -62,7 +62,7 @@ ModelFamily gemma_family() {
   return {.types = {"gemma2", "gemma3_text"},
           .keys = {"hidden_activation", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
                    "layer_types", "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"},
-          .read = read,
+          .read = read_gemma,
           .wrappers = {"gemma3"}};
 }
 

@@ -5,7 +5,7 @@ namespace foreshard {
 
 namespace {
 
-void read_experts(const FamilyConfig& config, Transformer& t) {
+void read_glm4_moe_experts(const FamilyConfig& config, Transformer& t) {
   Experts& e = t.block.experts;
   e = config.experts({"n_routed_experts"}, {"num_experts_per_tok"}, {"moe_intermediate_size"});
   e.shared_width = config.size_or({"n_shared_experts"}, 1, 0) * e.width;
@@ -27,14 +27,14 @@ void read_experts(const FamilyConfig& config, Transformer& t) {
   for (int i = 0; dense > 0 && i < t.layers; ++i) e.layers.push_back(i >= dense);
 }
 
-Transformer read(const FamilyConfig& config) {
+Transformer read_glm4_moe(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 128});
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
   t.qkv_bias = config.flag("attention_bias", false);  // the output projection has none
   if (config.flag("use_qk_norm", false)) t.attention.qk_norm = QkNorm::PerHead;
   t.attention.rotated_dim = config.rotated_dim(t.head_dim, 0.5);
-  read_experts(config, t);
+  read_glm4_moe_experts(config, t);
   t.block.mtp_modules = static_cast<int>(config.size_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0, 0));
   return t;
 }
@@ -46,7 +46,7 @@ ModelFamily glm4_moe_family() {
           .keys = {"use_qk_norm", "partial_rotary_factor", "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
                    "n_shared_experts", "norm_topk_prob", "routed_scaling_factor", "n_group", "topk_group",
                    "first_k_dense_replace", "num_nextn_predict_layers", "num_mtp_layers"},
-          .read = read};
+          .read = read_glm4_moe};
 }
 
 }  // namespace foreshard

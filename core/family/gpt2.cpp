@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_gpt2(const FamilyConfig& config) {
   config.need_language_model();
   Transformer t = config.sizes();
   t.ffn_hidden = config.size_or({"n_inner"}, 4 * t.hidden);
@@ -20,7 +20,7 @@ ModelFamily gpt2_family() {
                     .ffn = {"n_inner"},
                     .heads = {"n_head", "num_attention_heads"},
                     .positions = {"n_positions", "max_position_embeddings"}},
-          .read = read};
+          .read = read_gpt2};
 }
 
 }  // namespace foreshard

@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_gpt_neox(const FamilyConfig& config) {
   config.need_language_model();
   if (config.flag("use_parallel_residual", true))
     throw Error(config.json().file(), "use_parallel_residual", "true (the default)",
@@ -20,6 +20,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-ModelFamily gpt_neox_family() { return {.types = {"gpt_neox"}, .read = read}; }
+ModelFamily gpt_neox_family() { return {.types = {"gpt_neox"}, .read = read_gpt_neox}; }
 
 }  // namespace foreshard

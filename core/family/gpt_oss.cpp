@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_gpt_oss(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 64});
   t.ffn_hidden = config.size({"intermediate_size"});
   config.activation("hidden_act", "silu", true);
@@ -29,7 +29,7 @@ ModelFamily gpt_oss_family() {
   return {.types = {"gpt_oss"},
           .keys = {"layer_types", "num_local_experts", "num_experts", "num_experts_per_tok", "experts_per_token",
                    "router_aux_loss_coef"},
-          .read = read};
+          .read = read_gpt_oss};
 }
 
 }  // namespace foreshard

@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_granite(const FamilyConfig& config) {
   Transformer t = config.decoder();
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -27,7 +27,7 @@ ModelFamily granite_family() {
   return {.types = {"granite", "granitemoe"},
           .keys = {"attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_scaling", "num_local_experts",
                    "num_experts", "num_experts_per_tok", "router_aux_loss_coef"},
-          .read = read};
+          .read = read_granite};
 }
 
 }  // namespace foreshard

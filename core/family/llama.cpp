@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_llama(const FamilyConfig& config) {
   const std::string& type = config.type();
   Transformer t = config.decoder();
   t.ffn_hidden = config.size({"intermediate_size"});
@@ -15,6 +15,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-ModelFamily llama_family() { return {.types = {"llama", "mistral", "qwen2"}, .read = read}; }
+ModelFamily llama_family() { return {.types = {"llama", "mistral", "qwen2"}, .read = read_llama}; }
 
 }  // namespace foreshard

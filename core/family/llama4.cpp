@@ -6,7 +6,7 @@ namespace foreshard {
 
 namespace {
 
-void read_experts(const FamilyConfig& config, Transformer& t) {
+void read_llama4_experts(const FamilyConfig& config, Transformer& t) {
   Experts& e = t.block.experts;
   e = config.experts({"num_local_experts", "num_experts"}, {"num_experts_per_tok"}, {"intermediate_size"});
   e.shared_width = e.width;
@@ -23,7 +23,7 @@ void read_experts(const FamilyConfig& config, Transformer& t) {
   if (std::vector<bool>(e.layers.size(), true) == e.layers) e.layers.clear();
 }
 
-Transformer read(const FamilyConfig& config) {
+Transformer read_llama4(const FamilyConfig& config) {
   Transformer t = config.decoder({.heads = 40, .kv_heads = 8, .head_dim = 128, .vocab = 202048, .positions = 131072});
   t.ffn_hidden = config.size({"intermediate_size_mlp"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -36,7 +36,7 @@ Transformer read(const FamilyConfig& config) {
   } else {
     for (int i = 0; i < t.layers; ++i) t.attention.local.push_back((i + 1) % 4 != 0);
   }
-  read_experts(config, t);
+  read_llama4_experts(config, t);
   return t;
 }
 
@@ -46,7 +46,7 @@ ModelFamily llama4_family() {
   return {.types = {"llama4_text"},
           .keys = {"intermediate_size_mlp", "use_qk_norm", "attention_chunk_size", "layer_types", "num_local_experts",
                    "num_experts", "num_experts_per_tok", "moe_layers", "interleave_moe_layer_step", "router_aux_loss_coef"},
-          .read = read,
+          .read = read_llama4,
           .wrappers = {"llama4"}};
 }
 

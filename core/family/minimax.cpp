@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_minimax(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 128});
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -27,7 +27,7 @@ ModelFamily minimax_family() {
   return {.types = {"minimax_m2"},
           .keys = {"use_qk_norm", "qk_norm_type", "rotary_dim", "num_local_experts", "num_experts", "num_experts_per_tok",
                    "scoring_func", "use_routing_bias", "shared_intermediate_size", "router_aux_loss_coef"},
-          .read = read};
+          .read = read_minimax};
 }
 
 }  // namespace foreshard

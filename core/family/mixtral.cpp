@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_mixtral(const FamilyConfig& config) {
   Transformer t = config.decoder();
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -17,7 +17,7 @@ static Transformer read(const FamilyConfig& config) {
 ModelFamily mixtral_family() {
   return {.types = {"mixtral"},
           .keys = {"num_local_experts", "num_experts", "num_experts_per_tok", "router_aux_loss_coef"},
-          .read = read};
+          .read = read_mixtral};
 }
 
 }  // namespace foreshard

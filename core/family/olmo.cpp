@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_olmo(const FamilyConfig& config) {
   Transformer t = config.decoder();
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -25,7 +25,7 @@ static Transformer read(const FamilyConfig& config) {
 ModelFamily olmo_family() {
   return {.types = {"olmo2", "olmoe"},
           .keys = {"num_experts", "num_local_experts", "num_experts_per_tok", "norm_topk_prob", "router_aux_loss_coef"},
-          .read = read};
+          .read = read_olmo};
 }
 
 }  // namespace foreshard

@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static Transformer read(const FamilyConfig& config) {
+static Transformer read_phi3(const FamilyConfig& config) {
   Transformer t = config.decoder();
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
@@ -13,6 +13,6 @@ static Transformer read(const FamilyConfig& config) {
   return t;
 }
 
-ModelFamily phi3_family() { return {.types = {"phi3"}, .keys = {"partial_rotary_factor"}, .read = read}; }
+ModelFamily phi3_family() { return {.types = {"phi3"}, .keys = {"partial_rotary_factor"}, .read = read_phi3}; }
 
 }  // namespace foreshard

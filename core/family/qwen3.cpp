@@ -9,7 +9,7 @@ namespace {
 const Names kExperts = {"num_experts", "num_local_experts"};
 
 // Windows only if use_sliding_window, and then in layers from max_window_layers on.
-void read_windows(const FamilyConfig& config, Transformer& t) {
+void read_qwen3_windows(const FamilyConfig& config, Transformer& t) {
   const auto listed = config.local_layers(t.layers, "sliding_attention");
   const auto window = config.find("sliding_window");
   if (!config.flag("use_sliding_window", false) || !window) {
@@ -27,7 +27,7 @@ void read_windows(const FamilyConfig& config, Transformer& t) {
   t.attention.local = local;
 }
 
-void read_experts(const FamilyConfig& config, Transformer& t) {
+void read_qwen3_experts(const FamilyConfig& config, Transformer& t) {
   Experts& e = t.block.experts;
   e = config.experts(kExperts, {"num_experts_per_tok"}, {"moe_intermediate_size"});
   e.renormalised = config.flag("norm_topk_prob", false);
@@ -40,14 +40,14 @@ void read_experts(const FamilyConfig& config, Transformer& t) {
   if (std::vector<bool>(e.layers.size(), true) == e.layers) e.layers.clear();
 }
 
-Transformer read(const FamilyConfig& config) {
+Transformer read_qwen3(const FamilyConfig& config) {
   Transformer t = config.decoder({.head_dim = 128});
   t.ffn_hidden = config.size({"intermediate_size"});
   t.activation = config.activation("hidden_act", "silu", true);
   t.qkv_bias = t.projection_bias = config.flag("attention_bias", false);
   t.attention.qk_norm = QkNorm::PerHead;
-  read_windows(config, t);
-  if (config.type() == "qwen3_moe") read_experts(config, t);
+  read_qwen3_windows(config, t);
+  if (config.type() == "qwen3_moe") read_qwen3_experts(config, t);
   return t;
 }
 
@@ -57,7 +57,7 @@ ModelFamily qwen3_family() {
   return {.types = {"qwen3", "qwen3_moe"},
           .keys = {"max_window_layers", "layer_types", "num_experts", "num_local_experts", "num_experts_per_tok",
                    "moe_intermediate_size", "norm_topk_prob", "router_aux_loss_coef", "decoder_sparse_step", "mlp_only_layers"},
-          .read = read};
+          .read = read_qwen3};
 }
 
 }  // namespace foreshard

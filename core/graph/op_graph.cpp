@@ -17,7 +17,16 @@ std::string kind_name(const Transformer& model, const LayerVariant& variant) {
   std::string words;
   if (variant.local != attends_locally(model, 0)) words += variant.local ? "local_" : "full_";
   if (variant.experts != has_experts(model, 0)) words += variant.experts ? "moe_" : "dense_";
+  if (variant.mixture > 0) words = "mixture_" + std::to_string(variant.mixture) + "_" + words;
   return words + usual;
+}
+
+// The first layer with experts that has the loads of layer `mixture`: 0 unless loads are measured.
+int first_alike(const ExpertLoad& load, int mixture) {
+  if (load.kind != ExpertLoad::Kind::Measured) return 0;
+  for (int before = 0; before < mixture; ++before)
+    if (load.of_layer(before) == load.of_layer(mixture)) return before;
+  return mixture;
 }
 
 OpGraph transformer_graph(const Transformer& model, const Sharding& sharding) {
@@ -26,8 +35,10 @@ OpGraph transformer_graph(const Transformer& model, const Sharding& sharding) {
   graph.kinds = {embedding_layer(local)};
   graph.layers.push_back({.name = "embedding", .kind = 0});
   std::map<LayerVariant, int> kind_of;
+  int mixtures = 0;
   for (int i = 0; i < model.layers; ++i) {
-    const LayerVariant variant = {.local = attends_locally(model, i), .experts = has_experts(model, i)};
+    LayerVariant variant = {.local = attends_locally(model, i), .experts = has_experts(model, i)};
+    if (variant.experts) variant.mixture = first_alike(sharding.expert_load, mixtures++);
     const auto [known, first] = kind_of.try_emplace(variant, static_cast<int>(graph.kinds.size()));
     if (first) graph.kinds.push_back(transformer_layer(local, kind_name(model, variant), variant));
     graph.layers.push_back({.name = "layers." + std::to_string(i), .kind = known->second, .counted = true});

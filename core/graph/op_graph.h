@@ -20,6 +20,7 @@
 #include "core/base/dtype.h"
 #include "core/base/units.h"
 #include "core/model/model.h"
+#include "core/op/dispatcher.h"
 #include "core/op/expert_load.h"
 #include "core/plan/plan.h"
 
@@ -41,6 +42,10 @@ struct Sharding {
   ExpertLoad expert_load = {};
   // Capacity factor: of a rank's tokens an expert takes at most this times its balanced share; 0: no limit.
   double expert_capacity = 0;
+  bool expert_unpadded =
+      false;  // with a capacity: only rows of tokens are sent; false: rows of an expert are padded to its capacity
+  Dispatcher dispatcher = Dispatcher::AllToAll;
+  int expert_nodes = 1;  // nodes of an expert group, if tokens are sent to nodes first
   bool operator==(const Sharding&) const = default;
 };
 
@@ -75,7 +80,10 @@ struct Communication {                                        // what an operato
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, at no cost
   Bytes bytes = {};                                           // of the full tensor, as Collective::bytes
   Combine combine = Combine::Sum;
-  bool activations = false;  // sends activations or their gradients, which may be compressed
+  std::optional<Algorithm> algorithm = {};  // empty: as the strategy says
+  bool activations = false;                 // sends activations or their gradients, which may be compressed
+  // Whether the forward sends rows of tokens to their experts, and the backward gradients of results: these may be compressed, too.
+  bool to_experts = false, from_experts = false;
   // No collective, but exchanges in a ring: the forward sends to the next rank, the backward to the previous one.
   bool ring_exchange = false;
   bool operator==(const Communication&) const = default;

@@ -63,7 +63,8 @@ std::int64_t LayerBuilder::ranks(const Kinds& kinds) const {
   std::int64_t count = 1;
   for (const AxisKind& kind : kinds)
     count *= kind == AxisKind{DenseKind::Tensor}          ? sharding_.tp
-             : kind == AxisKind{ExpertKind::Expert}       ? sharding_.ep
+             : kind == AxisKind{ExpertKind::Expert}       ? sharding_.ep / sharding_.expert_nodes
+             : kind == AxisKind{ExpertKind::OuterExpert}  ? sharding_.expert_nodes
              : kind == AxisKind{ExpertKind::ExpertTensor} ? sharding_.etp
                                                           : 1;
   return count;
@@ -118,21 +119,21 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
       std::adjacent_find(what.block_rows.begin(), what.block_rows.end(), std::not_equal_to<>()) == what.block_rows.end();
   const auto add_parameter = [&](Parameter p) { return what.shared ? shared(std::move(p)) : parameter(std::move(p)); };
   op.weights.push_back(add_parameter({.name = what.weight.empty() ? what.name + ".weight" : what.weight,
-                                  .shape = {what.out, what.in},
-                                  .split_dim = what.split,
-                                  .blocks = blocks,
-                                  .block_rows = equal ? Dims{} : what.block_rows,
-                                  .init = what.init,
-                                  .tied = what.tied,
-                                  .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
+                                      .shape = {what.out, what.in},
+                                      .split_dim = what.split,
+                                      .blocks = blocks,
+                                      .block_rows = equal ? Dims{} : what.block_rows,
+                                      .init = what.init,
+                                      .tied = what.tied,
+                                      .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   if (what.bias) {
     op.weights.push_back(add_parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
-                                    .shape = {what.out},
-                                    .split_dim = what.split,
-                                    .blocks = blocks,
-                                    .block_rows = equal ? Dims{} : what.block_rows,
-                                    .init = "zeros",
-                                    .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
+                                        .shape = {what.out},
+                                        .split_dim = what.split,
+                                        .blocks = blocks,
+                                        .block_rows = equal ? Dims{} : what.block_rows,
+                                        .init = "zeros",
+                                        .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   }
   op.shapes = {{.dims = {1, m, n, k}, .dtype = linear_type(what)}};
   return add(std::move(op)).outputs;

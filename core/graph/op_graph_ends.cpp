@@ -149,7 +149,8 @@ void later_tokens(LayerBuilder& layer, const LocalTransformer& t, int module, in
   };
   const int hidden = product("hidden_projection", layer.norm("hidden_norm", m, x));
   const int token = product("token_projection", layer.norm("token_norm", m, embedded));
-  const LayerVariant last = {.local = attends_locally(m, m.layers - 1), .experts = has_experts(m, m.layers - 1)};
+  const LayerVariant last = {
+      .local = attends_locally(m, m.layers - 1), .experts = has_experts(m, m.layers - 1), .mixture = mixtures_of(m)};
   x = transformer_block(layer, t, layer.sum("projections", hidden, token), last);
   next_tokens(layer, t, layer.norm("norm", m, x),
               {.classes = m.vocab, .split = t.split, .ahead = module + 1, .weight = kWeight / m.block.mtp_modules}, false);

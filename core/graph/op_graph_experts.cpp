@@ -12,12 +12,13 @@
 
 #include "core/base/error.h"
 #include "core/graph/op_graph_transformer.h"
+#include "core/op/expert_copies.h"
 
 namespace foreshard {
 
 namespace {
 
-constexpr AxisKind kExperts = ExpertKind::Expert, kParts = ExpertKind::ExpertTensor;
+const Kinds kCutOver = {ExpertKind::OuterExpert, ExpertKind::Expert, ExpertKind::ExpertTensor};
 
 std::int64_t product_of(const Dims& dims) {
   std::int64_t product = 1;
@@ -53,7 +54,7 @@ int grouped(LayerBuilder& layer, const LocalTransformer& t, const std::string& n
         layer.parameter({.name = "experts." + std::string(op.transposed ? "down" : names[op.parts - 1 - part]) + ".weight",
                          .shape = {what.experts * what.width, what.hidden},
                          .split_dim = 0,
-                         .split_over = {kExperts, kParts},
+                         .split_over = kCutOver,
                          .blocks = t.sharding.etp > 1 ? local : 1,
                          .init = op.transposed ? what.residual_init : "normal(0.02)",
                          .grid = Grid::Expert}));
@@ -62,49 +63,13 @@ int grouped(LayerBuilder& layer, const LocalTransformer& t, const std::string& n
         layer.parameter({.name = "experts." + std::string(op.transposed ? "down" : names[op.parts - 1 - part]) + ".bias",
                          .shape = {what.experts * (op.transposed ? what.hidden : what.width)},
                          .split_dim = 0,
-                         .split_over = {kExperts, kParts},
+                         .split_over = kCutOver,
                          .init = "zeros",
                          .grid = Grid::Expert}));
   const DType type = t.sharding.eight_bits ? DType::F8 : t.sharding.compute;
   run.shapes = {{.dims = {local, ceil_div(what.expected, local), n, k}, .dtype = type},
                 {.dims = {product_of(dims) / n / dims[dims.size() - 2], dims[dims.size() - 2]}, .dtype = in.dtype}};
   return layer.add(std::move(run)).outputs[0];
-}
-
-// Sends rows to the ranks that hold the experts, or back.
-int between_experts(LayerBuilder& layer, const Sharding& sharding, const std::string& name, int x, bool back) {
-  const Value in = layer.at(x);
-  const bool gradient = in.needs_grad;
-  const auto exchange = [&](int from) {
-    if (sharding.ep == 1) return from;
-    const int to = layer.value(name + "_all", layer.at(from).dims, in.dtype, gradient);
-    layer.communicate(name + "_all_to_all",
-                      {.over = {kExperts},
-                       .forward = CollectiveKind::AllToAll,
-                       .backward = gradient ? std::optional(CollectiveKind::AllToAll) : std::nullopt,
-                       .bytes = layer.bytes(from)},
-                      {from}, {to});
-    return to;
-  };
-  const auto spread =
-      [&](int from) {  // the ranks that share an expert gather the rows of all of them, and sum the results of all of them
-        if (sharding.etp == 1) return from;
-        Dims dims = layer.at(from).dims;
-        if (back)
-          dims.erase(dims.begin());
-        else
-          dims.insert(dims.begin(), sharding.etp);
-        const int to = layer.value(name + (back ? "_summed" : "_gathered"), dims, in.dtype, gradient);
-        const CollectiveKind gather = CollectiveKind::AllGather, reduce = CollectiveKind::ReduceScatter;
-        layer.communicate(name + (back ? "_reduce" : "_gather"),
-                          {.over = {kParts},
-                           .forward = back ? reduce : gather,
-                           .backward = gradient ? std::optional(back ? gather : reduce) : std::nullopt,
-                           .bytes = layer.bytes(back ? from : to)},
-                          {from}, {to});
-        return to;
-      };
-  return back ? exchange(spread(x)) : spread(exchange(x));
 }
 
 }  // namespace
@@ -128,14 +93,29 @@ void check_experts(const Transformer& m, const Sharding& s) {
                 "tensor-parallel ranks would send the same tokens to the experts: --sequence-parallel");
   refuse_unless(!(e.biases && s.etp > 1),
                 "biases of experts would be added by each of etp " + std::to_string(s.etp) + " ranks: --etp 1");
+  if (s.expert_load.kind == ExpertLoad::Kind::Measured) {
+    const std::vector<std::vector<double>>& loads = s.expert_load.measured;
+    const std::string lists = std::to_string(loads.size()), layers = std::to_string(mixtures_of(m));
+    refuse_unless(loads[0].size() == static_cast<std::size_t>(e.count),
+                  "the measured loads are of " + std::to_string(loads[0].size()) + " experts, a layer of the model has " +
+                      std::to_string(e.count));
+    refuse_unless(loads.size() == 1 || loads.size() == static_cast<std::size_t>(mixtures_of(m)),
+                  "the measured loads are of " + lists + " layers, the model has " + layers + " with experts");
+  }
   refuse_unless(!(e.score == RouterScore::SoftmaxOfChosen && e.chosen == 1),
                 "a softmax over one chosen expert is always 1, so the router would not learn");
+}
+
+int mixtures_of(const Transformer& m) {
+  int count = 0;
+  for (int i = 0; i < m.layers; ++i) count += has_experts(m, i) ? 1 : 0;
+  return count;
 }
 
 int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x,
             const std::function<void()>& meanwhile) {
   const Value in = layer.at(x);
-  const std::int64_t tokens = product_of(in.dims) / what.hidden, local = what.experts / t.sharding.ep;
+  const std::int64_t tokens = product_of(in.dims) / what.hidden;
   const auto beside = [&](std::int64_t columns) { return Dims{in.dims[0], in.dims[1], columns}; };
   const Linear router = {
       .name = "router", .module = "router", .in = what.hidden, .out = what.experts, .bias = what.router_bias};
@@ -154,45 +134,67 @@ int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what,
         {.over = {DenseKind::Context, DenseKind::Tensor}, .forward = CollectiveKind::AllReduce, .bytes = layer.bytes(loads)},
         {loads}, {});
 
-  const std::vector<Shape> shapes = {{.dims = {tokens, what.hidden, what.chosen, what.experts}, .dtype = in.dtype},
-                                     {.dims = {std::int64_t{t.sharding.ep}, what.room}, .dtype = in.dtype}};
-  Operator dispatch = {
-      .name = "dispatch",
-      .op = ops::Dispatch{.capacity = what.capacity, .scaled = what.scaled_inputs, .dealt = t.sharding.etp > 1},
-      .inputs = {x, chosen},
-      .module = "router"};
-  if (what.scaled_inputs) dispatch.inputs = {x, weights, chosen};
-  const int rows = layer.value("dispatched", {std::int64_t{t.sharding.ep}, what.room, what.hidden}, in.dtype);
-  const int places = layer.value("expert_places", beside(what.chosen), DType::I64, false);
-  const int counts = layer.value("expert_counts", {std::int64_t{t.sharding.ep}, local}, DType::I64, false);
-  dispatch.outputs = {rows, places, counts};
-  dispatch.shapes = shapes;
-  layer.add(std::move(dispatch));
-
-  const int here = between_experts(layer, t.sharding, "dispatch", rows, false);
-  const int known = between_experts(layer, t.sharding, "expert_counts", counts, false);
+  const SentRows sent = dispatch_tokens(layer, t, what, x, {weights, chosen});
   meanwhile();
   const std::int64_t parts = is_gated(what.activation) ? 2 : 1;
-  int y = grouped(layer, t, "experts_fc1", what, {.parts = parts}, here, known);
+  int y = grouped(layer, t, "experts_fc1", what, {.parts = parts}, sent.rows, sent.counts);
   Dims inner = layer.at(y).dims;
   inner.back() /= parts;
   y = layer.activation("experts_activation", what.activation, y, inner);
-  y = grouped(layer, t, "experts_fc2", what, {.parts = 1, .transposed = true}, y, known);
-  y = between_experts(layer, t.sharding, "combine", y, true);
-
-  Operator combine = {
-      .name = "combine", .op = ops::Combine{.plain = what.scaled_inputs}, .inputs = {y, places, weights}, .module = "router"};
-  if (what.scaled_inputs) combine.inputs = {y, places};
-  combine.outputs = {layer.value("combined", in.dims, in.dtype)};
-  combine.shapes = shapes;
-  return layer.add(std::move(combine)).outputs[0];
+  y = grouped(layer, t, "experts_fc2", what, {.parts = 1, .transposed = true}, y, sent.counts);
+  return combine_tokens(layer, t, what, sent, y, in.dims);
 }
 
-Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init) {
-  const Transformer& m = t.model;
+// Sets the rows for which there is room (docs/experts.md, "Rows").
+static void make_room(const LocalTransformer& t, Mixture& what, int mixture) {
   const Sharding& s = t.sharding;
-  const Experts& e = m.block.experts;
+  const Experts& e = t.model.block.experts;
   const std::int64_t tokens = t.batch * t.part, copies = tokens * e.chosen, local = e.count / s.ep;
+  const auto up = [](double rows) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12))));
+  };
+  if (s.expert_capacity > 0)
+    what.capacity = std::min(tokens, up(s.expert_capacity * static_cast<double>(copies) / static_cast<double>(e.count)));
+  const double sources = static_cast<double>(s.ep) * s.etp;
+  ExpertChoices of = {.experts = e.count,
+                      .chosen = e.chosen,
+                      .ranks = s.ep,
+                      .tokens = static_cast<double>(tokens) * sources,
+                      .mixture = mixture,
+                      .dealt_over = s.etp > 1 ? s.ep : 0};
+  if (s.expert_unpadded) of.capacity = static_cast<double>(what.capacity) * sources;
+  const bool limited = what.capacity > 0, worst = s.expert_load.kind == ExpertLoad::Kind::Worst;
+  // Rows of a rank's tokens to the most loaded rank.
+  std::int64_t rows =
+      std::min(up(most_loaded(s.expert_load, of) * static_cast<double>(copies) / s.ep), tokens * std::min(e.chosen, local));
+  if (limited) rows = s.expert_unpadded ? std::min(rows, local * what.capacity) : local * what.capacity;
+  const DispatcherRow& row = row_of(s.dispatcher);
+  what.room = rows;
+  if (row.once && s.ep > 1) {
+    what.parts = row.by_node ? s.expert_nodes : s.ep;
+    ExpertSpread spread = {.experts = e.count,
+                           .chosen = e.chosen,
+                           .groups = e.groups,
+                           .chosen_groups = e.chosen_groups,
+                           .best_of_group = e.best_of_group,
+                           .ranks = s.ep,
+                           .parts = static_cast<int>(what.parts),
+                           .dealt = s.etp > 1};
+    of.ranks = static_cast<int>(what.parts), of.capacity = 0;
+    what.part_room = worst ? tokens
+                           : up(most_loaded(s.expert_load, of) * parts_of_token(spread) * static_cast<double>(tokens) /
+                                static_cast<double>(what.parts));
+    what.part_room = std::min(what.part_room, tokens);
+    if (limited) what.part_room = std::min(what.part_room, e.count / what.parts * what.capacity);
+    what.room = rows * what.parts;  // one of the ranks of a part passes on what came from all parts
+    what.room = std::min(what.room, what.parts * what.part_room * std::min(e.chosen, local));
+  }
+  what.expected = rows * s.ep * s.etp;
+}
+
+Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init, int mixture) {
+  const Transformer& m = t.model;
+  const Experts& e = m.block.experts;
   Mixture what = {.hidden = m.hidden,
                   .width = e.width,
                   .experts = e.count,
@@ -210,20 +212,9 @@ Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init) 
                 .chosen_groups = e.chosen_groups,
                 .best_of_group = e.best_of_group,
                 .auxiliary = e.auxiliary_loss,
-                .ranks = std::int64_t{s.tp} * s.cp};
-  const double load = most_loaded(
-      s.expert_load,
-      {.experts = e.count, .chosen = e.chosen, .ranks = s.ep, .tokens = static_cast<double>(tokens) * s.ep * s.etp});
-  if (s.expert_capacity > 0) {
-    const auto share =
-        static_cast<std::int64_t>(std::ceil(s.expert_capacity * static_cast<double>(copies) / static_cast<double>(e.count)));
-    what.capacity = std::min(tokens, std::max<std::int64_t>(1, share));
-    what.room = local * what.capacity;
-  } else {
-    const auto share = static_cast<std::int64_t>(std::ceil(load * static_cast<double>(copies) / s.ep * (1 - 1e-12)));
-    what.room = s.ep == 1 ? copies : std::min(tokens * std::min(e.chosen, local), std::max<std::int64_t>(1, share));
-  }
-  what.expected = what.room * s.ep * s.etp;
+                .ranks = std::int64_t{t.sharding.tp} * t.sharding.cp,
+                .z_loss = e.z_loss};
+  make_room(t, what, mixture);
   return what;
 }
 

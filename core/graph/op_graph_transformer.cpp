@@ -114,12 +114,12 @@ int mlp(LayerBuilder& layer, const LocalTransformer& t, const std::string& prefi
   return layer.row_output(prefix + "fc2", y);
 }
 
-int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip, bool experts) {
+int mlp_block(LayerBuilder& layer, const LocalTransformer& t, int x, int skip, const LayerVariant& variant) {
   const Transformer& m = t.model;
   int y = -1;
-  if (experts) {
+  if (variant.experts) {
     int shared = -1;
-    y = foreshard::experts(layer, t, mixture_of(t, residual_init(m)), x, [&] {
+    y = foreshard::experts(layer, t, mixture_of(t, residual_init(m), variant.mixture), x, [&] {
       if (const std::int64_t width = m.block.experts.shared_width; width > 0) shared = mlp(layer, t, "shared_", width, x, true);
     });
     if (shared >= 0) y = layer.sum("experts_sum", shared, y);
@@ -151,11 +151,11 @@ int transformer_block(LayerBuilder& layer, const LocalTransformer& t, int x, con
   const auto attended_by = [&](int input) { return attention_block(layer, t, input, x, variant.local); };
   if (m.post_norm) {
     const int attended = layer.norm("norm1", m, attended_by(x));
-    return layer.norm("norm2", m, mlp_block(layer, t, attended, attended, false));
+    return layer.norm("norm2", m, mlp_block(layer, t, attended, attended, {}));
   }
   const auto read = [&](const char* name, int value) { return m.block.input_norms ? layer.norm(name, m, value) : value; };
   const int attended = attended_by(read("norm1", x));
-  return mlp_block(layer, t, read("norm2", attended), attended, variant.experts);
+  return mlp_block(layer, t, read("norm2", attended), attended, variant);
 }
 
 LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, const LayerVariant& variant) {

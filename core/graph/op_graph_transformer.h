@@ -34,23 +34,40 @@ void check_attention(const Transformer& model, const Sharding& sharding);
 
 // The routed experts of a layer on one rank.
 struct Mixture {
-  std::int64_t hidden = 0, width = 0;    // features of a token; of an expert's MLP
-  std::int64_t experts = 0, chosen = 0;  // experts of the layer; experts that a token chooses
-  std::int64_t room = 0;                 // rows that may be sent to each rank (core/op/experts.h)
-  std::int64_t capacity = 0;             // rows that may be sent to one expert; 0: no limit
-  std::int64_t expected = 0;             // rows that this rank's experts work on
+  std::int64_t hidden = 0, width = 0;     // features of a token; of an expert's MLP
+  std::int64_t experts = 0, chosen = 0;   // experts of the layer; experts that a token chooses
+  std::int64_t room = 0;                  // rows that may be sent to each rank (core/op/experts.h)
+  std::int64_t parts = 1, part_room = 0;  // parts of the group to which a token is sent once; rows that may be sent to each
+  std::int64_t capacity = 0;              // rows that may be sent to one expert; 0: no limit
+  std::int64_t expected = 0;              // rows that this rank's experts work on
   ActivationKind activation = ActivationKind::SwiGlu;
   ops::Route route = {};
   bool router_bias = false, biases = false, scaled_inputs = false;
   std::string residual_init = {};
 };
 
-// Throws Error if the experts cannot be cut in this way.
-Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init);
+// Throws Error if the experts cannot be cut in this way. `mixture`: the layer, among those with experts.
+Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init, int mixture);
 // Adds the routed experts (core/op/experts.h) from the rows of x to their result, which it returns. It calls `meanwhile` after it has
 // added the all-to-all that sends rows to the experts: operators that `meanwhile` adds do not read those rows and can overlap it.
 int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const std::function<void()>& meanwhile);
+
+// The values of a token's choices: weights [.., k] and experts [.., k] of ops::Route.
+struct RouterResults {
+  int weights = -1, experts = -1;
+};
+// The rows of a rank's experts, [sources, room, h] (with etp [etp, sources, room, h]) and their counts; the rest is for the way back.
+struct SentRows {
+  int rows = -1, counts = -1;
+  int places = -1, weights = -1;  // of the choices from which the rows were made
+  int once = -1;                  // the places of tokens in the parts to which they were sent once; -1: they were not
+};
+// Adds what brings tokens x to their experts, as the dispatcher's row says, and what brings the results y of the rows back to x.
+SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const RouterResults& choices);
+int combine_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, const SentRows& sent, int y,
+                   const Dims& dims);
 void check_experts(const Transformer& model, const Sharding& sharding);
+int mixtures_of(const Transformer& model);  // layers with experts, without modules for multi-token prediction
 
 LayerGraph embedding_layer(const LocalTransformer& t);
 
@@ -58,6 +75,7 @@ LayerGraph embedding_layer(const LocalTransformer& t);
 struct LayerVariant {
   bool local = false;    // attends to a window or a chunk (attends_locally)
   bool experts = false;  // a mixture of experts in place of the MLP
+  int mixture = 0;       // whose loads it has: a layer, among those with experts; 0 unless loads are measured
   auto operator<=>(const LayerVariant&) const = default;
 };
 // Adds attention and MLP with their norms and residual sums; returns the output value.

@@ -63,6 +63,7 @@ struct Experts {
   bool biases = false;         // biases of the experts' linear layers
   bool scaled_inputs = false;  // weights multiply the experts' inputs, not their outputs (Llama 4)
   double auxiliary_loss = 0;   // coefficient of the load-balancing loss
+  double z_loss = 0;           // coefficient of the router's z-loss
   bool operator==(const Experts&) const = default;
 };
 

@@ -35,6 +35,7 @@ void fields_of(Self& e, Visit&& visit) requires std::is_same_v<std::remove_const
   visit("groups", e.groups), visit("chosen_groups", e.chosen_groups), visit("best_of_group", e.best_of_group);
   visit("correction_bias", e.correction_bias), visit("router_bias", e.router_bias), visit("biases", e.biases);
   visit("scaled_inputs", e.scaled_inputs), visit("auxiliary_loss", e.auxiliary_loss);
+  visit("z_loss", e.z_loss);
 }
 
 template <class Self, class Visit>

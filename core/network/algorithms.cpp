@@ -14,6 +14,7 @@ AlgorithmEntry two_dimensional_algorithm();
 AlgorithmEntry nvlink_sharp_algorithm();
 AlgorithmEntry parameter_server_algorithm();
 AlgorithmEntry gather_to_root_algorithm();
+AlgorithmEntry two_level_algorithm();
 
 const std::vector<AlgorithmEntry>& algorithm_table() {
   static const std::vector<AlgorithmEntry> table = {ring_algorithm(),
@@ -23,7 +24,8 @@ const std::vector<AlgorithmEntry>& algorithm_table() {
                                                     two_dimensional_algorithm(),
                                                     nvlink_sharp_algorithm(),
                                                     parameter_server_algorithm(),
-                                                    gather_to_root_algorithm()};
+                                                    gather_to_root_algorithm(),
+                                                    two_level_algorithm()};
   return table;
 }
 

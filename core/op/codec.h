@@ -8,6 +8,7 @@
 //   Largest     the `kept` numbers of largest magnitude (fp32; among equal ones the first), then their positions (int32)
 //   Signs       one fp32 per block of 1024 elements: the mean magnitude; then one bit per element, set for negative numbers
 //   EightBits   one fp32 per block of 256 elements: the largest magnitude; then one signed byte per element, 127 for the largest
+//   Floats      one fp32 per block of 128 elements: a power of two; then one E4M3 number per element, the element times it
 //   Segments    the `equal_segments` + 1 borders of the segments (fp32); then `bits` bits per element: segment and level within it
 #pragma once
 
@@ -18,7 +19,7 @@
 
 namespace foreshard::ops {
 
-enum class Code : std::uint8_t { Largest, Signs, EightBits, Segments };
+enum class Code : std::uint8_t { Largest, Signs, EightBits, Segments, Floats };
 
 struct CodeForm {
   Code code = Code::Segments;
@@ -28,7 +29,7 @@ struct CodeForm {
   std::int64_t parts = 1;     // of the array
   bool operator==(const CodeForm&) const = default;
 
-  static constexpr std::int64_t kSignBlock = 1024, kByteBlock = 256;
+  static constexpr std::int64_t kSignBlock = 1024, kByteBlock = 256, kFloatBlock = 128;
   // A centre with half of the levels and two tails with a quarter each count as four segments with equal numbers of levels.
   std::int64_t equal_segments() const { return segments == 0 ? 4 : segments; }
   std::int64_t levels() const { return (std::int64_t{1} << bits) / equal_segments(); }  // of a segment
@@ -45,6 +46,7 @@ struct CodeForm {
       case Code::Largest: return {8 * kept};
       case Code::Signs: return {4 * ceil_div(elements, kSignBlock) + 4 * ceil_div(elements, 32)};
       case Code::EightBits: return {4 * ceil_div(elements, kByteBlock) + round_up(elements, 4)};
+      case Code::Floats: return {4 * ceil_div(elements, kFloatBlock) + round_up(elements, 4)};
       case Code::Segments: return {4 * (equal_segments() + 1) + round_up(ceil_div(elements * bits, 8), 4)};
     }
     return {};

@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 
 namespace {
 
 constexpr const char* kExpectedLoad =
-    "balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), or a number of at least 1";
+    "balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), a number of at least 1, or file:F "
+    "with "
+    "measured loads";
 
 // x with P(N(0, 1) < x) = p, by bisection of the error function.
 double normal_quantile(double p) {
@@ -105,7 +108,66 @@ double by_chance(const ExpertChoices& c) {
   return 1 + normal_quantile(std::pow(0.5264, 1.0 / c.ranks)) * std::sqrt(variance) / mean;
 }
 
+// Of the most loaded rank over the mean of all ranks, if no expert had a limit.
+double where_they_lie(const std::vector<double>& loads, const ExpertChoices& c) {
+  FS_ASSERT(loads.size() == static_cast<std::size_t>(c.experts));
+  const double all = std::accumulate(loads.begin(), loads.end(), 0.0), choices = c.tokens * static_cast<double>(c.chosen);
+  std::vector<double> ranks(static_cast<std::size_t>(c.ranks));
+  for (std::int64_t e = 0; e < c.experts; ++e) {
+    const std::int64_t rank = c.dealt_over > 0 ? e % c.dealt_over / (c.dealt_over / c.ranks) : e / (c.experts / c.ranks);
+    const double load = loads[static_cast<std::size_t>(e)] / all;
+    ranks[static_cast<std::size_t>(rank)] += c.capacity > 0 ? std::min(load, c.capacity / choices) : load;
+  }
+  return *std::ranges::max_element(ranks) * c.ranks;
+}
+
+std::vector<double> parse_loads(const std::string& text, const std::string& where) {
+  std::vector<double> loads;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(',', from), text.size());
+    double load = 0;
+    const auto [stop, error] = std::from_chars(text.data() + from, text.data() + to, load);
+    if (error != std::errc() || stop != text.data() + to || !(load >= 0 && load <= 1e18))
+      throw Error(where, "expert_load", "\"" + text.substr(from, to - from) + "\"",
+                  "tokens that chose an expert: a number of at least 0");
+    loads.push_back(load);
+    from = to + 1;
+  }
+  return loads;
+}
+
+// Throws Error unless each layer has tokens, and equally many experts.
+void check_loads(const std::vector<std::vector<double>>& layers, const std::string& where) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::string field = "layers[" + std::to_string(l) + "]";
+    if (layers[l].size() != layers[0].size() || layers[l].empty())
+      throw Error(where, field, std::to_string(layers[l].size()) + " experts",
+                  layers[0].empty() ? "at least one" : std::to_string(layers[0].size()) + ", as in the first layer");
+    if (std::accumulate(layers[l].begin(), layers[l].end(), 0.0) <= 0)
+      throw Error(where, field, "no tokens", "at least one expert that tokens chose");
+  }
+}
+
 }  // namespace
+
+const std::vector<double>& ExpertLoad::of_layer(int mixture) const {
+  FS_ASSERT(!measured.empty());
+  return measured[std::min(static_cast<std::size_t>(mixture), measured.size() - 1)];
+}
+
+std::vector<std::vector<double>> read_expert_loads(const std::string& file) {
+  const JsonReader json = JsonReader::load(file);
+  json.only({"format", "layers"});
+  json.at("format").as_choice({"foreshard-expert-loads"});
+  std::vector<std::vector<double>> layers;
+  for (const JsonReader& layer : json.at("layers").elements()) {
+    layers.emplace_back();
+    for (const JsonReader& load : layer.elements()) layers.back().push_back(load.as_double(0, 1e18));
+  }
+  if (layers.empty()) throw Error(file, "layers", "none", "the loads of at least one layer");
+  check_loads(layers, file);
+  return layers;
+}
 
 ExpertLoad parse_expert_load(const std::string& text, const std::string& where) {
   using Kind = ExpertLoad::Kind;
@@ -122,6 +184,17 @@ ExpertLoad parse_expert_load(const std::string& text, const std::string& where) 
   if (text == "balanced") return {};
   if (text == "equal") return {.kind = Kind::Equal};
   if (text == "worst") return {.kind = Kind::Worst};
+  if (text.starts_with("file:")) return {.kind = Kind::Measured, .measured = read_expert_loads(text.substr(5))};
+  if (text.starts_with("loads:")) {
+    ExpertLoad load{.kind = Kind::Measured};
+    for (std::size_t from = 6; from <= text.size();) {
+      const std::size_t to = std::min(text.find(';', from), text.size());
+      load.measured.push_back(parse_loads(text.substr(from, to - from), where));
+      from = to + 1;
+    }
+    check_loads(load.measured, where);
+    return load;
+  }
   if (text.starts_with("gini:")) {
     const double value = number(5);
     return value > 0 && value < 1 ? ExpertLoad{Kind::Gini, value} : refuse();
@@ -136,8 +209,11 @@ ExpertLoad parse_expert_load(const std::string& text, const std::string& where) 
 }
 
 std::string to_text(const ExpertLoad& load) {
-  char digits[32];
-  const std::string value(digits, std::to_chars(digits, digits + sizeof digits, load.value).ptr);
+  const auto text = [](double number) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  };
+  const std::string value = text(load.value);
   switch (load.kind) {
     case ExpertLoad::Kind::Balanced: return "balanced";
     case ExpertLoad::Kind::Equal: return "equal";
@@ -145,13 +221,17 @@ std::string to_text(const ExpertLoad& load) {
     case ExpertLoad::Kind::Zipf: return "zipf:" + value;
     case ExpertLoad::Kind::Factor: return value;
     case ExpertLoad::Kind::Worst: return "worst";
+    case ExpertLoad::Kind::Measured: break;
   }
-  return "";
+  std::string list;
+  for (const std::vector<double>& layer : load.measured)
+    for (std::size_t e = 0; e < layer.size(); ++e) list += (e > 0 ? "," : list.empty() ? "loads:" : ";") + text(layer[e]);
+  return list;
 }
 
 double most_loaded(const ExpertLoad& load, const ExpertChoices& c) {
   FS_ASSERT(c.ranks >= 1 && c.experts % c.ranks == 0 && c.chosen >= 1 && c.chosen <= c.experts);
-  if (c.ranks == 1) return 1;
+  if (c.ranks == 1 && c.capacity == 0) return 1;
   const double worst = c.ranks * static_cast<double>(std::min(c.chosen, c.experts / c.ranks)) / static_cast<double>(c.chosen);
   double factor = 1;
   switch (load.kind) {
@@ -161,8 +241,9 @@ double most_loaded(const ExpertLoad& load, const ExpertChoices& c) {
     case ExpertLoad::Kind::Zipf: factor = drawn_once(load, c); break;
     case ExpertLoad::Kind::Factor: factor = load.value; break;
     case ExpertLoad::Kind::Worst: factor = worst; break;
+    case ExpertLoad::Kind::Measured: factor = where_they_lie(load.of_layer(c.mixture), c); break;
   }
-  return std::clamp(factor, 1.0, worst);
+  return std::clamp(factor, c.capacity > 0 ? 0.0 : 1.0, worst);
 }
 
 }  // namespace foreshard

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace foreshard {
 
@@ -14,16 +15,25 @@ struct ExpertLoad {
     Gini,      // loads of experts are lognormal with this Gini coefficient (erf(sigma / 2)), experts placed at random
     Zipf,      // the i-th expert is chosen in proportion to i^-value, experts placed at random
     Factor,    // the most loaded rank gets `value` times the mean
-    Worst      // every token chooses as many experts of one rank as it can: the room is enough in every case
+    Worst,     // every token chooses as many experts of one rank as it can: the room is enough in every case
+    Measured   // `measured`: the tokens that chose each expert in a run
   };
   Kind kind = Kind::Balanced;
   double value = 0;  // of Gini, Zipf and Factor
+  // Measured: [layer with experts][expert] the choices, in any unit; one list: of all layers. Layers after the last list have its loads.
+  std::vector<std::vector<double>> measured = {};
+
+  // The loads of layer `mixture` among those with experts. Only for Measured.
+  const std::vector<double>& of_layer(int mixture) const;
   bool operator==(const ExpertLoad&) const = default;
 };
 
-// "balanced", "equal", "gini:0.15", "zipf:0.5", "1.3", "worst". Throws Error; `where` says where the text stands.
+// "balanced", "equal", "gini:0.15", "zipf:0.5", "1.3", "worst", "loads:5,3,2,6;4,4,4,4" (measured, layer by layer) and "file:F"
+// (read_expert_loads). Throws Error; `where` says where the text stands. The text of measured loads lists them.
 ExpertLoad parse_expert_load(const std::string& text, const std::string& where);
 std::string to_text(const ExpertLoad& load);
+// A file {"format": "foreshard-expert-loads", "layers": [[5, 3, 2, 6], [4, 4, 4, 4]]}. Throws Error.
+std::vector<std::vector<double>> read_expert_loads(const std::string& file);
 
 // The mixture of experts whose load is wanted.
 struct ExpertChoices {
@@ -31,11 +41,14 @@ struct ExpertChoices {
   std::int64_t chosen = 1;   // [k] experts that a token chooses
   int ranks = 1;             // [ep] ranks that share the experts
   double tokens = 1;         // tokens of all these ranks together
+  int mixture = 0;           // the layer, among those with experts
+  int dealt_over = 0;        // expert e is on rank (e mod this number) / (this number / ranks); 0: experts are consecutive
+  double capacity = 0;       // the most choices of one expert, of `tokens` tokens; 0: no limit
 };
 
 // Rows of the most loaded rank over the mean of all ranks: at least 1, and at most the factor of Worst, ranks min(k, E / ranks) / k.
 // Equal: mean + z sigma with the hypergeometric variance m (1 - 1/ranks) (E - k) / (E - 1) and the normal quantile z of 0.5264^(1/ranks).
-// Gini and Zipf: the mean over random placements from a fixed seed.
+// Gini and Zipf: the mean over random placements from a fixed seed. Measured: of the experts where they lie, each at most its capacity.
 double most_loaded(const ExpertLoad& load, const ExpertChoices& choices);
 
 }  // namespace foreshard

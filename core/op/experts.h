@@ -4,6 +4,9 @@
 //   x, experts -> Dispatch -> rows, sorted by expert -> all-to-all -> GroupedMatMul -> activation -> GroupedMatMul
 //     -> all-to-all -> rows, weights -> Combine -> y
 //
+// Other dispatchers (core/op/dispatcher.h) gather tokens before Dispatch instead of sending rows behind it, or run SendOnce and an all-to-all
+// before Dispatch, so that a token is sent once to each part of the group.
+//
 // Symbols: T tokens of this rank, h features, E experts of the layer, E / ranks of them on each of the `ranks` ranks of the expert group, k
 // experts chosen by each token. A rank has room for `room` rows to each rank of the group; unused rows are 0. Rows are sorted by expert,
 // and those of one expert by token.
@@ -22,7 +25,9 @@ namespace foreshard::ops {
 // first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its
 // `best_of_group` best scores. The weights are the scores of the chosen experts, divided by their sum if `renormalised`, times `scale`.
 // `auxiliary` is the coefficient of the load-balancing loss E / (k T) sum_i loads_i mean_t p_i (Fedus et al. 2021, section 2.2; p: scores
-// divided by their sum, T: all tokens that the loads count). It adds to the gradient of the logits, but not to the reported loss.
+// divided by their sum, T: all tokens that the loads count). `z_loss` is the coefficient of the mean over tokens of the squared log of the
+// sum of the exponentials of a token's logits (Zoph et al. 2022, arXiv:2202.08906, equation 5). Both add to the gradient of the logits, but
+// not to the reported loss.
 struct Route : Laws {
   enum class Score : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
   Score score = Score::Softmax;
@@ -32,35 +37,43 @@ struct Route : Laws {
   std::int64_t groups = 1, chosen_groups = 1, best_of_group = 1;
   double auxiliary = 0;
   std::int64_t ranks = 1;  // number of ranks that share the tokens of the same sequences
+  double z_loss = 0;
 
   static constexpr const char* kWord = "route";
+  static constexpr int kFirstSettings = 9;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("score", self.score), visit("chosen", self.chosen), visit("renormalised", self.renormalised);
     visit("scale", self.scale), visit("groups", self.groups), visit("chosen_groups", self.chosen_groups);
     visit("best_of_group", self.best_of_group), visit("auxiliary", self.auxiliary), visit("ranks", self.ranks);
+    visit("z_loss", self.z_loss);
   }
   static Saved saved() { return {.inputs = kFirst, .outputs = kSecond | kThird}; }
   static Works works(const Sizes& sizes) {
     const Bytes chosen = sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[2];
     return {.forward = {{}, sizes.inputs[0] + chosen}, .input_grad = {{}, 2 * sizes.inputs[0] + chosen}};
   }
-  bool takes_loss_scale(Phase phase) const { return auxiliary > 0 && is_input_grad(phase); }
+  bool takes_loss_scale(Phase phase) const { return (auxiliary > 0 || z_loss > 0) && is_input_grad(phase); }
   bool operator==(const Route&) const = default;
 };
 
 // dispatch: x [T, h], experts [T, k] -> rows [ranks, room, h], places [T, k] (int64), counts [ranks, E / ranks] (int64). places is the row
 // of each choice, -1 if there is no room for it (the choice is dropped); counts is the number of rows of each expert. With `scaled` the
-// inputs are x, weights, experts, and each row is multiplied by its weight. Shapes {T, h, k, E}, {ranks, room}.
+// inputs are x, weights, experts, and each row is multiplied by its weight. Experts below 0 are none. Shapes {T, h, k, E}, {ranks, room}.
+// With `sources` above 1 the tokens are those of this number of ranks, T of each, and only rows of this rank's experts are made: rows
+// [sources, room, h], places [sources, T, k], counts [sources, E / ranks]. Each source has room for `room` rows.
 struct Dispatch : Laws {
   std::int64_t capacity = 0;  // the most rows of one expert; 0: limited only by `room`
   bool scaled = false;
   bool dealt = false;  // expert e is on rank e mod ranks; false: a rank has consecutive experts
+  std::int64_t sources = 1;
 
   static constexpr const char* kWord = "dispatch";
+  static constexpr int kFirstSettings = 3;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("capacity", self.capacity), visit("scaled", self.scaled), visit("dealt", self.dealt);
+    visit("sources", self.sources);
   }
   Saved saved() const { return scaled ? Saved{.inputs = kFirst | kSecond, .outputs = kSecond} : Saved{.outputs = kSecond}; }
   Works works(const Sizes& sizes) const {
@@ -68,18 +81,48 @@ struct Dispatch : Laws {
     return {.forward = there, .input_grad = {{}, there.traffic + (scaled ? sizes.inputs[0] : Bytes{})}};
   }
   int gradients() const { return scaled ? 2 : 1; }
+  PartialSums partial_sums(Phase phase) const {  // of gathered tokens: each rank has the gradients of its experts' rows
+    const bool part = sources > 1 && !is_forward(phase);
+    return {.pass = part, .over_experts = part};
+  }
   bool operator==(const Dispatch&) const = default;
 };
 
-// combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
-// Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch.
-struct Combine : Laws {
-  bool plain = false;
+// send_once: x [T, h], weights [T, k], experts [T, k] -> rows [parts, room, h], their weights [parts, room, k], their experts [parts, room, k]
+// (int64), places [T, parts] (int64). A token goes once to each part of the expert group that has experts of it, with its weights there and
+// the numbers of its experts among those of the part; other choices are expert -1 with weight 0. places is the row of the token in each
+// part, -1 if it has none there. The parts have equally many of `ranks` ranks, on which experts lie as in Dispatch. Shapes {T, h, k, E},
+// {parts, room}. The way back is a plain Combine with a choice per part.
+struct SendOnce : Laws {
+  std::int64_t capacity = 0;  // the most tokens that choose one expert: later choices are dropped; 0: no limit
+  std::int64_t ranks = 1;     // of the expert group
+  bool dealt = false;
 
-  static constexpr const char* kWord = "combine";
+  static constexpr const char* kWord = "send_once";
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("plain", self.plain);
+    visit("capacity", self.capacity), visit("ranks", self.ranks), visit("dealt", self.dealt);
+  }
+  static Saved saved() { return {.outputs = kFourth}; }
+  static Works works(const Sizes& sizes) {
+    const OpWork there = {{}, sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[2] + sizes.outputs[3]};
+    return {.forward = there, .input_grad = {{}, sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1] + sizes.outputs[3]}};
+  }
+  static int gradients() { return 2; }
+  bool operator==(const SendOnce&) const = default;
+};
+
+// combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
+// Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch. With `partial` a rank has only rows of its own
+// experts, so that y is a partial sum over the ranks of the expert group.
+struct Combine : Laws {
+  bool plain = false, partial = false;
+
+  static constexpr const char* kWord = "combine";
+  static constexpr int kFirstSettings = 1;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("plain", self.plain), visit("partial", self.partial);
   }
   Saved saved() const { return {.inputs = plain ? kSecond : kAll}; }
   Works works(const Sizes& sizes) const {
@@ -87,6 +130,10 @@ struct Combine : Laws {
     return {.forward = {{}, once}, .input_grad = {{}, once + (plain ? Bytes{} : sizes.inputs[0])}};
   }
   int gradients() const { return plain ? 1 : 2; }
+  // The gradient of the rows is whole, that of the weights a sum over the columns of all parts of an expert.
+  PartialSums partial_sums(Phase phase) const {
+    return {.pass = partial, .passed = is_forward(phase) ? kAll : kSecond, .over_experts = partial};
+  }
   bool operator==(const Combine&) const = default;
 };
 

@@ -55,7 +55,7 @@ struct Works {
 };
 
 // The operands that the backward reads: bit i for input or output i.
-inline constexpr unsigned kNone = 0, kFirst = 1, kSecond = 2, kThird = 4, kAll = ~0U;
+inline constexpr unsigned kNone = 0, kFirst = 1, kSecond = 2, kThird = 4, kFourth = 8, kAll = ~0U;
 struct Saved {
   unsigned inputs = kNone, outputs = kNone;
 };
@@ -64,6 +64,7 @@ struct Saved {
 struct PartialSums {
   // The operator is linear: from a partial sum it makes a partial sum of the result. false: it may not read partial sums.
   bool pass = false;
+  unsigned passed = kAll;  // with `pass`: these outputs (bits as in Saved) are; the others are whole
   // The result is a sum over this dimension of the weight; -1: no. If the weight is cut along it, the outputs in `summed` (bits as in
   // Saved) are partial sums.
   int summed_dim = -1;
@@ -72,6 +73,7 @@ struct PartialSums {
   bool new_columns = false;  // the columns of the result are rows of the weight, not columns of the input
   // All columns use the same weights: if a rank has some of the columns, its weight gradient is a partial sum.
   bool shared_weights = false;
+  bool over_experts = false;  // the outputs in `passed` are partial sums over the ranks of the expert group
 };
 
 // The defaults of an operator's laws.

@@ -31,7 +31,8 @@ using Operation =
                  ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
                  ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
                  ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows,
-                 ops::HeadNorm, ops::Scale, ops::LatentHeads, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul>;
+                 ops::HeadNorm, ops::Scale, ops::LatentHeads, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul,
+                 ops::SendOnce>;
 
 // Whether it is one of these operators.
 template <class... Operator>

@@ -27,7 +27,8 @@ namespace foreshard {
 enum class Grid : std::uint8_t { Dense, Expert };
 enum class DenseKind : std::uint8_t { Tensor, Context, Data, OuterData };  // OuterData: across ZeRO groups
 inline constexpr int kDenseKinds = 4;
-enum class ExpertKind : std::uint8_t { ExpertTensor, Expert, ExpertData };
+// OuterExpert: between the nodes of an expert group, where tokens are sent to nodes first.
+enum class ExpertKind : std::uint8_t { ExpertTensor, Expert, ExpertData, OuterExpert };
 
 struct Axis {
   std::string name = {};
@@ -40,7 +41,7 @@ struct Axis {
 // Sums, cuts and groups are described by kinds of axes, so that the description does not depend on the degrees.
 using AxisKind = std::variant<DenseKind, ExpertKind>;
 
-// A list of up to seven kinds, in the given order. It does not allocate, because every parameter and every communication of an op graph
+// A list of up to eight kinds, in the given order. It does not allocate, because every parameter and every communication of an op graph
 // has one.
 class Kinds {
  public:
@@ -56,7 +57,7 @@ class Kinds {
   bool operator==(const Kinds&) const = default;
 
  private:
-  std::array<AxisKind, 7> kinds_ = {};  // elements from size_ on keep their default
+  std::array<AxisKind, 8> kinds_ = {};  // elements from size_ on keep their default
   std::uint8_t size_ = 0;
 };
 bool is_of(const Axis& axis, const Kinds& kinds);  // whether the axis is, in the grid of that kind, of one of these kinds
@@ -64,6 +65,11 @@ bool is_of(const Axis& axis, const Kinds& kinds);  // whether the axis is, in th
 // Whether ranks along the axis hold the same parameters of the grid's layers and see different tokens, so that their gradients are summed.
 // In the dense grid that includes Context.
 bool is_data(const Axis& axis, Grid grid);
+
+// Whether ranks along the axis hold other experts.
+constexpr bool is_of_experts(const Axis& axis) {
+  return axis.expert == ExpertKind::Expert || axis.expert == ExpertKind::OuterExpert;
+}
 
 // The order in which ranks are laid out over devices, fastest first: each kind of dense axis once, and the role once (an empty element).
 using RankOrder = std::vector<std::optional<DenseKind>>;

@@ -163,7 +163,8 @@ enum class Algorithm : std::uint8_t {
   ParameterServer,
   NvlinkSharp,
   TwoDimensional,
-  GatherToRoot
+  GatherToRoot,
+  TwoLevel  // of all-to-alls
 };
 // `bytes` is the size of the full tensor: the input of an all-reduce or reduce-scatter, the output of an all-gather. AllToAll: what one
 // member holds.

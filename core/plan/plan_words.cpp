@@ -40,7 +40,7 @@ const Words& words<DenseKind>() {
 }
 template <>
 const Words& words<ExpertKind>() {
-  static const Words list = {"expert_tensor", "expert", "expert_data"};
+  static const Words list = {"expert_tensor", "expert", "expert_data", "outer_expert"};
   return list;
 }
 template <>
@@ -60,8 +60,8 @@ const Words& words<Combine>() {
 }
 template <>
 const Words& words<Algorithm>() {
-  static const Words list = {
-      "ring", "tree", "double_tree", "hierarchical", "parameter_server", "nvlink_sharp", "2d", "gather_to_root"};
+  static const Words list = {"ring",         "tree", "double_tree",    "hierarchical", "parameter_server",
+                             "nvlink_sharp", "2d",   "gather_to_root", "two_level"};
   return list;
 }
 template <>

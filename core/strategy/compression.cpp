@@ -17,11 +17,19 @@ using option_kinds::shown;
 struct CodecWord {
   Codec codec;
   const char* word;
-  bool gradients, activations;
+  bool gradients, activations, dispatch;
+
+  bool is_for(Compressed what) const {
+    return what == Compressed::Gradients ? gradients : what == Compressed::Activations ? activations : dispatch;
+  }
 };
-constexpr CodecWord kCodecs[] = {{Codec::None, "none", true, true},           {Codec::TokenTopK, "token-topk", false, true},
-                                 {Codec::Segmented, "segmented", true, true}, {Codec::Dgc, "dgc", true, false},
-                                 {Codec::OneBit, "one-bit", true, false},     {Codec::EightBit, "eight-bit", true, false}};
+constexpr CodecWord kCodecs[] = {{Codec::None, "none", true, true, true},
+                                 {Codec::TokenTopK, "token-topk", false, true, false},
+                                 {Codec::Segmented, "segmented", true, true, false},
+                                 {Codec::Dgc, "dgc", true, false, false},
+                                 {Codec::OneBit, "one-bit", true, false, false},
+                                 {Codec::EightBit, "eight-bit", true, false, true},
+                                 {Codec::Float8, "fp8", false, false, true}};
 
 double read_share(const std::string& text, double otherwise, const std::string& path, const std::string& where) {
   if (text.empty()) return otherwise;
@@ -56,6 +64,7 @@ std::string to_text(const Compression& it) {
   const std::string name = word;
   switch (it.codec) {
     case Codec::None:
+    case Codec::Float8:
     case Codec::EightBit: return name;
     case Codec::TokenTopK:
     case Codec::Dgc: return name + ":" + option_kinds::shortest(it.kept);
@@ -71,12 +80,13 @@ Compression parse_compression(const std::string& text, Compressed what, const st
   const std::string name = text.substr(0, colon), rest = colon == std::string::npos ? "" : text.substr(colon + 1);
   std::vector<std::string> words;
   for (const CodecWord& known : kCodecs)
-    if (what == Compressed::Gradients ? known.gradients : known.activations) words.emplace_back(known.word);
+    if (known.is_for(what)) words.emplace_back(known.word);
   const auto hit = std::ranges::find_if(kCodecs, [&](const CodecWord& known) { return name == known.word; });
   if (std::ranges::find(words, name) == words.end()) throw Error(where, path, shown(text), option_kinds::one_of(words, name));
   Compression read{.codec = hit->codec};
   switch (read.codec) {
     case Codec::None:
+    case Codec::Float8:
     case Codec::EightBit:
       if (!rest.empty()) throw Error(where, path, shown(text), name + " and nothing behind it");
       break;

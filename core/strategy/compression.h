@@ -2,6 +2,7 @@
 //   of gradients     none, dgc:0.01 (share of the elements that is kept), one-bit, one-bit:100 (after 100 updates without), eight-bit,
 //                    segmented:8 (bits; a centre and two tails), segmented:4x8 (bits x segments with equal numbers of levels)
 //   of activations   none, token-topk:0.5 (share of the tokens that is kept), segmented:8, segmented:4x8
+//   of dispatch      none, fp8, eight-bit
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace foreshard {
 
-enum class Compressed : std::uint8_t { Gradients, Activations };  // what is compressed
+enum class Compressed : std::uint8_t { Gradients, Activations, Dispatch };  // what is compressed
 
 std::string to_text(const Compression& compression);
 Compression parse_compression(const std::string& text, Compressed what, const std::string& path,

@@ -8,6 +8,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/units.h"
+#include "core/op/dispatcher.h"
 #include "core/op/expert_load.h"
 #include "core/plan/plan.h"
 
@@ -37,7 +38,7 @@ inline constexpr const char* kScheduleNames[] = {"gpipe",    "1f1b",       "inte
                                                  "chimera",  "dualpipe",   "dualpipe-v",        "pipedream", "pipedream-2bw",
                                                  "pipemare", "file"};  // as in the enum
 // A codec compresses what is sent: sparsification or quantization (docs/compression.md).
-enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit };
+enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit, Float8 };
 enum class SumOrder : std::uint8_t {
   Ready,
   Priority
@@ -188,6 +189,7 @@ struct CommunicationChoice {
   Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
   Compression gradients = {};    // of the gradient sums over replicas
   Compression activations = {};  // of the sums between tensor-parallel ranks
+  Compression dispatch = {};     // of rows of tokens on their way to experts
   // Numbers of parts along the samples: one for all operations of a layer that end in a sum, or one each for attention and MLP, or two for
   // each layer in turn, the last two for all that follow; {0}: tuned; empty: 1.
   std::vector<int> parts = {};
@@ -224,6 +226,12 @@ struct ExpertChoice {
   ExpertLoad load = {};  // assumed load of the most loaded rank
   // Capacity factor: an expert takes at most this times its balanced share of a rank's tokens; 0: no limit.
   double capacity = 0;
+  bool unpadded =
+      false;  // with a capacity: only the rows that an expert takes are sent; false: they are padded to the capacity
+  Dispatcher dispatcher = Dispatcher::AllToAll;
+  int node_ranks = 0;  // dispatchers by node: ranks of an expert group on one node; 0: as many as the cluster's nodes hold
+
+  int nodes() const { return row_of(dispatcher).by_node && node_ranks > 0 ? ep / node_ranks : 1; }
   bool operator==(const ExpertChoice&) const = default;
 };
 

@@ -155,12 +155,13 @@ StrategyOption recompute(StrategyOption option) {
 }
 
 StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option) {
-  const bool gradients = field == &CommunicationChoice::gradients;
-  const Compressed what = gradients ? Compressed::Gradients : Compressed::Activations;
+  const bool gradients = field == &CommunicationChoice::gradients, activations = field == &CommunicationChoice::activations;
+  const Compressed what = gradients ? Compressed::Gradients : activations ? Compressed::Activations : Compressed::Dispatch;
   option.type = OptionType::Text;
   option.values = gradients
                       ? std::vector<std::string>{"none", "dgc:0.01", "one-bit:100", "eight-bit", "segmented:8", "segmented:4x8"}
-                      : std::vector<std::string>{"none", "token-topk:0.5", "segmented:8", "segmented:4x8"};
+                  : activations ? std::vector<std::string>{"none", "token-topk:0.5", "segmented:8", "segmented:4x8"}
+                                : std::vector<std::string>{"none", "fp8", "eight-bit"};
   option.get = [field](const Strategy& s) { return to_text(s.communication.*field); };
   option.set = [field, what, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
     s.communication.*field = parse_compression(value, what, path, where);

@@ -57,33 +57,6 @@ std::vector<StrategyOption> parallelism_options() {
             .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
             .constraint = "tp divides the sequence",
             .group = group}),
-      integer(part(&Strategy::experts, &ExpertChoice::ep), 1, kMostRanks,
-              {.path = "ep",
-               .flag = "--ep",
-               .unit = "GPUs",
-               .help = "expert-parallel GPUs that share the experts of a layer, out of tp x cp x dp",
-               .constraint = "divides the number of experts; ep x etp divides tp x cp x dp",
-               .group = group}),
-      integer(part(&Strategy::experts, &ExpertChoice::etp), 1, kMostRanks,
-              {.path = "etp",
-               .flag = "--etp",
-               .unit = "GPUs",
-               .help = "expert-tensor-parallel GPUs that share each expert",
-               .constraint = "divides the width of an expert",
-               .group = group}),
-      expert_load({.path = "expert_load",
-                   .flag = "--expert-load",
-                   .help = "how many rows the most loaded rank of an expert group has: balanced (as every other), equal (equal "
-                           "experts, by chance), gini:0.15, zipf:0.5, 1.3 (times the mean), worst (room for every token)",
-                   .constraint = "tokens for which a rank has no room are dropped when the plan runs",
-                   .group = group}),
-      number(part(&Strategy::experts, &ExpertChoice::capacity), 0, 1e6, false,
-             {.path = "expert_capacity",
-              .flag = "--expert-capacity",
-              .help =
-                  "an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are "
-                  "padded to as many; 0: it takes all that choose it",
-              .group = group}),
   };
 }
 
@@ -357,13 +330,14 @@ std::vector<StrategyOption> numbers_options() {
               .flag = "--loss-scale",
               .help = "fixed loss scale; 0: dynamic, steps that overflow are skipped",
               .group = group}),
-      integer(part(&Strategy::optimizer, &OptimizerChoice::delay_annealing), 0, 1'000'000'000,
-              {.path = "delay_annealing",
-               .flag = "--delay-annealing",
-               .unit = "updates",
-               .help = "PipeMare's rule, for schedules without flushes: the learning rate of a stage is divided by its delay, and "
-                       "less and less over this number of updates; 0: not divided",
-               .group = group}),
+      integer(
+          part(&Strategy::optimizer, &OptimizerChoice::delay_annealing), 0, 1'000'000'000,
+          {.path = "delay_annealing",
+           .flag = "--delay-annealing",
+           .unit = "updates",
+           .help = "PipeMare's rule, for schedules without flushes: the learning rate of a stage is divided by its delay, and "
+                   "less and less over this number of updates; 0: not divided",
+           .group = group}),
       integer(&Strategy::vocab_multiple, 0, 1'000'000,
               {.path = "vocab_multiple",
                .flag = "--vocab-multiple",
@@ -416,8 +390,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
-    for (const auto& group : {parallelism_options(), pipeline_options(), batch_options(), memory_options(), offload_options(),
-                              numbers_options(), communication_options(), run_options()})
+    for (const auto& group : {parallelism_options(), expert_options(), pipeline_options(), batch_options(), memory_options(),
+                              offload_options(), numbers_options(), communication_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

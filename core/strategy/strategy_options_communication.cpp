@@ -84,6 +84,14 @@ std::vector<StrategyOption> communication_options() {
                    "segmented:BITS or segmented:BITSxSEGMENTS",
            .constraint = "no sequence parallelism; token-topk: --attention unfused, cp 1",
            .group = group}),
+      compression(
+          &CommunicationChoice::dispatch,
+          {.path = "compress_dispatch",
+           .flag = "--compress-dispatch",
+           .help = "how rows of tokens are sent to their experts, and gradients of results: fp8 (E4M3 with a scale for 128 "
+                   "numbers) or eight-bit (integers with a scale for 256); the way back stays as it is",
+           .constraint = "ep above 1; not with --expert-dispatcher all-gather",
+           .group = group}),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/float8.h"
 
 namespace foreshard::host {
 
@@ -130,6 +131,28 @@ void encode_bytes(std::span<const T> x, std::int64_t length, std::byte* codes, T
       leave<T>(static_cast<std::int64_t>(first + i), x, code * (T(scale) / T(127)), left);
     }
   });
+}
+
+// E4M3, scaled by the largest power of two with which the block's numbers fit (core/base/float8.h).
+template <class T>
+void encode_floats(std::span<const T> x, std::int64_t length, std::byte* codes, T* left) {
+  std::byte* bytes = codes + 4 * ceil_div(length, CodeForm::kFloatBlock);
+  for_each_block(x, CodeForm::kFloatBlock, [&](std::int64_t b, std::size_t first, std::span<const T> block) {
+    T most = 0;
+    for (const T value : block) most = std::max(most, std::abs(value));
+    const float scale = float8_scale(static_cast<float>(most), Float8::E4M3);
+    put(codes, b, scale);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const std::uint8_t code = float8_code(static_cast<float>(block[i]) * scale, Float8::E4M3);
+      put(bytes, static_cast<std::int64_t>(first + i), code);
+      leave<T>(static_cast<std::int64_t>(first + i), x, static_cast<T>(float8_value(code, Float8::E4M3) / scale), left);
+    }
+  });
+}
+
+template <class T>
+T decoded_float(const std::byte* codes, const std::byte* bytes, std::int64_t i) {
+  return static_cast<T>(float8_value(get<std::uint8_t>(bytes, i), Float8::E4M3) / get<float>(codes, i / CodeForm::kFloatBlock));
 }
 
 template <class T>
@@ -324,6 +347,7 @@ void encode_part(const CodeForm& form, std::span<const T> x, std::int64_t length
     case Code::Signs: return encode_signs(x, length, codes, left);
     case Code::EightBits: return encode_bytes(x, length, codes, left);
     case Code::Segments: return encode_segments(form, x, length, codes, left);
+    case Code::Floats: return encode_floats(x, length, codes, left);
   }
 }
 
@@ -338,6 +362,10 @@ void decode_part(const CodeForm& form, const std::byte* codes, std::int64_t leng
     case Code::EightBits: {
       const std::byte* bytes = codes + 4 * ceil_div(length, CodeForm::kByteBlock);
       return decode_each(add, y, [&](std::int64_t i) { return decoded_byte<T>(codes, bytes, i); });
+    }
+    case Code::Floats: {
+      const std::byte* bytes = codes + 4 * ceil_div(length, CodeForm::kFloatBlock);
+      return decode_each(add, y, [&](std::int64_t i) { return decoded_float<T>(codes, bytes, i); });
     }
     case Code::Segments: {
       const Levels<T> levels(form, codes);

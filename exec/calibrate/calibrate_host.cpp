@@ -18,8 +18,12 @@ namespace foreshard {
 
 namespace {
 
-// Bytes that are written before a product, to push its operands out of the L1 and L2 caches
-constexpr std::size_t kUnused = std::size_t{8} << 20U;
+// Bytes that are written before a product, to push its operands out of the caches: a step of training uses more bytes between two uses of a
+// parameter than the last cache holds. At least 10 MiB.
+std::size_t bytes_to_clear_caches() {
+  const std::int64_t last = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return static_cast<std::size_t>(std::clamp(last, std::int64_t{8} << 20U, std::int64_t{256} << 20U)) * 5 / 4;
+}
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
@@ -85,7 +89,7 @@ class ProductProbe {
 
 void measure_products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                       const std::function<void(const Compute&, Seconds)>& tell) {
-  std::vector<char> unused(kUnused);
+  std::vector<char> unused(bytes_to_clear_caches());
   for (const std::int64_t n : sizes)
     for (const std::int64_t k : sizes)
       for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {

@@ -7,10 +7,10 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr std::int64_t kMostChunks = 256, kFewestNumbers = 16384, kBinsOfPart = 4096;
+constexpr std::int64_t kMostParts = 256, kFewestNumbers = 16384, kBinsOfPart = 4096;
 
 std::int64_t chunks_of(std::int64_t elements) {
-  return std::clamp<std::int64_t>(ceil_div(elements, kFewestNumbers), 1, kMostChunks);
+  return std::clamp<std::int64_t>(ceil_div(elements, kFewestNumbers), 1, kMostParts);
 }
 
 // The parts that an instruction encodes or decodes: all, or the one of the rank's slice.
@@ -150,7 +150,13 @@ struct Decoding {
 
 }  // namespace
 
+static void refuse_floats(const host::Form& form, ops::Code code) {
+  if (code == ops::Code::Floats)
+    form.refuse("codes of 8-bit floats", "a code that GPUs have a kernel for: 8-bit integers (eight-bit)");
+}
+
 Kernel make_encode(const host::Form& form) {
+  refuse_floats(form, form.as<ops::Encode>().form.code);
   const Encoding run{form.as<ops::Encode>(), Parts(form, form.as<ops::Encode>().form)};
   std::vector<std::int64_t> reads = {run.parts.own()};
   std::vector<std::int64_t> writes = {(run.parts.form.part_bytes(run.parts.length) * run.parts.count()).value};
@@ -167,6 +173,7 @@ Kernel make_encode(const host::Form& form) {
 
 Kernel make_decode(const host::Form& form) {
   const auto& op = form.as<ops::Decode>();
+  refuse_floats(form, op.form.code);
   const Decoding run{op, Parts(form, op.form), form.writes.empty() || form.writes[0].dtype != DType::F32, form.what.accumulate};
   if (run.accumulates && (!op.adds || op.form.code == ops::Code::Largest))
     form.refuse("codes that are added to what is there", "codes of parts, not of the largest numbers");

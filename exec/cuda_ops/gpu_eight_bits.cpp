@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::int64_t kFewest = 4096;
 
-struct Factor {
+struct EightBitFactor {
   const Operand* from = nullptr;
   std::int64_t rows = 0, columns = 0;
   bool gradient = false;
 };
 // A matrix product of a linear layer: op(a) [m, k] times op(b) [k, n]. a and b are the operands as the plan stores them.
 struct Eighth {
-  Factor a = {}, b = {};
+  EightBitFactor a = {}, b = {};
   bool a_turned = false, b_turned = false;  // a is stored as [k, m]; b is stored as [k, n]
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t first_of_b = 0;  // the first row of the stored b that is used
@@ -31,7 +31,7 @@ View scales(std::byte* place, int which) {
   return scratch_array(place + EightBitFactors::scales + EightBitFactors::kBorder * which, 2, Type::F32);
 }
 
-void find_scale(const Launcher& on, const Factor& factor, std::byte* place, int which) {
+void find_scale(const Launcher& on, const EightBitFactor& factor, std::byte* place, int which) {
   const std::int64_t count = factor.rows * factor.columns;
   const std::int64_t per_block = round_up(std::max(kFewest, ceil_div(count, EightBitFactors::kMostBlocks)), 1024);
   View x = reads(*factor.from);
@@ -48,7 +48,7 @@ void find_scale(const Launcher& on, const Factor& factor, std::byte* place, int 
   on.launch(KernelId::largest_values, 1, 1, 256, args);
 }
 
-void round_factor(const Launcher& on, const Factor& factor, std::byte* place, int which, std::byte* to, bool codes,
+void round_factor(const Launcher& on, const EightBitFactor& factor, std::byte* place, int which, std::byte* to, bool codes,
                   bool turned) {
   EightBitsArgs args = {
       .x = reads(*factor.from), .scale = scales(place, which), .rows = factor.rows, .columns = factor.columns};
@@ -60,7 +60,7 @@ void round_factor(const Launcher& on, const Factor& factor, std::byte* place, in
   on.elements(KernelId::eight_bits, count, args);
 }
 
-Matrix matrix_of(const Factor& factor, std::byte* data, bool codes, bool turned, bool transposed, std::byte* place, int which) {
+Matrix matrix_of(const EightBitFactor& factor, std::byte* data, bool codes, bool turned, bool transposed, std::byte* place, int which) {
   const std::int64_t row = codes && turned ? factor.rows : factor.columns;
   return {.data = data,
           .row = row,
@@ -92,7 +92,7 @@ std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand>
   std::int64_t at = 0;
   for (std::size_t part = 0; part < parts.size(); at += parts[part++]) {
     const std::int64_t columns = parts[part];
-    const Factor dy = {&reads[part], m, columns, true};
+    const EightBitFactor dy = {&reads[part], m, columns, true};
     if (form.forward()) {
       all.push_back({.a = {&reads[0], m, k}, .b = {&reads[1], n, k}, .m = m, .n = columns, .k = k, .first_of_b = at});
     } else if (form.what.phase == Phase::InputGrad) {
@@ -138,7 +138,7 @@ struct Layer {
     const std::vector<Eighth> all = products(call.reads, call.writes);
     const EightBitFactors lies = layout(call.reads);
     const Operand* held[2] = {};  // a factor of several products is rounded once
-    const auto hold = [&](const Factor& factor, int which, std::int64_t at, bool turned) {
+    const auto hold = [&](const EightBitFactor& factor, int which, std::int64_t at, bool turned) {
       if (held[which] == factor.from) return;
       held[which] = factor.from;
       find_scale(on, factor, place(call), which);

@@ -94,6 +94,7 @@ struct Make {
   Kernel operator()(const ops::Route&) const { return not_here(); }
   Kernel operator()(const ops::Dispatch&) const { return not_here(); }
   Kernel operator()(const ops::Combine&) const { return not_here(); }
+  Kernel operator()(const ops::SendOnce&) const { return not_here(); }
   Kernel operator()(const ops::GroupedMatMul&) const { return not_here(); }
 
   Kernel not_here() const {

@@ -33,10 +33,11 @@ struct OpArguments {
   std::int64_t first_sample = 0;     // global number of the micro-batch's first sample, counted over all replicas and steps
   std::int64_t samples = 1;          // of this micro-batch
   std::int64_t samples_of_step = 1;  // of all micro-batches and replicas: losses and gradients are means over them
-  int tp = 1, tp_rank = 0;           // tensor-parallel degree and place: select the rank's heads, vocabulary rows and sequence parts
-  int cp = 1, cp_rank = 0;           // context-parallel degree and place: select its positions, core/op/sequence_part.h
-  double loss_scale = 1;             // the gradient of the loss is multiplied by it, and the update divides by it
-  const Samples* source = nullptr;   // tokens, targets, pictures; needed by Embedding and CrossEntropy
+  int tp = 1, tp_rank = 0;  // tensor-parallel degree and place: select the rank's heads, vocabulary rows and sequence parts
+  int cp = 1, cp_rank = 0;  // context-parallel degree and place: select its positions, core/op/sequence_part.h
+  int expert_rank = 0;      // place in the expert group: selects the rank's experts, where it dispatches gathered tokens
+  double loss_scale = 1;    // the gradient of the loss is multiplied by it, and the update divides by it
+  const Samples* source = nullptr;  // tokens, targets, pictures; needed by Embedding and CrossEntropy
   // Used by updates only.
   std::int64_t step = 1;   // number of the optimizer step, from 1; for Adam's bias correction
   int updates_of_run = 1;  // optimizer steps of each stage in one run

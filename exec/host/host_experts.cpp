@@ -17,26 +17,31 @@ constexpr std::int64_t elements_for(std::int64_t count) {  // of T, that have ro
 
 struct Rows {
   std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, ranks = 0, room = 0;
+  std::int64_t sources = 1;  // ranks whose tokens these are, `tokens` of each
   bool dealt = false;
 
   // Its place among all, those of one rank one after the other.
   std::int64_t place(std::int64_t expert) const { return dealt ? expert % ranks * (experts / ranks) + expert / ranks : expert; }
-  std::int64_t choices() const { return tokens * chosen; }
-  std::int64_t size() const { return ranks * room * hidden; }
+  std::int64_t choices() const { return tokens * chosen; }  // of one source
+  std::int64_t size() const { return (sources > 1 ? sources : ranks) * room * hidden; }
 };
 
 Rows rows_of(const Form& form) {
   const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
-  const Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
-  if (rows.ranks < 1 || rows.experts % rows.ranks != 0)
-    form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
+  Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (const auto* op = std::get_if<ops::Dispatch>(&form.what.op)) {
+    rows.dealt = op->dealt, rows.sources = op->sources;
+    if (rows.ranks < 1 || rows.experts % rows.ranks != 0)
+      form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
+  }
   return rows;
 }
 
 // Counts, by place, what each expert gets, at most `capacity`, and of the experts of a rank together at most its room: the last ones go short.
 void count_rows(const Rows& rows, std::int64_t capacity, const std::int64_t* chosen, std::int64_t* counts) {
   std::fill_n(counts, rows.experts, 0);
-  for (std::int64_t i = 0; i < rows.choices(); ++i) ++counts[rows.place(chosen[i])];
+  for (std::int64_t i = 0; i < rows.choices(); ++i)
+    if (chosen[i] >= 0) ++counts[rows.place(chosen[i])];
   const std::int64_t each = rows.experts / rows.ranks;
   for (std::int64_t e = 0, left = 0; e < rows.experts; ++e) {
     if (e % each == 0) left = rows.room;
@@ -59,51 +64,69 @@ T dot_of(const T* x, const T* y, std::int64_t count) {
   return sum;
 }
 
+// The choices of one source. With several sources, only rows of the experts of rank `own` are made, from row 0 on; else those of all ranks.
 template <class T>
-Kernel<T> dispatch_forward(const Form& form, Rows rows) {
+void dispatch_source(const Rows& rows, std::int64_t capacity, std::int64_t own, const T* x, const T* weights,
+                     const std::int64_t* chosen, std::int64_t* counts, std::int64_t* next, T* out, std::int64_t* places) {
+  std::int64_t* end = next + rows.experts;
+  count_rows(rows, capacity, chosen, counts);
+  const std::int64_t each = rows.experts / rows.ranks;
+  for (std::int64_t e = 0; e < rows.experts; ++e) {
+    const std::int64_t rank = e / each;
+    next[e] = e % each != 0 ? end[e - 1] : own >= 0 ? 0 : rank * rows.room;
+    end[e] = next[e] + (own < 0 || rank == own ? counts[e] : 0);
+  }
+  for (std::int64_t i = 0; i < rows.choices(); ++i) {
+    const std::int64_t e = chosen[i] < 0 ? -1 : rows.place(chosen[i]);
+    places[i] = e >= 0 && next[e] < end[e] ? next[e]++ : -1;
+    if (places[i] >= 0)
+      add_scaled(x + i / rows.chosen * rows.hidden, weights ? weights[i] : T(1), rows.hidden, out + places[i] * rows.hidden);
+  }
+}
+
+template <class T>
+Kernel<T> dispatch_forward(const Form& form, const Rows& rows) {
   const auto op = form.as<ops::Dispatch>();
-  rows.dealt = op.dealt;
-  std::vector<std::int64_t> reads = {rows.tokens * rows.hidden};
-  if (op.scaled) reads.push_back(rows.choices());
-  reads.push_back(rows.choices());
-  form.expect(reads, {rows.size(), rows.choices(), rows.experts});
+  const std::int64_t sources = rows.sources, each = rows.experts / rows.ranks;
+  std::vector<std::int64_t> reads = {sources * rows.tokens * rows.hidden};
+  if (op.scaled) reads.push_back(sources * rows.choices());
+  reads.push_back(sources * rows.choices());
+  form.expect(reads, {rows.size(), sources * rows.choices(), sources > 1 ? sources * each : rows.experts});
   const std::size_t experts = reads.size() - 1;
   const auto run = [=](const Call<T>& call) {
     const std::int64_t* chosen = integers(call.reads[experts]);
     std::int64_t *places = integers_of(call.writes[1]), *counts = integers_of(call.writes[2]);
-    auto* next = reinterpret_cast<std::int64_t*>(call.scratch);  // the row of the next token of each expert
-    auto* end = next + rows.experts;
-    count_rows(rows, op.capacity, chosen, counts);
-    const std::int64_t each = rows.experts / rows.ranks;
-    for (std::int64_t e = 0; e < rows.experts; ++e) {
-      next[e] = e % each == 0 ? e / each * rows.room : end[e - 1];
-      end[e] = next[e] + counts[e];
-    }
+    auto* next =
+        reinterpret_cast<std::int64_t*>(call.scratch);  // the row of the next token of each expert, then where its rows end
+    auto* all = next + 2 * rows.experts;                // counts of the experts of all ranks
     std::fill_n(call.out[0], rows.size(), T(0));
-    for (std::int64_t i = 0; i < rows.choices(); ++i) {
-      const std::int64_t e = rows.place(chosen[i]);
-      places[i] = next[e] < end[e] ? next[e]++ : -1;
-      if (places[i] < 0) continue;
-      const T factor = op.scaled ? call.in[1][i] : T(1);
-      add_scaled(call.in[0] + i / rows.chosen * rows.hidden, factor, rows.hidden, call.out[0] + places[i] * rows.hidden);
+    const std::int64_t own = sources > 1 ? call.arguments.expert_rank : -1;
+    for (std::int64_t s = 0; s < sources; ++s) {
+      const std::int64_t from = s * rows.choices(), first = s * rows.room;
+      dispatch_source(rows, op.capacity, own, call.in[0] + s * rows.tokens * rows.hidden,
+                      op.scaled ? call.in[1] + from : nullptr, chosen + from, all, next, call.out[0] + first * rows.hidden,
+                      places + from);
+      for (std::int64_t i = 0; s > 0 && i < rows.choices(); ++i)
+        if (places[from + i] >= 0) places[from + i] += first;
+      std::copy_n(all + std::max<std::int64_t>(0, own) * each, own >= 0 ? each : rows.experts, counts + s * each);
     }
   };
-  return {.run = run, .scratch = elements_for<T>(2 * rows.experts)};
+  return {.run = run, .scratch = elements_for<T>(3 * rows.experts)};
 }
 
 // reads: gradient of the rows, [x, weights,] places
 template <class T>
 Kernel<T> dispatch_backward(const Form& form, const Rows& rows) {
   const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
-  const std::int64_t all = rows.tokens * rows.hidden;
+  const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
   if (scaled)
-    form.expect({rows.size(), all, rows.choices(), rows.choices()}, {all, rows.choices()});
+    form.expect({rows.size(), all, choices, choices}, {all, choices});
   else
-    form.expect({rows.size(), rows.choices()}, {all});
+    form.expect({rows.size(), choices}, {all});
   return {.run = [=](const Call<T>& call) {
     const std::int64_t* places = integers(call.reads[scaled ? 3 : 1]);
     if (!add) std::fill_n(call.out[0], all, T(0));
-    for (std::int64_t i = 0; i < rows.choices(); ++i) {
+    for (std::int64_t i = 0; i < choices; ++i) {
       if (scaled) call.out[1][i] = T(0);
       if (places[i] < 0) continue;
       const T* dy = call.in[0] + places[i] * rows.hidden;

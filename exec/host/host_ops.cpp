@@ -96,6 +96,8 @@ Kernel<T> make_dispatch(const Form& form);
 template <class T>
 Kernel<T> make_combine(const Form& form);
 template <class T>
+Kernel<T> make_send_once(const Form& form);
+template <class T>
 Kernel<T> make_grouped_matmul(const Form& form);
 
 }  // namespace host
@@ -152,6 +154,7 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::Route&) const { return host::make_route<T>(form); }
   Kernel<T> operator()(const ops::Dispatch&) const { return host::make_dispatch<T>(form); }
   Kernel<T> operator()(const ops::Combine&) const { return host::make_combine<T>(form); }
+  Kernel<T> operator()(const ops::SendOnce&) const { return host::make_send_once<T>(form); }
   Kernel<T> operator()(const ops::GroupedMatMul&) const { return host::make_grouped_matmul<T>(form); }
 };
 

@@ -1,4 +1,4 @@
-// The experts that each token chooses, and their weights (core/op/experts.h).
+// The experts that each token chooses, with their weights, and tokens that go once to each part of the expert group (core/op/experts.h).
 #include <algorithm>
 #include <cmath>
 
@@ -126,6 +126,16 @@ void softmax_backward(const T* p, std::int64_t count, T* gradient) {
   for (std::int64_t i = 0; i < count; ++i) gradient[i] = p[i] * (gradient[i] - dot);
 }
 
+// Adds the gradient of factor (log sum exp x)^2: 2 factor log sum exp x times the softmax. `p` is scratch.
+template <class T>
+void add_z_loss(const T* x, std::int64_t count, T factor, T* p, T* gradient) {
+  const T largest = *std::max_element(x, x + count);
+  T sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += p[i] = std::exp(x[i] - largest);
+  const T scale = 2 * factor * (largest + std::log(sum)) / sum;
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] += scale * p[i];
+}
+
 // reads: gradient of the weights, logits, experts, loads
 template <class T>
 Kernel<T> route_backward(const Form& form, const Choice& c) {
@@ -158,11 +168,92 @@ Kernel<T> route_backward(const Form& form, const Choice& c) {
         for (std::int64_t i = 0; i < experts; ++i)
           gradient[i] = (gradient[i] + (balance[i] - dot / sum) / sum) * scores[i] * (T(1) - scores[i]);
       }
+      if (c.op.z_loss > 0) add_z_loss(logits, experts, static_cast<T>(c.op.z_loss * each), scores, gradient);
       T* dx = call.out[0] + t * experts;
       for (std::int64_t i = 0; i < experts; ++i) dx[i] = (add ? dx[i] : T(0)) + gradient[i];
     }
   };
   return {.run = run, .scratch = 3 * experts + k};
+}
+
+// ---- tokens that are sent once ---------------------------------------------------------------------------------------------------
+
+struct Sending {
+  ops::SendOnce op = {};
+  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, parts = 0, room = 0;
+
+  std::int64_t choices() const { return tokens * chosen; }
+  std::int64_t rows() const { return parts * room; }
+  std::int64_t ranks_of_part() const { return op.ranks / parts; }
+  std::int64_t rank(std::int64_t expert) const { return op.dealt ? expert % op.ranks : expert / (experts / op.ranks); }
+  std::int64_t part(std::int64_t expert) const { return rank(expert) / ranks_of_part(); }
+  // The number of an expert among those of its part, where they lie on the ranks of the part as all do on those of the group.
+  std::int64_t number(std::int64_t expert) const {
+    if (!op.dealt) return expert % (experts / parts);
+    return expert / op.ranks * ranks_of_part() + rank(expert) % ranks_of_part();
+  }
+};
+
+Sending sending_of(const Form& form) {
+  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
+  const Sending s = {form.as<ops::SendOnce>(), of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (s.op.ranks < 1 || s.op.ranks % s.parts != 0 || s.experts % s.op.ranks != 0)
+    form.refuse(std::to_string(s.experts) + " experts on " + std::to_string(s.op.ranks) + " ranks of " +
+                    std::to_string(s.parts) + " parts",
+                "equally many on each rank, and of ranks in each part");
+  return s;
+}
+
+template <class T>
+Kernel<T> send_forward(const Form& form, const Sending& s) {
+  const std::int64_t k = s.chosen;
+  form.expect({s.tokens * s.hidden, s.choices(), s.choices()},
+              {s.rows() * s.hidden, s.rows() * k, s.rows() * k, s.tokens * s.parts});
+  const auto run = [=](const Call<T>& call) {
+    const std::int64_t* chosen = integers(call.reads[2]);
+    std::int64_t *experts = integers_of(call.writes[2]), *places = integers_of(call.writes[3]);
+    auto* taken = reinterpret_cast<std::int64_t*>(call.scratch);  // choices of each expert so far, then rows of each part
+    auto* rows = taken + s.experts;
+    std::fill_n(taken, s.experts + s.parts, 0);
+    std::fill_n(call.out[0], s.rows() * s.hidden, T(0));
+    std::fill_n(call.out[1], s.rows() * k, T(0));
+    std::fill_n(experts, s.rows() * k, -1);
+    std::fill_n(places, s.tokens * s.parts, -1);
+    for (std::int64_t i = 0; i < s.choices(); ++i) {
+      const std::int64_t token = i / k, expert = chosen[i], part = s.part(expert);
+      if (s.op.capacity > 0 && taken[expert]++ >= s.op.capacity) continue;
+      std::int64_t& place = places[token * s.parts + part];
+      if (place < 0 && rows[part] < s.room) {
+        place = part * s.room + rows[part]++;
+        std::copy_n(call.in[0] + token * s.hidden, s.hidden, call.out[0] + place * s.hidden);
+      }
+      if (place < 0) continue;
+      experts[place * k + i % k] = s.number(expert);
+      call.out[1][place * k + i % k] = call.in[1][i];
+    }
+  };
+  return {.run = run, .scratch = (s.experts + s.parts) * static_cast<std::int64_t>(sizeof(std::int64_t) / sizeof(T))};
+}
+
+// reads: gradients of the rows and of their weights, places
+template <class T>
+Kernel<T> send_backward(const Form& form, const Sending& s) {
+  const bool add = form.what.accumulate;
+  const std::int64_t all = s.tokens * s.hidden, k = s.chosen;
+  form.expect({s.rows() * s.hidden, s.rows() * k, s.tokens * s.parts}, {all, s.choices()});
+  return {.run = [=](const Call<T>& call) {
+    const std::int64_t* places = integers(call.reads[2]);
+    if (!add) std::fill_n(call.out[0], all, T(0));
+    std::fill_n(call.out[1], s.choices(), T(0));
+    for (std::int64_t i = 0; i < s.tokens * s.parts; ++i) {
+      if (places[i] < 0) continue;
+      const std::int64_t token = i / s.parts;
+      const T *dy = call.in[0] + places[i] * s.hidden, *dw = call.in[1] + places[i] * k;
+      T *dx = call.out[0] + token * s.hidden, *dweights = call.out[1] + token * k;
+      for (std::int64_t h = 0; h < s.hidden; ++h) dx[h] += dy[h];
+      for (std::int64_t j = 0; j < k; ++j) dweights[j] += dw[j];
+    }
+  }};
 }
 
 }  // namespace
@@ -181,5 +272,13 @@ Kernel<T> make_route(const Form& form) {
 
 template Kernel<float> make_route(const Form&);
 template Kernel<double> make_route(const Form&);
+
+template <class T>
+Kernel<T> make_send_once(const Form& form) {
+  return form.forward() ? send_forward<T>(form, sending_of(form)) : send_backward<T>(form, sending_of(form));
+}
+
+template Kernel<float> make_send_once(const Form&);
+template Kernel<double> make_send_once(const Form&);
 
 }  // namespace foreshard::host

@@ -120,7 +120,7 @@ void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vecto
 }
 
 Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
-  Execution done{.steps = std::move(steps), .notes = team.notes(), .workspace = team.workspace()};
+  Execution done{.steps = std::move(steps), .routers = team.routers(), .notes = team.notes(), .workspace = team.workspace()};
   std::vector<RankReport> reports = last_reports(team, options, static_cast<int>(done.steps.size()));
   if (!reports.empty()) add_trace(done, plan, team.ranks(), std::move(reports), options);
   std::vector<double> times;

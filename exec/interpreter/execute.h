@@ -14,6 +14,7 @@
 #include "exec/data/tensors.h"
 #include "exec/data/training_point.h"
 #include "exec/host/host_ops.h"
+#include "exec/interpreter/expert_counts.h"
 #include "exec/interpreter/rank_devices.h"
 #include "exec/rank/rank_memory.h"
 
@@ -41,6 +42,8 @@ struct StepReport {
   std::optional<double> loss_scale = {};  // of its gradients, if the loss scale is dynamic
   bool skipped = false;                   // the gradients overflowed, so the update was skipped
   bool stop_asked = false;                // `cancel` was set in this process or in another one
+  // Of all ranks; empty for a model without experts, and without a barrier for steps that others follow.
+  ExpertCounts experts = {};
   bool operator==(const StepReport&) const = default;
 };
 
@@ -82,12 +85,13 @@ struct ExecuteOptions {
 struct Execution {
   Result result = {};  // trace and memory of the last step, by op, with a timeline for every rank
   std::vector<StepReport> steps = {};
-  bool stopped = false;                 // stopped by `cancel`: fewer steps than ExecuteOptions::steps
-  int first_step = 0;                   // number of steps of the training before this run
-  double iteration_time_s = 0;          // Wall: median over all steps but the first; Emulated: of the replayed timeline
-  std::vector<LiveBytes> peaks = {};    // [rank] peak of device memory in the last step, from the blocks acquired and released
-  std::vector<std::string> notes = {};  // from the devices of this process, for the user
-  Bytes workspace = {};                 // memory of kernels outside the arenas, all ranks of this process together
+  std::vector<RouterName> routers = {};  // of StepReport::experts
+  bool stopped = false;                  // stopped by `cancel`: fewer steps than ExecuteOptions::steps
+  int first_step = 0;                    // number of steps of the training before this run
+  double iteration_time_s = 0;           // Wall: median over all steps but the first; Emulated: of the replayed timeline
+  std::vector<LiveBytes> peaks = {};     // [rank] peak of device memory in the last step, from the blocks acquired and released
+  std::vector<std::string> notes = {};   // from the devices of this process, for the user
+  Bytes workspace = {};                  // memory of kernels outside the arenas, all ranks of this process together
   std::vector<WholeTensor> values = {}, gradients = {};  // [tensor], if ExecuteOptions::tensors
 };
 

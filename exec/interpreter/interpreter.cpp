@@ -88,6 +88,10 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   }
   if (bound.scale_at.data)
     scales_[static_cast<std::size_t>(run)] = bound.kept ? loss_scale_of(times.kept) : read_loss_scale(bound.scale_at);
+  if (bound.experts.counts()) {
+    if (counted_run_ != run) counts_ = {}, counted_run_ = run;
+    bound.experts.add_to(counts_, options_.routers.size());
+  }
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);

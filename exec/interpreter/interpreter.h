@@ -10,6 +10,7 @@
 #include "exec/base/stop.h"
 #include "exec/communicator/communicator.h"
 #include "exec/device/device.h"
+#include "exec/interpreter/expert_counts.h"
 #include "exec/interpreter/rank_steps.h"
 #include "exec/rank/rank_memory.h"
 #include "exec/rank/rank_place.h"
@@ -34,6 +35,7 @@ struct InterpreterOptions {
   const Samples* samples = nullptr;
   MemoryChecks checks = {};
   std::function<void(RankId rank, int action, int instruction, int run)> before = {};  // ExecuteOptions::before
+  std::vector<RouterName> routers = {};                                                // routers_of the plan
 };
 
 class Interpreter : public StepObserver {
@@ -58,6 +60,8 @@ class Interpreter : public StepObserver {
   const LossScaleState& loss_scale(int run) const { return scales_[static_cast<std::size_t>(run)]; }
   double first_loss_scale() const { return judge_ ? judge_->scale_start : 0; }
   Operand loss_scale_state() const { return judge_ ? judge_->scale_at : Operand{}; }
+  // How this rank's tokens chose experts in the last run; empty for another one.
+  ExpertCounts experts(int run) const { return run == counted_run_ ? counts_ : ExpertCounts{}; }
   LiveBytes peak(int run) const;  // peak of device memory, by category, from the blocks that the steps acquired and released
 
   // Progress, for a watching thread; may be called at any time: number of steps ended in all runs, and the steps that run now.
@@ -85,6 +89,7 @@ class Interpreter : public StepObserver {
     Operand scale_at = {};   // the state of a dynamic loss scale that it updates; no data: none
     double scale_start = 0;  // the loss scale at the begin of training
     bool kept = false;       // the device reports loss or state in TaskTimes::kept
+    ExpertCounting experts = {};
     bool communicates = false;
     bool computes = false;
     int joined = 1;  // StepSpan::count
@@ -122,9 +127,11 @@ class Interpreter : public StepObserver {
   int events_ = 0, losses_of_run_ = 0;
 
   int kept_runs_ = 1;
-  std::vector<StepSpan> spans_;            // [run % kept_runs * steps + step]
-  std::vector<double> losses_;             // [run * losses_of_run_ + loss]
-  std::vector<LossScaleState> scales_;     // [run]
+  std::vector<StepSpan> spans_;         // [run % kept_runs * steps + step]
+  std::vector<double> losses_;          // [run * losses_of_run_ + loss]
+  std::vector<LossScaleState> scales_;  // [run]
+  ExpertCounts counts_;                 // of run counted_run_
+  int counted_run_ = -1;
   std::vector<std::atomic<int>> running_;  // [stream]: the running step; -1: none
   std::atomic<std::int64_t> ended_ = 0;
 };

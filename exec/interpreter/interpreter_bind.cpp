@@ -140,6 +140,7 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
     bound.loss_at = writes.back();
     bound.kept = device_.keep(index, first_of(bound.loss_at, 1));
   }
+  if (!options_.routers.empty()) bound.experts = counting_of(options_.routers, role_, instruction, writes, place_.expert_part);
   return bound;
 }
 

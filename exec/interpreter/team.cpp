@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/base/error.h"
 #include "exec/communicator/tcp_communicator.h"
@@ -23,7 +24,13 @@ std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
 }
 
 Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
-    : plan_(plan), options_(options), ranks_(plan_), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
+    : plan_(plan),
+      options_(options),
+      ranks_(plan_),
+      routers_(routers_of(plan_)),
+      mesh_(options.processes),
+      random_samples_(start.seed),
+      meetings_(stop_) {
   const InterpreterOptions common{.runs = options.steps,
                                   .first_step = start.step,
                                   .first_sample = start.samples,
@@ -31,7 +38,8 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
                                   .optimizer = options.optimizer,
                                   .samples = options.samples ? options.samples : &random_samples_,
                                   .checks = options.checks,
-                                  .before = options.before};
+                                  .before = options.before,
+                                  .routers = routers_};
   if (options.devices) devices_ = options.devices(stop_);
   if (mesh_) first_rank_ = mesh_->first_rank(mesh_->process());
   const std::int32_t end = mesh_ ? mesh_->first_rank(mesh_->process() + 1) : ranks_.count();
@@ -272,6 +280,13 @@ StepReport Team::report(int step) const {
         std::memcpy(&told, part.data() + at, sizeof told);
         hear(told);
       }
+  if (!routers_.empty()) {
+    for (const auto& member : members_) report.experts.add(member->interpreter->experts(step));
+    if (mesh_) {
+      const std::string counted = packed(std::exchange(report.experts, {}));
+      for (const std::string& part : mesh_->all_gather(counted)) report.experts.add(counts_of(part, routers_.size()));
+    }
+  }
   if (count != static_cast<std::size_t>(ranks_.count()))
     throw DeviceError("the run",
                       std::to_string(count) + " ranks told of the step instead of " + std::to_string(ranks_.count()));

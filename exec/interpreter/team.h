@@ -32,6 +32,7 @@ class Team {
   bool ended();
 
   const Ranks& ranks() const { return ranks_; }
+  const std::vector<RouterName>& routers() const { return routers_; }
   // Ranks [first_rank, end_rank) are threads of this process.
   std::int32_t first_rank() const { return first_rank_; }
   std::int32_t end_rank() const { return first_rank_ + static_cast<std::int32_t>(members_.size()); }
@@ -65,6 +66,7 @@ class Team {
   const Plan plan_;  // a copy, because a thread that hangs may still use it when the caller's plan is freed
   const ExecuteOptions& options_;
   Ranks ranks_;
+  const std::vector<RouterName> routers_;
   ProcessMesh* mesh_ = nullptr;
   std::int32_t first_rank_ = 0;
   RandomSamples random_samples_;

@@ -13,6 +13,8 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
   const Role& role = plan.roles[ranks.role(rank).index()];
   for (const AxisId id : role.axes) {
     const Axis& axis = plan.axes[id.index()];
+    if (axis.expert == ExpertKind::ExpertTensor) place.expert_part = place.expert_part * axis.size + ranks.coordinate(rank, id);
+    if (is_of_experts(axis)) place.expert_rank = place.expert_rank * axis.size + ranks.coordinate(rank, id);
     if (axis.dense == DenseKind::Tensor) {
       place.tp *= axis.size;
       place.tp_rank = place.tp_rank * axis.size + ranks.coordinate(rank, id);
@@ -94,7 +96,8 @@ OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& 
                         .tp = place.tp,
                         .tp_rank = place.tp_rank,
                         .cp = place.cp,
-                        .cp_rank = place.cp_rank};
+                        .cp_rank = place.cp_rank,
+                        .expert_rank = place.expert_rank};
   if (instruction.layer.valid()) arguments.layer = name_key(role.layers[instruction.layer.index()]);
   if (const std::optional<std::int64_t> index = microbatch_of(plan, action, what))
     arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + *index) * place.micro_batch + samples.first;

@@ -12,6 +12,8 @@ struct RankPlace {
   RankId rank = {};
   int tp = 1, tp_rank = 0;        // degree and position: tensor axes of the dense grid
   int cp = 1, cp_rank = 0;        // context axes
+  int expert_rank = 0;            // position in the expert group: axes over which experts differ
+  int expert_part = 0;            // position among the ranks that share each expert
   int replicas = 1, replica = 0;  // data and outer data axes
   std::int64_t micro_batch = 1;   // samples of a micro-batch of one replica
 };

@@ -3223,10 +3223,6 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 按就绪次序发送整个桶，而 --sum-order priority 以另一次序发送其部分</translation>
     </message>
     <message>
-        <source>%1 sums whole micro-batches, which --parts cuts</source>
-        <translation>%1 对整个微批次求和，而 --parts 会切分微批次</translation>
-    </message>
-    <message>
         <source>%1 has no convolutions, whose inputs %2 sends to host memory</source>
         <translation>%1 没有卷积，而 %2 把卷积的输入移到主机内存</translation>
     </message>
@@ -3467,8 +3463,8 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 没有可供 ep %2 x etp %3 分担的专家</translation>
     </message>
     <message>
-        <source>balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), or a number of at least 1</source>
-        <translation>balanced、equal、worst、gini:0.15（大于 0 且小于 1）、zipf:0.5（大于 0 且不超过 10），或不小于 1 的数</translation>
+        <source>balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), a number of at least 1, or file:F with measured loads</source>
+        <translation>balanced、equal、worst、gini:0.15（大于 0 且小于 1）、zipf:0.5（大于 0 且不超过 10）、不小于 1 的数，或 file:F（实测负载）</translation>
     </message>
     <message>
         <source>%1 has no experts whose capacity could be limited</source>
@@ -3489,6 +3485,42 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>the states of experts stay on the device</source>
         <translation>专家的状态留在设备上</translation>
+    </message>
+    <message>
+        <source>the measured loads are of %1 experts, a layer of the model has %2</source>
+        <translation>实测负载有 %1 个专家，模型的一层有 %2 个</translation>
+    </message>
+    <message>
+        <source>the measured loads are of %1 layers, the model has %2 with experts</source>
+        <translation>实测负载有 %1 层，模型有 %2 层含专家</translation>
+    </message>
+    <message>
+        <source>--expert-node-ranks %1 does not divide ep %2</source>
+        <translation>--expert-node-ranks %1 不能整除 ep %2</translation>
+    </message>
+    <message>
+        <source>the ranks of an expert group on one node do not have consecutive experts with this placement</source>
+        <translation>按此放置，专家组在一个节点上的 rank 不持有连续的专家</translation>
+    </message>
+    <message>
+        <source>%1 sends rows of tokens in codes, --expert-dispatcher %2 gathers tokens</source>
+        <translation>%1 以编码发送词元的行，而 --expert-dispatcher %2 收集词元</translation>
+    </message>
+    <message>
+        <source>codes of rows are whole 32-bit words, so that --compress-dispatch needs a hidden size that 32 divides: %1</source>
+        <translation>行的编码由完整的 32 位字组成，因此 --compress-dispatch 要求隐藏维度能被 32 整除：%1</translation>
+    </message>
+    <message>
+        <source>tokens that chose an expert: a number of at least 0</source>
+        <translation>选择某个专家的词元数：不小于 0 的数</translation>
+    </message>
+    <message>
+        <source>at least one expert that tokens chose</source>
+        <translation>至少一个被词元选择的专家</translation>
+    </message>
+    <message>
+        <source>the loads of at least one layer</source>
+        <translation>至少一层的负载</translation>
     </message>
     <message>
         <source>windows, chunks, sinks, capped scores and latent attention need one attention kernel: --attention flash</source>

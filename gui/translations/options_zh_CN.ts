@@ -44,6 +44,18 @@
         <translation>专家容量</translation>
     </message>
     <message>
+        <source>expert unpadded</source>
+        <translation>专家不补齐</translation>
+    </message>
+    <message>
+        <source>expert dispatcher</source>
+        <translation>专家分发方式</translation>
+    </message>
+    <message>
+        <source>expert node ranks</source>
+        <translation>专家组每节点 rank 数</translation>
+    </message>
+    <message>
         <source>virtual stages</source>
         <translation>虚拟阶段</translation>
     </message>
@@ -228,6 +240,10 @@
         <translation>激活压缩</translation>
     </message>
     <message>
+        <source>compress dispatch</source>
+        <translation>分发压缩</translation>
+    </message>
+    <message>
         <source>framework</source>
         <translation>框架</translation>
     </message>
@@ -338,8 +354,8 @@
         <translation>整除一个专家的宽度</translation>
     </message>
     <message>
-        <source>how many rows the most loaded rank of an expert group has: balanced (as every other), equal (equal experts, by chance), gini:0.15, zipf:0.5, 1.3 (times the mean), worst (room for every token)</source>
-        <translation>专家组中负载最高的 rank 有多少行：balanced（与其他相同）、equal（专家均等，随机波动）、gini:0.15、zipf:0.5、1.3（均值的倍数）、worst（容纳所有词元）</translation>
+        <source>how many rows the most loaded rank of an expert group has: balanced (as every other), equal (equal experts, by chance), gini:0.15, zipf:0.5, 1.3 (times the mean), worst (room for every token), file:F (measured loads of each layer)</source>
+        <translation>专家组中负载最高的 rank 有多少行：balanced（与其他相同）、equal（专家均等，随机波动）、gini:0.15、zipf:0.5、1.3（均值的倍数）、worst（容纳所有词元）、file:F（各层实测负载）</translation>
     </message>
     <message>
         <source>tokens for which a rank has no room are dropped when the plan runs</source>
@@ -348,6 +364,30 @@
     <message>
         <source>an expert takes so many times its balanced share of a rank's tokens, the rest are dropped, and its rows are padded to as many; 0: it takes all that choose it</source>
         <translation>一个专家最多接收一个 rank 的词元中其均衡份额的若干倍，其余丢弃，行数补齐到该值；0：接收所有选择它的词元</translation>
+    </message>
+    <message>
+        <source>only the rows that an expert takes are sent, instead of rows padded with zeros to its capacity</source>
+        <translation>只发送专家实际接收的行，不用零补齐到其容量</translation>
+    </message>
+    <message>
+        <source>with --expert-capacity</source>
+        <translation>与 --expert-capacity 同用</translation>
+    </message>
+    <message>
+        <source>how tokens reach their experts: all-to-all of rows; all-gather of tokens; hierarchical: all-to-all inside the nodes, then between them; once-per-rank and once-per-node: a token is sent once to each rank or node that has experts of it</source>
+        <translation>词元到达专家的方式：all-to-all 发送行；all-gather 收集词元；hierarchical 先在节点内、再在节点间做 all-to-all；once-per-rank 与 once-per-node：词元向每个有其专家的 rank 或节点只发送一次</translation>
+    </message>
+    <message>
+        <source>ep above 1; once-per-node: expert groups of more than one node</source>
+        <translation>ep 大于 1；once-per-node：专家组跨多个节点</translation>
+    </message>
+    <message>
+        <source>GPUs of an expert group that count as a node; 0: those that are on one</source>
+        <translation>一个专家组中算作一个节点的 GPU 数；0：实际位于同一节点的 GPU</translation>
+    </message>
+    <message>
+        <source>with --expert-dispatcher once-per-node; divides ep</source>
+        <translation>与 --expert-dispatcher once-per-node 同用；整除 ep</translation>
     </message>
     <message>
         <source>model chunks per pipeline rank</source>
@@ -616,6 +656,14 @@
     <message>
         <source>no sequence parallelism; token-topk: --attention unfused, cp 1</source>
         <translation>无序列并行；token-topk：--attention unfused，cp 1</translation>
+    </message>
+    <message>
+        <source>how rows of tokens are sent to their experts, and gradients of results: fp8 (E4M3 with a scale for 128 numbers) or eight-bit (integers with a scale for 256); the way back stays as it is</source>
+        <translation>词元的行发往专家、以及结果的梯度的发送格式：fp8（E4M3，每 128 个数一个缩放因子）或 eight-bit（整数，每 256 个数一个缩放因子）；返回方向保持不变</translation>
+    </message>
+    <message>
+        <source>ep above 1; not with --expert-dispatcher all-gather</source>
+        <translation>ep 大于 1；不与 --expert-dispatcher all-gather 同用</translation>
     </message>
     <message>
         <source>training framework whose defaults and overheads are assumed</source>

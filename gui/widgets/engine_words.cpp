@@ -160,7 +160,6 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1 sends codes to all ranks alike, --algorithm %2 adds numbers on the way"),
     QT_TRANSLATE_NOOP("Engine",
                       "%1 sends whole buckets as they are ready, --sum-order priority parts of them in another order"),
-    QT_TRANSLATE_NOOP("Engine", "%1 sums whole micro-batches, which --parts cuts"),
     QT_TRANSLATE_NOOP("Engine", "%1 has no convolutions, whose inputs %2 sends to host memory"),
     QT_TRANSLATE_NOOP("Engine", "%1 moves values between operators, which --parts cuts"),
     QT_TRANSLATE_NOOP("Engine", "%1 chooses values, whatever their layer: --offload-layers has no say"),
@@ -218,14 +217,25 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "a softmax over one chosen expert is always 1, so the router would not learn"),
     QT_TRANSLATE_NOOP("Engine", "multi-token prediction is for decoders with norms before their blocks and rotary positions"),
     QT_TRANSLATE_NOOP("Engine", "%1 has no experts that ep %2 x etp %3 could share"),
-    QT_TRANSLATE_NOOP(
-        "Engine",
-        "balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), or a number of at least 1"),
+    QT_TRANSLATE_NOOP("Engine",
+                      "balanced, equal, worst, gini:0.15 (above 0, below 1), zipf:0.5 (above 0, at most 10), a number of at "
+                      "least 1, or file:F "
+                      "with measured loads"),
     QT_TRANSLATE_NOOP("Engine", "%1 has no experts whose capacity could be limited"),
     QT_TRANSLATE_NOOP("Engine", "ep %1 x etp %2 does not divide tp x cp x dp = %3"),
     QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own do not share experts"),
     QT_TRANSLATE_NOOP("Engine", "ZeRO groups below dp do not say which replicas of an expert they hold"),
     QT_TRANSLATE_NOOP("Engine", "the states of experts stay on the device"),
+    QT_TRANSLATE_NOOP("Engine", "the measured loads are of %1 experts, a layer of the model has %2"),
+    QT_TRANSLATE_NOOP("Engine", "the measured loads are of %1 layers, the model has %2 with experts"),
+    QT_TRANSLATE_NOOP("Engine", "--expert-node-ranks %1 does not divide ep %2"),
+    QT_TRANSLATE_NOOP("Engine", "the ranks of an expert group on one node do not have consecutive experts with this placement"),
+    QT_TRANSLATE_NOOP("Engine", "%1 sends rows of tokens in codes, --expert-dispatcher %2 gathers tokens"),
+    QT_TRANSLATE_NOOP(
+        "Engine", "codes of rows are whole 32-bit words, so that --compress-dispatch needs a hidden size that 32 divides: %1"),
+    QT_TRANSLATE_NOOP("Engine", "tokens that chose an expert: a number of at least 0"),
+    QT_TRANSLATE_NOOP("Engine", "at least one expert that tokens chose"),
+    QT_TRANSLATE_NOOP("Engine", "the loads of at least one layer"),
     QT_TRANSLATE_NOOP(
         "Engine", "windows, chunks, sinks, capped scores and latent attention need one attention kernel: --attention flash"),
     QT_TRANSLATE_NOOP("Engine", "windows and chunks of attention need a causal model"),

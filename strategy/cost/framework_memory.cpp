@@ -14,6 +14,10 @@ constexpr Bytes kWorkspace{std::int64_t{32} << 20};
 constexpr Bytes kConnection{9'633'792};
 constexpr int kRingChannels = 8;  // typical for a ring inside a node or over one NIC
 constexpr int kPeerChannels = 2;  // point to point
+// A communicator of PyTorch inside a node with NVLink: 544 MB of two A100s, 688 MB of more (NVIDIA/nccl issue 964, a table of measurements),
+// and proportional to the number of channels (issue 986), of which NCCL makes 24 on A100 and 32 on later generations.
+constexpr double kPairCommunicator = 544e6, kCommunicator = 688e6;
+constexpr double kAmpereChannels = 24, kLaterChannels = 32;
 
 }  // namespace
 
@@ -22,10 +26,27 @@ std::optional<Bytes> measured_outside(const MachineProfile* profile, const Clust
   return profile->outside_memory + kWorkspace;
 }
 
-Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}); }
+Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}, ""); }
 
-Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits) {
+static int ranks_of(const Strategy& s, const std::string& group) {
+  if (group == "world") return s.tp * s.pp * s.cp * s.dp;
+  if (group == "dp") return s.dp * s.cp;
+  if (group == "tp") return s.tp;
+  if (group == "pp") return s.pp;
+  if (group == "model") return s.tp * s.pp;
+  return s.pp > 1 ? 2 : 1;  // tied embeddings
+}
+
+Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits, const std::string& architecture) {
   if (strategy.device_memory.framework) return *strategy.device_memory.framework;
+  if (!traits.communicators.empty()) {
+    double bytes = 0;
+    for (const std::string& group : traits.communicators)
+      if (const int ranks = ranks_of(strategy, group); ranks > 1) bytes += ranks == 2 ? kPairCommunicator : kCommunicator;
+    const bool later = architecture == "hopper" || architecture == "blackwell";
+    bytes *= (later ? kLaterChannels : kAmpereChannels) / kAmpereChannels;
+    return traits.context.value_or(kContext + kWorkspace) + Bytes{static_cast<std::int64_t>(bytes)};
+  }
   const bool replicas = strategy.dp > 1 || std::ranges::any_of(strategy.stages, [](const auto& stage) { return stage.dp > 1; });
   const int rings = (replicas ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (widest_tp(strategy) > 1 ? 1 : 0);
   const int peers = strategy.pp > 1 ? 2 : 0;

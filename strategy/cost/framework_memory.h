@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
@@ -20,7 +21,8 @@ Bytes framework_memory(const Strategy& strategy);
 // The memory that `calibrate` measured on this cluster's GPUs, plus a workspace; empty: not measured on them.
 std::optional<Bytes> measured_outside(const MachineProfile* profile, const Cluster& cluster);
 
-// The same as the first, with MemoryTraits::context, where it is set, in place of context and workspace.
-Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits);
+// The same as the first for a framework: MemoryTraits::context, where it is set, in place of context and workspace, and the communicators of
+// MemoryTraits::communicators, where there are any, in place of a ring per axis. `architecture`: the GPU's ("hopper").
+Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits, const std::string& architecture);
 
 }  // namespace foreshard

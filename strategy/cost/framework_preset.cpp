@@ -108,6 +108,13 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto dropout = json.find("dropout")) preset.defaults.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.defaults.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
+  if (const auto split = json.find("stage_split")) {
+    const std::string word = split->as_choice({"even", "remainder last", "remainder second", "cost"});
+    preset.defaults.split = word == "cost"               ? StageSplit::Cost
+                            : word == "remainder last"   ? StageSplit::RemainderLast
+                            : word == "remainder second" ? StageSplit::RemainderSecond
+                                                         : StageSplit::Even;
+  }
   if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
   if (const auto stops = json.find("recompute_stops")) preset.recompute_stops = stops->as_bool();
   if (const auto zero = json.find("zero")) preset.defaults.zero = static_cast<int>(zero->as_int(0, 3));
@@ -185,6 +192,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "post_validation",
              "zero",
              "chunk_layers",
+             "stage_split",
              "vocab_multiple",
              "vocabulary",
              "flop_count",

@@ -45,6 +45,10 @@ enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanot
 // length s and hidden size h.
 enum class FlopCount : std::uint8_t { Model, Palm };
 
+// How transformer layers are distributed over pipeline stages that do not divide them: not at all, one more for each of the last stages, one
+// more for each stage from the second one on, or by the cost of layers and head, also where they divide.
+enum class StageSplit : std::uint8_t { Even, RemainderLast, RemainderSecond, Cost };
+
 // The options of a run whose command line does not set them.
 struct RunDefaults {
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with arithmetic in 16 or 8 bits
@@ -54,6 +58,7 @@ struct RunDefaults {
   double dropout = 0;               // of models with learned positions (GPT, BERT); others have none
   double clip_norm = 0;             // largest norm of the gradients; 0: no clipping
   int zero = 0;                     // ZeRO stage
+  StageSplit split = StageSplit::Even;
   int chunk_layers = 0;             // layers of a chunk of the interleaved schedule; 0: not interleaved
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of it
   std::int64_t vocabulary = 0;      // size of that of the framework's usual tokenizer

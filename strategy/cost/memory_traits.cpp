@@ -72,8 +72,12 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "held_logit_bytes",
              "logit_chunks",
              "logit_parts_by_width",
+             "step",
              "reports",
+             "reports_rank",
              "fragmentation",
+             "communicators",
+             "cast_largest",
              "context",
              "flags"});
   MemoryTraits traits;
@@ -105,8 +109,14 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_flag(json, "logit_parts_by_width", traits.logits.parts_by_width);
   read_number(json, "held_logit_bytes", 64, traits.logits.held_bytes);
   if (const auto reports = json.find("reports"))
-    traits.reports_reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
+    traits.reports.reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
+  if (const auto step = json.find("step")) traits.step = read_step_memory(*step);
+  if (const auto rank = json.find("reports_rank")) traits.reports.first_rank = rank->as_choice({"largest", "first"}) == "first";
   if (const auto share = json.find("fragmentation")) traits.fragmentation = share->as_double(1, 4);
+  if (const auto groups = json.find("communicators"))
+    for (const JsonReader& group : groups->elements())
+      traits.communicators.push_back(group.as_choice({"world", "dp", "tp", "pp", "model", "tied"}));
+  read_number(json, "cast_largest", 64, traits.cast_largest);
   if (const auto context = json.find("context")) traits.context = context->as_bytes();
   if (const auto flags = json.find("flags"))
     for (const auto& [flag, change] : flags->members()) traits.flags.push_back(read_flag_change(flag, change));

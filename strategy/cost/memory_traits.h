@@ -10,6 +10,7 @@
 #include "core/base/units.h"
 #include "core/json/json.h"
 #include "strategy/cost/offload.h"
+#include "strategy/cost/step_memory.h"
 
 namespace foreshard {
 
@@ -54,6 +55,13 @@ struct Zero1Memory {
   bool operator==(const Zero1Memory&) const = default;
 };
 
+// What the framework's logs print, unless a measured row says which.
+struct ReportedMemory {
+  bool reserved = false;    // reserved memory, else allocated memory
+  bool first_rank = false;  // of the first pipeline rank, else of the one that needs most
+  bool operator==(const ReportedMemory&) const = default;
+};
+
 struct MemoryTraits {
   std::map<std::string, ByArchitecture> workspaces = {};  // library -> bytes allocated from the first step on
   // States are tensors of PyTorch's allocator, one per parameter, with its rounding.
@@ -75,9 +83,14 @@ struct MemoryTraits {
   double query_key_bytes = 0;      // the same per element of queries and keys, where these have norms
   bool remakes_attention = false;  // an attention that is recomputed also recomputes its result: nothing of it is kept
   LogitMemory logits = {};
-  bool reports_reserved = false;  // its logs print reserved memory, not allocated memory, unless a measured row says which
+  std::optional<StepMemory> step = {};  // its allocations are replayed; empty: closed forms
+  ReportedMemory reports = {};
   double fragmentation = 1;       // reserved over allocated bytes of memory that is allocated and freed in a step
   Offload offload = {};           // what a run keeps in host memory
+  // Process groups with an NCCL communicator, by the axes whose ranks form one: "world", "dp", "tp", "pp", "model" (tp and pp). "tied" is
+  // that of the first and the last stage. Empty: a ring per axis.
+  std::vector<std::string> communicators = {};
+  double cast_largest = 0;  // bytes per element of the largest parameter of a stage, in a temporary copy after each backward
   // CUDA context and workspace outside the allocator, without NCCL's buffers; empty: 544 MiB.
   std::optional<Bytes> context = {};
   std::vector<MemoryFlag> flags = {};

@@ -112,6 +112,18 @@ int roles_between(const Point& point) {
   return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
 }
 
+// Measured loads of all layers as those of one: a probe has fewer layers. The layers' own loads are refined.
+static ExpertLoad mean_of_layers(ExpertLoad load) {
+  if (load.measured.size() < 2) return load;
+  std::vector<double> mean(load.measured.front().size());
+  for (const std::vector<double>& layer : load.measured) {
+    const double sum = std::accumulate(layer.begin(), layer.end(), 0.0);
+    for (std::size_t e = 0; e < mean.size(); ++e) mean[e] += layer[e] / sum;
+  }
+  load.measured = {std::move(mean)};
+  return load;
+}
+
 std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& point) {
   Point at = point;
   int between = stride_of(point);
@@ -140,6 +152,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     Strategy s = strategy_at(of.base, at);
     s.pipeline.layer_split.clear();
     s.zero.group = 0;
+    s.experts.load = mean_of_layers(std::move(s.experts.load));
     // Recomputation of named layers, and schedules of whole chains, cannot be probed: all layers count as recomputed.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
     if (chooses_moves(s)) s.offload.activations = OffloadedActivations::None;  // none but where memory asks for it

@@ -223,7 +223,7 @@ std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<Ra
     Times& of = times[span.who.index()][static_cast<std::size_t>(span.action)];
     const auto* exchange = std::get_if<Exchange>(&instruction_of(span).what);
     const double end = to_seconds(span.end).value;
-    if (exchange && exchange->from)
+    if (exchange && exchange->from && exchange->from->role_shift != 0)  // not a ring of context parallelism within the action
       of.begin = std::max(of.begin, end);
     else if (!exchange && span.stream.value == 0)
       of.end = std::max(of.end, end);

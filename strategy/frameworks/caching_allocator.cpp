@@ -37,17 +37,35 @@ int CachingAllocator::add(const Piece& piece) {
 }
 
 // Takes the smallest free piece that is large enough, or reserves a new segment.
-int CachingAllocator::take(std::int64_t bytes, bool small) {
-  const auto found = pool(small).lower_bound({bytes, 0, 0, 0});
-  if (found == pool(small).end()) {
+int CachingAllocator::take(std::int64_t bytes, int pool) {
+  std::set<Key>& pieces = free_[static_cast<std::size_t>(pool)];
+  const auto found = pieces.lower_bound({bytes, 0, 0, 0});
+  if (found == pieces.end()) {
     const std::int64_t size = segment_for(bytes);
+    if (limit_ > 0 && reserved_ + size > limit_) release_free_segments();
+    if (limit_ > 0 && reserved_ + size > limit_) overflowed_ = true;
     reserved_ += size;
-    return add({.at = {.segment = segments_++, .bytes = size}, .small = small});
+    return add({.at = {.segment = segments_++, .bytes = size}, .pool = pool});
   }
   const int number = std::get<3>(*found);
-  pool(small).erase(found);
+  pieces.erase(found);
   piece(number).is_free = false;
   return number;
+}
+
+void CachingAllocator::release_free_segments() {
+  for (std::set<Key>& pieces : free_)
+    for (auto at = pieces.begin(); at != pieces.end();) {
+      const int number = std::get<3>(*at);
+      const Piece& free = piece(number);
+      if (free.before != kNothing || free.after != kNothing) {
+        ++at;
+        continue;
+      }
+      reserved_ -= free.at.bytes;
+      unused_.push_back(number);
+      at = pieces.erase(at);
+    }
 }
 
 // Shortens a piece to `bytes`; the rest becomes a free piece.
@@ -61,7 +79,7 @@ void CachingAllocator::split(int number, std::int64_t bytes) {
   if (rest.after != kNothing) piece(rest.after).before = next;
   piece(number).after = next;
   piece(number).at.bytes = bytes;
-  pool(rest.small).insert(key(next));
+  free_[static_cast<std::size_t>(rest.pool)].insert(key(next));
 }
 
 // Merges the piece `next` into the piece before it.
@@ -73,11 +91,13 @@ void CachingAllocator::join(int number, int next) {
   unused_.push_back(next);
 }
 
-int CachingAllocator::allocate(std::int64_t bytes) {
+int CachingAllocator::allocate(std::int64_t bytes, int stream) {
   if (bytes <= 0) return kNothing;
   const std::int64_t rounded = round_up(bytes, kRound);
   const bool small = rounded <= kSmall;
-  const int block = take(rounded, small);
+  const int pool = 2 * stream + (small ? 1 : 0);
+  if (free_.size() <= static_cast<std::size_t>(pool)) free_.resize(static_cast<std::size_t>(pool) + 1);
+  const int block = take(rounded, pool);
   const std::int64_t rest = piece(block).at.bytes - rounded;
   if (small ? rest >= kRound : rest > kSmall) split(block, rounded);
   allocated_ += piece(block).at.bytes;
@@ -88,7 +108,7 @@ int CachingAllocator::allocate(std::int64_t bytes) {
 void CachingAllocator::free(int block) {
   if (block == kNothing) return;
   FS_ASSERT(!piece(block).is_free);
-  std::set<Key>& free_pieces = pool(piece(block).small);
+  std::set<Key>& free_pieces = free_[static_cast<std::size_t>(piece(block).pool)];
   allocated_ -= piece(block).at.bytes;
   if (const int next = piece(block).after; next != kNothing && piece(next).is_free) {
     free_pieces.erase(key(next));

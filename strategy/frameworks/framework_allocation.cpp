@@ -9,6 +9,7 @@
 #include "strategy/frameworks/caching_allocator.h"
 #include "strategy/frameworks/layer_bytes.h"
 #include "strategy/frameworks/optimizer_shard.h"
+#include "strategy/frameworks/replayed_rank.h"
 #include "strategy/lower/lower.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables.h"
@@ -50,7 +51,7 @@ class Allocation {
   RankAllocation rank(int index, const std::vector<ScheduleOp>& list) const {
     RankAllocation out;
     const Shares share = shares();
-    double states = 0, transient = 0, heads = 0;
+    double states = 0, transient = 0, heads = 0, casts = 0;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
@@ -62,6 +63,7 @@ class Allocation {
       states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
       transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
       heads += stage.deferred * traits_.logits.deferred_heads;
+      if (!stage.tensors.empty()) casts = std::max(casts, traits_.cast_largest * *std::ranges::max_element(stage.tensors));
     }
     if (traits_.caching_allocator) states += rounding(index, share);
     const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
@@ -70,7 +72,7 @@ class Allocation {
     double busy = 0;
     walk(list, out.activations, busy);
     out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
-    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + heads + busy);
+    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + heads + casts + busy);
     const double stays = states + libraries;
     out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
     return out;
@@ -278,7 +280,29 @@ int microbatches_that_fill(const Strategy& s) {
   return std::min(m, static_cast<int>(round_up(std::int64_t{4} * s.pp, std::int64_t{group})));
 }
 
+// What the driver keeps of the memory that it shows: CUDA offers 79.25 of the 80 GiB of an A100 and 31.37 of the 31.84 GiB of an RTX 5090
+// (PyTorch's messages in levihsu/OOTDiffusion issue 235 and Wan-Video/Wan2.1 issue 465). The smaller of the two.
+constexpr double kDriver = 0.47 * (1 << 30);
+
+// Replaces the closed forms of a rank by a replay of its allocations.
+void replay(const ReplayedRank& rank, const MemoryTraits& traits, double capacity, RankAllocation& out) {
+  const Bytes limit = {static_cast<std::int64_t>(capacity - kDriver)};
+  ReplayedMemory memory = replay_steps(rank, step_rules(traits.step->rules), limit);
+  if (memory.overflowed) memory = replay_steps(rank, step_rules(traits.step->rules), {});  // what it would take
+  out.statics = static_cast<double>(memory.between.value);
+  out.peak = static_cast<double>(memory.peak.value);
+  out.reserved = static_cast<double>(memory.reserved.value);
+}
+
 }  // namespace
+
+Shortage FrameworkAllocation::shortage(Bytes capacity) const {
+  const double most = static_cast<double>(capacity.value);
+  if (largest() <= most) return Shortage::None;
+  for (const RankAllocation& rank : ranks)
+    if (rank.peak + outside > most) return Shortage::Allocated;
+  return Shortage::Reserved;
+}
 
 double FrameworkAllocation::largest() const {
   double most = 0;
@@ -302,10 +326,18 @@ std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& 
   const ScheduleLists lists =
       schedule_entry(*s.pipeline.schedule)
           .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   const Allocation allocation(cluster, s, traits, graph, std::get<StageLayout>(layout));
   FrameworkAllocation out;
-  for (int rank = 0; rank < s.pp; ++rank) out.ranks.push_back(allocation.rank(rank, lists[static_cast<std::size_t>(rank)]));
-  out.outside = static_cast<double>(framework_memory(s, traits).value);
+  out.outside = static_cast<double>(framework_memory(s, traits, gpu.architecture).value);
+  for (int rank = 0; rank < s.pp; ++rank) {
+    const std::vector<ScheduleOp>& list = lists[static_cast<std::size_t>(rank)];
+    out.ranks.push_back(allocation.rank(rank, list));
+    const auto* shape = std::get_if<Transformer>(&model.shape);
+    if (!traits.step || shape == nullptr || s.experts.ep * s.experts.etp > 1) continue;
+    replay(replayed_rank(*shape, s, traits, graph, std::get<StageLayout>(layout), rank, list), traits,
+           static_cast<double>(gpu.memory.value) - out.outside, out.ranks.back());
+  }
   return out;
 }
 

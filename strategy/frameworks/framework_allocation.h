@@ -3,6 +3,7 @@
 // once, does not fragment and contains no library workspaces. Formulas and sources: docs/memory.md.
 #pragma once
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -21,10 +22,14 @@ struct RankAllocation {
   double peak = 0;         // the most that is allocated at one time during a step
   double reserved = 0;     // reserved from the device at that peak, fragmentation included
 };
+// Which memory of a framework exceeds the device's: none; the tensors themselves; or only what the allocator reserves beyond them.
+enum class Shortage : std::uint8_t { None, Allocated, Reserved };
+
 struct FrameworkAllocation {
   std::vector<RankAllocation> ranks = {};  // [pipeline rank]
   double outside = 0;                      // on every rank, outside the allocator: CUDA context, communication buffers
   double largest() const;                  // `reserved` + `outside` of the rank that needs most
+  Shortage shortage(Bytes capacity) const;
 };
 
 // `strategy` need not be resolved; this resolves it. Infeasible: it cannot be resolved, or its shapes or layers cannot be split so. Whether

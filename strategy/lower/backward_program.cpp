@@ -221,7 +221,7 @@ void BackwardProgram::communicate_back(SegmentBuilder& out, int l, const Operato
   } else if (op.communication->backward && flow_.wants(l, input)) {
     const int known = state.gradient[static_cast<std::size_t>(input)];
     const Block to = state.held[static_cast<std::size_t>(flow_.fresh(l, input, state))].block;
-    const int index = emit_.communicate(out, layer, op, *op.communication->backward, from, to, true);
+    const int index = emit_.communicate(out, layer, op, *op.communication->backward, from, to, true, true);
     if (to == values_.gradient_out) out.at(index).waits.push_back({values_.gradient_sent, to.slot});
     if (known >= 0) flow_.add_beside(out, l, input, known, to, state);
   } else if (op.communication->forward == CollectiveKind::AllGather && flow_.wants(l, input)) {

@@ -197,19 +197,34 @@ class SegmentCutter {
     for (const EventUse& record : whole(i).records) seen.events.insert(record.event.value);
   }
 
+  // A sum that is sent as codes computes between its two collectives. The stages of an operation end at such collectives. Stage s of part k
+  // is issued after stage s - 1 of part k + 1, so that the codes of a part travel while the next part is computed:
+  //   two parts    fc2 1/2 encode 1/2   fc2 2/2 encode 2/2   add 1/2   add 2/2   decode 1/2   decode 2/2
   void emit(const Stretch& operation) {
-    for (int part = 0; part < operation.parts; ++part)
-      for (int i = operation.first; i < operation.last; ++i) {
-        if (!is_cut(i)) {
-          if (part == 0 && !late_[at(i)]) emit(operation, i, 1, 0);
-          continue;
-        }
-        const int all = divides_[at(i)] == Divides::Rows ? operation.parts : parts_.groups();
-        const int each = all / operation.parts;
-        for (int piece = part * each; piece < (part + 1) * each; ++piece) emit(operation, i, all, piece);
-      }
+    std::vector<int> borders = {operation.first};  // of the stages
+    for (int i = operation.first; i + 1 < operation.last; ++i)
+      if (parts_.sends_codes(whole(i))) borders.push_back(i + 1);
+    borders.push_back(operation.last);
+    const int stages = static_cast<int>(borders.size()) - 1;
+    for (int turn = 0; turn < operation.parts + stages - 1; ++turn)
+      for (int stage = 0; stage < stages; ++stage)
+        if (const int part = turn - stage; part >= 0 && part < operation.parts)
+          emit(operation, {borders[at(stage)], borders[at(stage + 1)]}, part);
     for (int i = operation.first; i < operation.last; ++i)
       if (late_[at(i)]) emit(operation, i, 1, 0);
+  }
+
+  // Instructions `stage` of the operation, one of its parts.
+  void emit(const Stretch& operation, const Stretch& stage, int part) {
+    for (int i = stage.first; i < stage.last; ++i) {
+      if (!is_cut(i)) {
+        if (part == 0 && !late_[at(i)]) emit(operation, i, 1, 0);
+        continue;
+      }
+      const int all = divides_[at(i)] == Divides::Rows ? operation.parts : parts_.groups();
+      const int each = all / operation.parts;
+      for (int piece = part * each; piece < (part + 1) * each; ++piece) emit(operation, i, all, piece);
+    }
   }
 
   void emit(const Stretch& operation, int i, int pieces, int piece) {

@@ -24,7 +24,7 @@ Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operat
   const CommunicationRow& way = frame_.lowering.communication(Purpose::Operator);
   Instruction instruction{.name = op.name,
                           .what = Collective{.kind = kind,
-                                             .algorithm = way.algorithm.value_or(Algorithm::Ring),
+                                             .algorithm = what.algorithm.value_or(way.algorithm.value_or(Algorithm::Ring)),
                                              .group = frame_.lowering.group(what.over, way.stream),
                                              .bytes = what.bytes,
                                              .dtype = frame_.lowering.compute_type(),
@@ -64,19 +64,30 @@ void OperatorEmitter::end(SegmentBuilder& out) const {
   if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
 }
 
-// A sum in place whose numbers are sent as codes.
+// `run` works on one of `times` equal ranges of an array; the result works on all of them (cut_segment.h cuts it again).
+static Instruction of_all_groups(Instruction run, int times) {
+  if (auto* what = std::get_if<Compute>(&run.what))
+    what->shapes[0].dims[0] *= times, what->flops = {what->flops.value * times}, what->traffic = what->traffic * times;
+  if (auto* sum = std::get_if<Collective>(&run.what)) sum->bytes = sum->bytes * times;
+  return run;
+}
+
+// A sum in place whose numbers are sent as codes. Where operators are cut into parts, each group of samples is encoded by itself, as a
+// micro-batch of as many samples would be: the blocks hold the codes of the groups one after another.
 int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding,
                                const Block& sum) {
   const DType type = frame_.lowering.compute_type();
   const Bytes bytes = op.communication->bytes;
+  const int groups = frame_.lowering.tables.communication.sample_groups();
   const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
-                       bytes.value / size_of(type).value);
+                       bytes.value / size_of(type).value / groups);
   const auto [known, fresh] = codes_.try_emplace(bytes.value);
   Codes& at = known->second;
   if (fresh) {
     const auto block = [&](const char* name, DType dtype, Bytes size) {
-      return Block{frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size, 1),
-                   {0}};
+      return Block{
+          frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size * groups, 1),
+          {0}};
     };
     at = {block("activation codes", DType::U8, coded.codes()), block("activation codes of part", DType::U8, coded.codes()),
           block("activation sum of part", coded.state_type(), size_of(coded.state_type()) * coded.part_elements()),
@@ -85,7 +96,7 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   }
   const auto emit = [&](Instruction run) {
     run.name = op.name + ", " + run.name, run.layer = layer.id;
-    return out.emit(std::move(run));
+    return out.emit(of_all_groups(std::move(run), groups));
   };
   emit(coded.encode(whole(sum), {}, {}, at.codes));
   emit(coded.exchange(at.codes, at.received));
@@ -98,6 +109,33 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   out.release(at.part_codes);
   const int decoded = emit(coded.decode(at.gathered, whole(sum)));
   out.release(at.gathered);
+  return decoded;
+}
+
+// Rows that an all-to-all sends as codes: each member's part is encoded by itself.
+int OperatorEmitter::coded_rows(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding,
+                                const Block& from, const Block& to) {
+  const DType type = frame_.lowering.compute_type();
+  const Bytes bytes = op.communication->bytes;
+  const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
+                       bytes.value / size_of(type).value);
+  const auto [known, fresh] = codes_.try_emplace(-coded.codes().value);
+  Codes& at = known->second;
+  if (fresh)
+    for (const auto& [block, name] : {std::pair{&at.codes, "codes of rows."}, {&at.received, "received codes of rows."}})
+      *block = {frame_.add_buffer(name + std::to_string(codes_.size()), Category::Communication, DType::U8, coded.codes(), 1),
+                {0}};
+  const auto emit = [&](Instruction run) {
+    run.name = op.name + ", " + run.name, run.layer = layer.id;
+    return out.emit(std::move(run));
+  };
+  emit(coded.encode(whole(from), {}, {}, at.codes));
+  emit(coded.exchange(at.codes, at.received));
+  out.release(at.codes);
+  Instruction decode = coded.decode(at.received, whole(to));
+  decode.acquires.push_back(to);
+  const int decoded = emit(std::move(decode));
+  out.release(at.received);
   return decoded;
 }
 
@@ -119,10 +157,13 @@ int OperatorEmitter::take_own_part(SegmentBuilder& out, const ChunkLayer& layer,
 
 // A collective, or an exchange with the neighbours of a ring.
 int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
-                                 const Block& from, const Block& to, bool acquire) {
+                                 const Block& from, const Block& to, bool acquire, bool backward) {
   const std::optional<Coding>& coding = frame_.lowering.communication(Purpose::Operator).coding;
   if (coding && op.communication->activations && kind == CollectiveKind::AllReduce && from == to)
     return coded_sum(out, layer, op, *coding, to);
+  const std::optional<Coding>& dispatch = frame_.lowering.communication(Purpose::Operator).dispatch;
+  if (dispatch && (backward ? op.communication->from_experts : op.communication->to_experts))
+    return coded_rows(out, layer, op, *dispatch, from, to);
   if (!op.communication->ring_exchange) {
     Instruction instruction = communication(layer, op, kind, from, to);
     if (acquire) instruction.acquires.push_back(to);

@@ -27,9 +27,9 @@ class OperatorEmitter {
   // the copy in the segment.
   int take_own_part(SegmentBuilder& out, const ChunkLayer& layer, const Operator& gather, const Block& from, const Block& to);
   // Emits the collective (all instructions of a coded sum, if the sum is sent as codes) or the exchange with the neighbours of a ring.
-  // Returns the index of the last instruction. `acquire`: the instruction acquires `to`.
+  // Returns the index of the last instruction. `acquire`: the instruction acquires `to`. `backward`: gradients are sent.
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
-                  const Block& to, bool acquire);
+                  const Block& to, bool acquire, bool backward = false);
 
   // The two sides of transfers between stages, and the tag that pairs the send and the receive of a transfer.
   Peer next_stage() const;
@@ -37,6 +37,8 @@ class OperatorEmitter {
   std::string tag(bool forward, int to_stage) const;
 
  private:
+  int coded_rows(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& from,
+                 const Block& to);
   int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
@@ -49,7 +51,7 @@ class OperatorEmitter {
   struct Codes {    // scratch blocks of a coded sum; sums of one size share them
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
-  std::map<std::int64_t, Codes> codes_ = {};  // by the bytes of the sum
+  std::map<std::int64_t, Codes> codes_ = {};  // by the bytes of the sum; of rows by those of their codes, negative
 };
 
 // FLOPs and memory traffic of one phase of an operator.

@@ -17,14 +17,29 @@ bool works_on_rows(const Operation& op) {
 
 }  // namespace
 
-std::optional<OperatorParts::Found> OperatorParts::find(const Instruction& whole) const {
+std::optional<OperatorParts::Found> OperatorParts::find(const Instruction& whole, const std::string& name) const {
   if (!whole.layer.valid()) return {};
   const auto layer = std::ranges::find(layers_, whole.layer, &ChunkLayer::id);
   if (layer == layers_.end()) return {};
   const std::vector<Operator>& operators = layer->graph->operators;
-  const auto op = std::ranges::find(operators, whole.name, &Operator::name);
+  const auto op = std::ranges::find(operators, name, &Operator::name);
   if (op == operators.end()) return {};
   return Found{&*layer, static_cast<std::size_t>(op - operators.begin())};
+}
+
+std::optional<OperatorParts::Found> OperatorParts::find_coded(const Instruction& whole) const {
+  const std::size_t end = whole.name.find(", ");
+  return end == std::string::npos ? std::nullopt : find(whole, whole.name.substr(0, end));
+}
+
+bool OperatorParts::sends_codes(const Instruction& whole) const {
+  return std::holds_alternative<Collective>(whole.what) && find_coded(whole);
+}
+
+int OperatorParts::parts_of(const ChunkLayer& layer, const Operator& op) const {
+  const int at = frame_.first_layer() + static_cast<int>(&layer - layers_.data());
+  const auto index = static_cast<std::size_t>(&op - layer.graph->operators.data());
+  return frame_.lowering.tables.communication.parts_of(at, operation_of(*layer.graph, index));
 }
 
 bool OperatorParts::of_samples(BufferId id) const {
@@ -45,6 +60,7 @@ Divides OperatorParts::divides(const Instruction& whole) const {
     const bool all = sums_values && copy->bytes == bytes(whole.reads[0]) && copy->bytes == bytes(whole.writes[0]);
     return all ? Divides::Rows : Divides::Never;
   }
+  if (find_coded(whole)) return Divides::Groups;
   const auto found = find(whole);
   if (const auto* sum = std::get_if<Collective>(&whole.what))
     return !found ? Divides::Never : sum->kind == CollectiveKind::AllReduce ? Divides::Rows : Divides::Groups;
@@ -55,11 +71,11 @@ Divides OperatorParts::divides(const Instruction& whole) const {
 }
 
 std::optional<int> OperatorParts::ends_operation(const Instruction& whole) const {
-  if (!std::holds_alternative<Collective>(whole.what)) return {};
-  const auto found = find(whole);
-  if (!found) return {};
-  const int layer = frame_.first_layer() + static_cast<int>(found->layer - layers_.data());
-  return frame_.lowering.tables.communication.parts_of(layer, operation_of(*found->layer->graph, found->op));
+  const auto* what = std::get_if<Compute>(&whole.what);
+  if (what && !is<ops::Decode>(what->op)) return {};
+  const auto found = what && !std::get<ops::Decode>(what->op).adds ? find_coded(whole) : find(whole);
+  if (!found || (!what && !std::holds_alternative<Collective>(whole.what))) return {};
+  return parts_of(*found->layer, found->layer->graph->operators[found->op]);
 }
 
 void OperatorParts::cut_use(Use& use, int pieces, int index) const {

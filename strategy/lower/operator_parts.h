@@ -22,11 +22,16 @@ class OperatorParts {
   bool any() const { return groups() > 1; }  // whether anything is cut
   int groups() const { return frame_.lowering.tables.communication.sample_groups(); }
   Divides divides(const Instruction& whole) const;
-  // If the instruction is a collective of a layer, it ends an operation: the number of parts of that operation. Else nothing.
+  // Into how many parts the operation that the operator belongs to is cut.
+  int parts_of(const ChunkLayer& layer, const Operator& op) const;
+  // If the instruction is a collective of a layer, or decodes a sum that was sent as codes, it ends an operation: the number of parts of
+  // that operation. Else nothing.
   std::optional<int> ends_operation(const Instruction& whole) const;
   // Part `index` of `pieces` parts, with its bytes, shapes and work. The first part has the acquires and waits of `whole`, the last part
   // its releases and records; no part has `after` edges.
   Instruction piece(const Instruction& whole, int pieces, int index) const;
+  // Whether it sends codes of a sum. The sum goes on with a compute of what arrives.
+  bool sends_codes(const Instruction& whole) const;
   // Whether the buffer holds values of each sample (so its bytes are cut), not parameters or a single number.
   bool of_samples(BufferId buffer) const;
 
@@ -35,7 +40,9 @@ class OperatorParts {
     const ChunkLayer* layer = nullptr;
     std::size_t op = 0;
   };
-  std::optional<Found> find(const Instruction& whole) const;
+  std::optional<Found> find(const Instruction& whole) const { return find(whole, whole.name); }
+  std::optional<Found> find(const Instruction& whole, const std::string& name) const;
+  std::optional<Found> find_coded(const Instruction& whole) const;  // the sum that an instruction of a coded sum belongs to
   void cut_use(Use& use, int pieces, int index) const;
   void cut_compute(Instruction& part, int pieces, int index) const;
 

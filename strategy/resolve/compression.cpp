@@ -87,9 +87,6 @@ Refusal refuse_activations(const Strategy& s) {
   if (s.sequence_parallel)
     return Infeasible{.reason = how + " is for sums that every tensor-parallel rank has whole, not for parts of a sequence",
                       .would_help = {"--sequence-parallel=false"}};
-  if (choice.codec == Codec::Segmented && std::ranges::any_of(s.communication.parts, [](int parts) { return parts != 1; }))
-    return Infeasible{.reason = how + " sums whole micro-batches, which --parts cuts",
-                      .would_help = {"--parts 1", "--compress-activations none"}};
   if (choice.codec != Codec::TokenTopK) return refuse_algorithm(s, how);
   if (s.cp > 1)
     return Infeasible{.reason = how + " needs the attention of all queries on one rank, context parallelism splits them",
@@ -100,6 +97,17 @@ Refusal refuse_activations(const Strategy& s) {
   return {};
 }
 
+Refusal refuse_dispatch(const Strategy& s) {
+  const Compression& choice = s.communication.dispatch;
+  if (choice.codec == Codec::None || s.experts.ep == 1) return {};
+  const std::string how = "--compress-dispatch " + to_text(choice);
+  if (row_of(s.experts.dispatcher).gathers)
+    return Infeasible{.reason = how + " sends rows of tokens in codes, --expert-dispatcher " + name_of(s.experts.dispatcher) +
+                                " gathers tokens",
+                      .would_help = {"--expert-dispatcher all-to-all", "--compress-dispatch none"}};
+  return {};
+}
+
 }  // namespace
 
 std::optional<Coding> gradient_coding(const Strategy& s) {
@@ -107,6 +115,7 @@ std::optional<Coding> gradient_coding(const Strategy& s) {
   const bool adam = s.optimizer.kind == OptimizerKind::Adam;
   switch (choice.codec) {
     case Codec::None:
+    case Codec::Float8:
     case Codec::TokenTopK: return {};
     case Codec::Dgc:
       return Coding{.encode = {.form = {.code = ops::Code::Largest},
@@ -128,10 +137,17 @@ std::optional<Coding> activation_coding(const Strategy& s) {
   return Coding{.encode = {.form = segments_of(choice)}};
 }
 
+std::optional<Coding> dispatch_coding(const Strategy& s) {
+  if (s.communication.dispatch.codec == Codec::None || s.experts.ep == 1) return {};
+  const bool floats = s.communication.dispatch.codec == Codec::Float8;
+  return Coding{.encode = {.form = {.code = floats ? ops::Code::Floats : ops::Code::EightBits}}};
+}
+
 bool reads_probabilities(const Strategy& s) { return s.communication.activations.codec == Codec::TokenTopK && s.tp > 1; }
 
 std::optional<Infeasible> refuse_compression(const Strategy& strategy) {
   if (auto refused = refuse_gradients(strategy)) return refused;
+  if (auto refused = refuse_dispatch(strategy)) return refused;
   return refuse_activations(strategy);
 }
 

@@ -16,6 +16,9 @@ std::optional<Coding> gradient_coding(const Strategy& strategy);
 // encoded numbers, has no Coding: see reads_probabilities.
 std::optional<Coding> activation_coding(const Strategy& strategy);
 
+// How rows of tokens on their way to experts are encoded; empty: not at all.
+std::optional<Coding> dispatch_coding(const Strategy& strategy);
+
 // Whether sums of activations send only the tokens that the attention probabilities rank highest (Codec::TokenTopK with tp > 1).
 bool reads_probabilities(const Strategy& strategy);
 

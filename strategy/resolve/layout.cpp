@@ -43,19 +43,21 @@ std::variant<std::vector<Axis>, Infeasible> refined_axes(const std::vector<Dense
   for (const DenseDegree& degree : dense) borders.push_back(borders.back() * degree.size);
   if (auto refused = refuse("expert-tensor", expert.tensor, 1, borders)) return *refused;
   if (auto refused = refuse("expert", expert.experts, expert.tensor, borders)) return *refused;
-  const std::int64_t tensor = expert.tensor, experts = tensor * expert.experts;
+  const std::int64_t tensor = expert.tensor, experts = tensor * expert.experts, node = experts / expert.nodes;
+  if (auto refused = refuse("inner expert", node / tensor, tensor, borders)) return *refused;
 
   std::vector<Axis> axes;
   std::array<int, kDenseKinds> factors = {};
   for (std::size_t d = 0; d < dense.size(); ++d) {
     Borders cuts = {borders[d]};
-    for (const std::int64_t cut : {tensor, experts})
+    for (const std::int64_t cut : {tensor, node, experts})
       if (cut > cuts.back() && cut < borders[d + 1]) cuts.push_back(cut);
     cuts.push_back(borders[d + 1]);
     for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
       if (cuts[c + 1] == cuts[c]) continue;
       const ExpertKind kind = cuts[c + 1] <= tensor    ? ExpertKind::ExpertTensor
-                              : cuts[c + 1] <= experts ? ExpertKind::Expert
+                              : cuts[c + 1] <= node    ? ExpertKind::Expert
+                              : cuts[c + 1] <= experts ? ExpertKind::OuterExpert
                                                        : ExpertKind::ExpertData;
       axes.push_back({.name = axis_name(dense[d].kind, ++factors[static_cast<std::size_t>(dense[d].kind)]),
                       .dense = dense[d].kind,
@@ -72,12 +74,21 @@ std::variant<Layout, Infeasible> rank_layout(const Strategy& s) {
   std::vector<DenseDegree> dense;
   for (const std::optional<DenseKind>& kind : s.placement)
     if (kind) dense.push_back({*kind, sizes[static_cast<std::size_t>(*kind)]});
-  auto refined = refined_axes(dense, {.tensor = s.experts.etp, .experts = s.experts.ep});
+  auto refined = refined_axes(dense, {.tensor = s.experts.etp, .experts = s.experts.ep, .nodes = s.experts.nodes()});
   if (auto* refused = std::get_if<Infeasible>(&refined)) return *refused;
   Layout layout{.axes = std::get<std::vector<Axis>>(std::move(refined))};
   std::ranges::reverse(layout.axes);
   std::ranges::stable_sort(layout.axes, [](const Axis& a, const Axis& b) { return a.dense > b.dense; });
   layout.fastest_first = in_order(layout.axes, s.placement);
+  // Experts are dealt out in the order of the axes, so that those of a node are consecutive only if its axes come last.
+  bool inside = false;
+  for (const Axis& axis : layout.axes) {
+    if (axis.expert == ExpertKind::OuterExpert && inside)
+      return Infeasible{
+          .reason = "the ranks of an expert group on one node do not have consecutive experts with this placement",
+          .would_help = {"--placement tp,cp,dp,role", "--expert-dispatcher all-to-all"}};
+    inside = inside || axis.expert == ExpertKind::Expert;
+  }
   return layout;
 }
 

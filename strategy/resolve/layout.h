@@ -19,6 +19,7 @@ struct DenseDegree {
 };
 struct ExpertDegrees {  // the expert-data degree is all ranks of the stage / (tensor * experts)
   int tensor = 1, experts = 1;
+  int nodes = 1;  // parts of an expert group between which the axes are of kind OuterExpert
 };
 
 // The axes that serve both grids (core/plan/axis.h): the fewest axes, fastest first, such that each degree of the dense grid and each

@@ -280,10 +280,39 @@ Refusal resolve_experts(const Model& model, const Strategy& s) {
   if (s.zero.stage > 0 && s.zero.group != s.dp)
     return Infeasible{.reason = "ZeRO groups below dp do not say which replicas of an expert they hold",
                       .would_help = {"--zero-group " + std::to_string(s.dp)}};
+  if (s.communication.dispatch.codec != Codec::None && s.experts.ep > 1 && transformer->hidden % 32 != 0)
+    return Infeasible{
+        .reason = "codes of rows are whole 32-bit words, so that --compress-dispatch needs a hidden size that 32 divides: " +
+                  std::to_string(transformer->hidden),
+        .would_help = {"--compress-dispatch none"}};
   const bool away =
       s.offload.optimizer != Space::Device || s.offload.parameters != Space::Device || s.offload.gradients != Space::Device;
   if (away)
     return Infeasible{.reason = "the states of experts stay on the device", .would_help = {"--offload-optimizer device"}};
+  return {};
+}
+
+// Dispatchers by node: how many ranks of an expert group are on one node. Ranks take devices in the order of the placement.
+Refusal resolve_dispatcher(const Cluster& cluster, Strategy& s) {
+  ExpertChoice& experts = s.experts;
+  if (!row_of(experts.dispatcher).by_node) return {};
+  if (experts.node_ranks > 0) {
+    if (experts.ep % experts.node_ranks == 0) return {};
+    return Infeasible{.reason = "--expert-node-ranks " + std::to_string(experts.node_ranks) + " does not divide ep " +
+                                std::to_string(experts.ep),
+                      .would_help = {"--expert-node-ranks 0"}};
+  }
+  std::int64_t per_node = INT64_MAX, before_role = 1;
+  for (const NodeGroup& group : cluster.nodes) per_node = std::min<std::int64_t>(per_node, group.shape.gpus);
+  for (const std::optional<DenseKind>& kind : s.placement) {
+    if (!kind) break;
+    before_role *= *kind == DenseKind::Tensor ? s.tp : *kind == DenseKind::Context ? s.cp : *kind == DenseKind::Data ? s.dp : 1;
+  }
+  for (experts.node_ranks = experts.ep; experts.node_ranks > 1; --experts.node_ranks) {
+    const std::int64_t ranks = std::int64_t{1} * experts.etp * experts.node_ranks;
+    const std::int64_t devices = ranks > before_role ? ranks * s.pp : ranks;  // from its first to its last device
+    if (experts.ep % experts.node_ranks == 0 && devices <= per_node && per_node % devices == 0) break;
+  }
   return {};
 }
 
@@ -317,6 +346,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_parts(s)) return *refused;
   if (auto refused = refuse_compression(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
+  if (auto refused = resolve_dispatcher(cluster, s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   set_bucket_of_policy(s);
   if (s.communication.bucket.value == 0) {
@@ -344,7 +374,10 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .ep = s.experts.ep,
           .etp = s.experts.etp,
           .expert_load = s.experts.load,
-          .expert_capacity = s.experts.capacity};
+          .expert_capacity = s.experts.capacity,
+          .expert_unpadded = s.experts.unpadded,
+          .dispatcher = s.experts.dispatcher,
+          .expert_nodes = s.experts.nodes()};
 }
 
 bool names_layers(const Recompute& recompute) {

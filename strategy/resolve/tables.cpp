@@ -229,7 +229,8 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                            .partition = s.communication.partition,
                            .credit = s.communication.credit});
   if (updates_beside_forward(choice)) add_way(policy, UpdateBesideForward, {"updates", StreamKind::Compute});
-  std::ranges::find(policy.rows, Operator, &CommunicationRow::purpose)->coding = activation_coding(s);
+  CommunicationRow& of_operators = *std::ranges::find(policy.rows, Operator, &CommunicationRow::purpose);
+  of_operators.coding = activation_coding(s), of_operators.dispatch = dispatch_coding(s);
   return policy;
 }
 
@@ -256,6 +257,10 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
     groups.push_back({"experts", {ExpertKind::Expert}, choice.tensors()});
     groups.push_back({"parts of experts", {ExpertKind::ExpertTensor}, choice.tensors()});
     groups.push_back({"loads of experts", {Context, Tensor}, choice.tensors()});
+    const DispatcherRow& dispatcher = row_of(s.experts.dispatcher);
+    if (dispatcher.by_node) groups.push_back({"nodes of experts", {ExpertKind::OuterExpert}, choice.tensors()});
+    if (dispatcher.gathers && s.experts.etp > 1)
+      groups.push_back({"experts and their parts", {ExpertKind::Expert, ExpertKind::ExpertTensor}, choice.tensors()});
   }
   if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
   if (choice.measures()) groups.push_back({"norm", choice.norm_kinds(), {kCompute}, All});

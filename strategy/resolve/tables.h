@@ -177,6 +177,8 @@ struct CommunicationRow {  // a communication follows the first row with its pur
   Bytes partition = {}, credit = {};
   bool overlaps = true;               // of sends: the compute stream does not wait until the data has arrived
   std::optional<Coding> coding = {};  // of sums of activations and of their gradients; empty: not compressed
+  std::optional<Coding> dispatch =
+      {};  // of rows of tokens on their way to experts, and of gradients of results; empty: not compressed
 };
 // Parts along the samples of a micro-batch, each with its own sum between tensor-parallel ranks. An operation: the operators up to such a
 // sum.

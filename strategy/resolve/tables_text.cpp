@@ -176,6 +176,7 @@ std::string coding_text(const Coding& coding) {
     case ops::Code::Largest: as = "the largest " + number(coding.kept * 100) + " %"; break;
     case ops::Code::Signs: as = coding.of_moment ? "signs of moments" : "signs"; break;
     case ops::Code::EightBits: as = "8 bits"; break;
+    case ops::Code::Floats: as = "fp8"; break;
     case ops::Code::Segments:
       as = std::to_string(form.bits) + " bits, " +
            (form.segments == 0 ? "a centre and two tails" : std::to_string(form.segments) + " segments");
@@ -264,7 +265,8 @@ TextOfTable activations(const StrategyTables& tables) {
 
 std::string algorithm_text(const CommunicationRow& row) {
   return std::string(row.algorithm ? name_of(*row.algorithm) : "auto") +
-         (row.coding ? ", as codes: " + coding_text(*row.coding) : "");
+         (row.coding ? ", as codes: " + coding_text(*row.coding) : "") +
+         (row.dispatch ? ", rows to experts as codes: " + coding_text(*row.dispatch) : "");
 }
 
 TextOfTable communication(const StrategyTables& tables) {

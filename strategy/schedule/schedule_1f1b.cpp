@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) { return refuse_chunks(shape, "1f1b"); }
+static std::optional<Infeasible> refuse_1f1b(const ScheduleShape& shape) { return refuse_chunks(shape, "1f1b"); }
 
 ScheduleLists one_f_one_b_lists(const ScheduleShape& shape) {
   ScheduleLists result(static_cast<std::size_t>(shape.p));
@@ -28,7 +28,7 @@ ScheduleEntry one_f_one_b_schedule() {
   return {.id = Schedule::OneFOneB,
           .name = name_of(Schedule::OneFOneB),
           .summary = "one forward, one backward in turn: idle (p-1)(F+B), at most p-r micro-batches in flight on rank r",
-          .refuse = refuse,
+          .refuse = refuse_1f1b,
           .lists = one_f_one_b_lists,
           .rank_of_stage = straight_placement,
           .stage_of = loop_stage,

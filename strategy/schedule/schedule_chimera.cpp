@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
+static std::optional<Infeasible> refuse_chimera(const ScheduleShape& shape) {
   if (auto refused = refuse_chunks(shape, "chimera")) return refused;
   if (shape.p % 2 == 0 && shape.m % shape.p == 0) return {};
   return Infeasible{"schedule chimera needs an even number of pipeline ranks and a multiple of it in micro-batches, found " +
@@ -17,7 +17,7 @@ static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
                     {"another --pp", "another --global-batch", "--schedule 1f1b"}};
 }
 
-static ScheduleLists lists(const ScheduleShape& shape) {
+static ScheduleLists chimera_lists(const ScheduleShape& shape) {
   const int p = shape.p;
   struct Placed {
     int slot;
@@ -45,8 +45,8 @@ ScheduleEntry chimera_schedule() {
   return {.id = Schedule::Chimera,
           .name = name_of(Schedule::Chimera),
           .summary = "two pipelines over the same ranks, one down and one up; every stage stands on two ranks",
-          .refuse = refuse,
-          .lists = lists,
+          .refuse = refuse_chimera,
+          .lists = chimera_lists,
           .rank_of_stage = v_placement,
           .stage_of = mirrored_stage,
           .routes = 2,

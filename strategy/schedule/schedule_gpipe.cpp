@@ -5,9 +5,9 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) { return refuse_chunks(shape, "gpipe"); }
+static std::optional<Infeasible> refuse_gpipe(const ScheduleShape& shape) { return refuse_chunks(shape, "gpipe"); }
 
-static ScheduleLists lists(const ScheduleShape& shape) {
+static ScheduleLists gpipe_lists(const ScheduleShape& shape) {
   ScheduleLists result(static_cast<std::size_t>(shape.p));
   for (int rank = 0; rank < shape.p; ++rank) {
     auto& list = result[static_cast<std::size_t>(rank)];
@@ -22,8 +22,8 @@ ScheduleEntry gpipe_schedule() {
   return {.id = Schedule::GPipe,
           .name = name_of(Schedule::GPipe),
           .summary = "all forwards, then all backwards: idle (p-1)(F+B), all m micro-batches in flight",
-          .refuse = refuse,
-          .lists = lists,
+          .refuse = refuse_gpipe,
+          .lists = gpipe_lists,
           .rank_of_stage = straight_placement,
           .stage_of = loop_stage,
           .forwards_first = true,

@@ -3,7 +3,7 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
+static std::optional<Infeasible> refuse_listed(const ScheduleShape& shape) {
   if (auto refused = refuse_size(shape)) return refused;
   return Infeasible{"schedule file is what a file lists, not a rule", {"--schedule file:F", "--schedule 1f1b"}};
 }
@@ -13,7 +13,7 @@ ScheduleEntry listed_schedule() {
           .name = name_of(Schedule::Listed),
           .summary = "file:F: the lists of a file, one pipeline rank per line, as PyTorch's pipelining runtime writes them",
           .chunks = Chunks::Any,
-          .refuse = refuse,
+          .refuse = refuse_listed,
           .lists = [](const ScheduleShape&) { return ScheduleLists(); },
           .rank_of_stage = loop_placement,
           .stage_of = loop_stage,

@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
+static std::optional<Infeasible> refuse_looped_bfs(const ScheduleShape& shape) {
   if (auto refused = refuse_size(shape)) return refused;
   const auto number = [](int n) { return std::to_string(n); };
   if (shape.v < 2)
@@ -23,7 +23,7 @@ static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
   return {};
 }
 
-static ScheduleLists lists(const ScheduleShape& shape) {
+static ScheduleLists looped_bfs_lists(const ScheduleShape& shape) {
   ScheduleLists result(static_cast<std::size_t>(shape.p));
   for (int rank = 0; rank < shape.p; ++rank) {
     auto& list = result[static_cast<std::size_t>(rank)];
@@ -40,8 +40,8 @@ ScheduleEntry looped_bfs_schedule() {
           .name = name_of(Schedule::LoopedBfs),
           .summary = "all micro-batches through one chunk, then the next: idle (p-1)(F+B)/v, all micro-batches in flight",
           .chunks = Chunks::Several,
-          .refuse = refuse,
-          .lists = lists,
+          .refuse = refuse_looped_bfs,
+          .lists = looped_bfs_lists,
           .rank_of_stage = loop_placement,
           .stage_of = loop_stage,
           .forwards_first = true,

@@ -55,7 +55,7 @@ static std::vector<ScheduleOp> rank_list(const ScheduleShape& shape, int rank) {
   return list.take();
 }
 
-static ScheduleLists lists(const ScheduleShape& shape) {
+static ScheduleLists zb_v_lists(const ScheduleShape& shape) {
   ScheduleLists result;
   for (int rank = 0; rank < shape.p; ++rank) result.push_back(rank_list(shape, rank));
   return result;
@@ -69,7 +69,7 @@ ScheduleEntry zb_v_schedule() {
               "micro-batches in flight",
           .chunks = Chunks::Two,
           .refuse = [](const ScheduleShape& shape) { return refuse_all_but_two(shape, "zb-v"); },
-          .lists = lists,
+          .lists = zb_v_lists,
           .rank_of_stage = v_placement,
           .stage_of = v_stage,
           .splits = true,

@@ -231,15 +231,50 @@ class Searching {
            std::ranges::none_of(family.variants, redoes);
   }
 
+  // The best strategy of a family with other dispatchers that could be faster there, and, where it recomputes, with recomputation of the
+  // experts' products alone.
+  std::vector<Strategy> variants_of_experts(const Strategy& best, const Point& point) const {
+    std::vector<Strategy> variants;
+    if (!space_.experts || point.ep == 1 || find_runner(options_.base.framework)) return variants;
+    const Strategy base = strategy_at(options_.base, point, space_.layers);
+    const bool on_nodes = network_nodes_of(best) > 1;
+    for (const DispatcherRow& row : kDispatchers) {
+      const std::int64_t chosen = std::get<Transformer>(model_.shape).block.experts.chosen;
+      const bool sends_less = row.gathers ? chosen > point.ep : row.once;
+      if (is_fixed(options_, "expert_dispatcher") || row.dispatcher == base.experts.dispatcher || !sends_less) continue;
+      if (row.by_node && !on_nodes) continue;
+      variants.push_back(base);
+      variants.back().experts.dispatcher = row.dispatcher;
+    }
+    if (best.recompute.kind == RecomputeKind::None || !tries_schedules(options_)) return variants;
+    const std::size_t without = variants.size();
+    for (std::size_t v = 0; v <= without; ++v) {
+      Strategy redoes = v < without ? variants[v] : base;
+      redoes.recompute = {.kind = RecomputeKind::Modules, .modules = {"activation", "mlp"}};
+      variants.push_back(std::move(redoes));
+    }
+    return variants;
+  }
+  // Nodes that an expert group is on.
+  int network_nodes_of(const Strategy& strategy) const {
+    int gpus = std::numeric_limits<int>::max();
+    for (const NodeGroup& group : cluster_.nodes) gpus = std::min(gpus, group.shape.gpus);
+    return (strategy.experts.ep * strategy.experts.etp + gpus - 1) / gpus;
+  }
+
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
     struct Job {
       std::size_t family = 0;
       const Kept* kept = nullptr;
-      bool balanced = false;  // with the balanced layer split
+      bool balanced = false;               // with the balanced layer split
+      const Strategy* strategy = nullptr;  // instead of the one at the point
     };
+    std::vector<std::vector<Strategy>> of_experts;
     std::vector<Job> work;
     std::vector<Kept> more;  // that were not screened
     more.reserve(4 * std::max(kPolished, found.size()));
+    std::vector<Kept> more_of_experts;
+    more_of_experts.reserve(kPolished);
     for (std::size_t i = 0; i < std::min(found.size(), polished(found.size())); ++i) {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
@@ -261,13 +296,21 @@ class Searching {
         work.push_back({i, &more.back(), balanced});
       };
       if (balances) try_also(best.recompute, true);
+      if (i < kPolished) {
+        of_experts.push_back(variants_of_experts(found[i].first.strategy, best));
+        more_of_experts.push_back({.point = best, .screened = found[i].first.screened});
+      }
       if (i >= kPolished || best.recompute != RecomputeKind::None || !redoes_some(family)) continue;
       try_also(RecomputeKind::Selective, false);
       if (balances) try_also(RecomputeKind::Selective, true);
     }
+    for (std::size_t i = 0; i < of_experts.size(); ++i)
+      for (const Strategy& strategy : of_experts[i])
+        work.push_back({.family = i, .kept = &more_of_experts[i], .strategy = &strategy});
     std::vector<std::optional<Candidate>> batch(work.size());
-    in_parallel(work.size(), 0.9, 0.1,
-                [&](std::size_t i, std::size_t) { batch[i] = refined(*work[i].kept, work[i].balanced); });
+    in_parallel(work.size(), 0.9, 0.1, [&](std::size_t i, std::size_t) {
+      batch[i] = work[i].strategy ? refined(*work[i].strategy, *work[i].kept) : refined(*work[i].kept, work[i].balanced);
+    });
     result.refined += static_cast<std::int64_t>(work.size());
     for (std::size_t i = 0; i < work.size(); ++i) {
       Candidate& best = found[work[i].family].first;

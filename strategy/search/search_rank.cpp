@@ -13,10 +13,23 @@ const std::vector<std::string>& objective_names() {
   return names;
 }
 const std::vector<std::string>& searched_options() {
-  static const std::vector<std::string> paths = {
-      "tp",        "cp",        "pp",      "dp",       "virtual_stages",    "micro_batch",
-      "zero",      "recompute", "overlap", "schedule", "sequence_parallel", "placement",
-      "zero_group", "offload_optimizer", "ep", "etp"};
+  static const std::vector<std::string> paths = {"tp",
+                                                 "cp",
+                                                 "pp",
+                                                 "dp",
+                                                 "virtual_stages",
+                                                 "micro_batch",
+                                                 "zero",
+                                                 "recompute",
+                                                 "overlap",
+                                                 "schedule",
+                                                 "sequence_parallel",
+                                                 "placement",
+                                                 "zero_group",
+                                                 "offload_optimizer",
+                                                 "ep",
+                                                 "etp",
+                                                 "expert_dispatcher"};
   return paths;
 }
 
@@ -39,7 +52,9 @@ int Candidate::gpus() const {
 }
 
 bool same_family(const Point& a, const Point& b) {
-  const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.virtual_stages, p.micro_batch, p.schedule); };
+  const auto key = [](const Point& p) {
+    return std::tie(p.tp, p.cp, p.pp, p.dp, p.ep, p.etp, p.virtual_stages, p.micro_batch, p.schedule);
+  };
   return key(a) == key(b);
 }
 

@@ -55,11 +55,18 @@ TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
   for (const char* words :
        {"Sizes of a test, not of a measurement", " comparisons with the host, 0 wrong", "| foreshard | ",
         "| foreshard --any-order | ", "| 3 | 4.", "| `--dp 8 --zero 3` | ", "| attention | forward | 2 causal | ", "| with | ",
-        "Mean of the errors' sizes: ", "NCCL 2.30.7, 2 ranks", "PyTorch with CUDA cannot be imported here",
-        "no compute-sanitizer here", "link               "})
+        "Mean of the errors' sizes: ", "- two ranks on one GPU: NCCL 2.30.7, 2 ranks: 56 sums and messages compared, 0 wrong\n",
+        "PyTorch with CUDA cannot be imported here", "no compute-sanitizer here", "link               "})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("did not come to it"), std::string::npos) << text;
   EXPECT_EQ(text.find("failed"), std::string::npos) << text;  // of the strategies, too
+  EXPECT_EQ(text.find("written: "), std::string::npos) << "a path on the other machine\n" << text;
+}
+
+TEST_F(GpuBench, AMachineWithoutNcclSaysSo) {
+  const std::string said = run("PARTS=nccl FORESHARD_NCCL=/nowhere/libnccl.so.2");
+  EXPECT_EQ(states()["nccl"], "ok") << said;
+  EXPECT_NE(page().find("- two ranks on one GPU: there is no NCCL here"), std::string::npos) << page();
 }
 
 // A part that hangs ends at its limit, one that fails says why, and what there is stays when somebody ends the script.
@@ -85,6 +92,18 @@ TEST_F(GpuBench, WhatIsThereIsKept) {
   const std::string limited = shell(slow + "SECONDS_IN_ALL=8 PARTS='selftest train'" + script);
   EXPECT_TRUE(states()["selftest"].starts_with("time limit of ")) << limited;
   EXPECT_EQ(states()["train"], "no time left") << limited;
+}
+
+// A driver that does not answer takes its share of the time, and no page.
+TEST_F(GpuBench, AMachineThatDoesNotAnswerIsLeftOut) {
+  shell("printf '#!/bin/sh\ncase \"$1\" in show) exec " FORESHARD_TWIN_PROGRAM
+        " \"$@\";; doctor) exec sleep 1000;; esac\nexit 3\n' >slow; chmod +x slow");
+  const std::string said = shell("env SIZE=tiny GPU_NAME=h100-80 FORESHARD_DATA=" FORESHARD_SOURCE
+                                 " PROGRAM=./slow SECONDS_IN_ALL=4 PARTS=selftest " FORESHARD_SOURCE "/bench/gpu/run.sh out");
+  EXPECT_TRUE(states()["machine"].starts_with("time limit of ")) << said;
+  EXPECT_EQ(states()["selftest"], "no time left") << said;
+  const std::string text = page();
+  EXPECT_NE(text.find("## The machine\n\n**time limit of "), std::string::npos) << text;
 }
 
 // The table of docs/cuda.md is what the model says of the plan that is lowered today.

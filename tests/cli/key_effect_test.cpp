@@ -195,8 +195,7 @@ std::vector<KeyCase> model_cases() {
 // Keys of the families of today and of what our own form has for them: what show model prints is another model, or an error.
 std::vector<KeyCase> family_cases() {
   std::vector<KeyCase> cases;
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
-  const auto add = [&](const std::string& model, const Pairs& pairs, const std::string& first = "") {
+  const auto add = [&](const std::string& model, const std::map<std::string, std::string>& pairs, std::string first = "") {
     for (const auto& [key, value] : pairs) cases.push_back({"model." + first + key, value, "show model " + model + " --json"});
   };
   add("qwen3-30b-a3b --set model.use_sliding_window=true --set model.sliding_window=4096", {{"max_window_layers", "3"}});
@@ -276,7 +275,8 @@ std::vector<KeyCase> family_cases() {
        {"router_bias", "true"},
        {"biases", "true"},
        {"scaled_inputs", "true"},
-       {"auxiliary_loss", "0.1"}},
+       {"auxiliary_loss", "0.1"},
+       {"z_loss", "0.1"}},
       "experts.");
   add("@/own.json", {{"embedding", "2"}, {"residual", "2"}, {"logits", "2"}, {"logit_cap", "2"}}, "scales.");
   add("@/own.json", {{"input_norms", "false"}, {"branch_norms", "true"}, {"norms_around_one", "true"}, {"mtp_modules", "1"}});

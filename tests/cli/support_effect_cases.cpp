@@ -180,6 +180,9 @@ Cases of_lower() {
         .changed = "+ --force",
         .shows = "names layer 60"},
        {.option = "--ignore-memory", .base = "! " + kTooLarge, .changed = "+ --ignore-memory"},
+       {.option = "--asynchronous",
+        .base = "--model gpt2-124m --cluster dgx-a100 --dp 1 --micro-batch 1 --global-batch 1",
+        .changed = "+ --asynchronous 3"},
        {.option = "--save-plan", .base = base, .changed = "+ --save-plan s.plan.json"},
        {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.json"},
        {.option = "--json", .base = base, .changed = "+ --json"}});

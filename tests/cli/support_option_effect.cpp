@@ -100,8 +100,13 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"sequence_parallel", {""}},
       {"ep", {"2"}},
       {"etp", {"2"}},
-      {"expert_load", {"equal", "gini:0.2", "zipf:0.5", "1.5", "worst"}},
+      {"expert_load",
+       {"equal", "gini:0.2", "zipf:0.5", "1.5", "worst",
+        "loads:3,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"}},
       {"expert_capacity", {"1.25"}},
+      {"expert_unpadded", {""}},
+      {"expert_dispatcher", {"all-gather", "hierarchical", "once-per-rank", "once-per-node"}},
+      {"expert_node_ranks", {"2"}},
       {"virtual_stages", {"2", "3"}},
       {"schedule", {"gpipe", "zb-h1", "zb-v", "looped-bfs", "chimera", "dualpipe-v", "pipedream", "best"}},
       {"schedule_order", {"0F0 0F1 0B1 0B0; 1F0 1F1 1B1 1B0"}},
@@ -151,6 +156,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"credit", {"1000000000"}},
       {"compress_gradients", {"dgc:0.01", "eight-bit", "segmented:4x8"}},
       {"compress_activations", {"token-topk:0.5", "segmented:8"}},
+      {"compress_dispatch", {"fp8", "eight-bit"}},
       {"framework", {"megatron"}}};
   return values;
 }

@@ -1,5 +1,5 @@
 // A machine that is slow where machines are: libraries that load for seconds at the first launch, connections made at the first call, zeros that come last.
-// A run on it is not taken for one that hangs. FORESHARD_HOSTILE_RUNS=200 tries as many (4).
+// A run on it is not taken for one that hangs. FORESHARD_HOSTILE_RUNS=200 tries as many (4 on two GPUs, 3 on eight).
 //
 // The clock by which patience is measured stands still but for what is slow: 90 s a library or connection, while half a second passes.
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/cuda/fake_training.h"
+#include "tests/exec/processes.h"
 
 namespace foreshard::gpu {
 namespace {
@@ -41,6 +42,45 @@ TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
     EXPECT_GE(runtime.now().time_since_epoch(), 4 * 90s) << "two GPUs load, two ranks connect";
     for (const std::string& complaint : twin.end().complaints) ADD_FAILURE() << seed << ": " << complaint;
     for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << seed << ": " << conflict;
+  }
+}
+
+// Eight GPUs of one process, of two and of eight, by turns. They load and connect at the same time, but all of it passes on the one clock that
+// every process looks at: so each takes a fourth of the time.
+TEST(HostileTiming, NorOneOfEightGpusHoweverTheyAreDealt) {
+  const char* asked = std::getenv("FORESHARD_HOSTILE_RUNS");
+  const int runs = asked ? std::atoi(asked) : 3, ranks = 8;
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}}));
+  for (int i = 0; i < runs; ++i) {
+    const int processes = std::vector<int>{1, 2, 8}[static_cast<std::size_t>(i) % 3], each = ranks / processes;
+    const std::uint64_t seed = 100 + static_cast<std::uint64_t>(i);
+    std::vector<std::unique_ptr<FakeRuntime>> machines;
+    for (int p = 0; p < processes; ++p) {
+      FakeSettings settings = hostile(seed + 1000 * static_cast<std::uint64_t>(p), ranks);
+      settings.slowly = 22s;
+      machines.push_back(std::make_unique<FakeRuntime>(settings));
+    }
+    const auto passed = [&machines] {
+      std::chrono::steady_clock::time_point sum;
+      for (const auto& machine : machines) sum += machine->now().time_since_epoch();
+      return sum;
+    };
+    TwinSession twin({.connects = [&] { machines.front()->pass(); }, .connecting = 700ms});
+    const auto train = [&](int p, ProcessMesh* mesh) {
+      FakeRuntime& runtime = *machines[static_cast<std::size_t>(p)];
+      ExecuteOptions options =
+          patient(by_twin(runtime, twin.library(), {.ranks = ranks, .mesh = mesh, .first_gpu = p * each}, 2), runtime);
+      options.now = passed;
+      options.tensors = false, options.processes = mesh, options.across_processes = true;
+      EXPECT_EQ(failure_of(plan, options), "") << "seed " << seed << ", process " << p << " of " << processes;
+      for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << seed << ": " << conflict;
+    };
+    if (processes == 1)
+      train(0, nullptr);
+    else
+      in_processes(processes, ranks, [&](ProcessMesh& mesh) { train(mesh.process(), &mesh); });
+    EXPECT_GE(passed().time_since_epoch(), 16 * 22s) << "eight GPUs load, eight ranks connect";
+    for (const std::string& complaint : twin.end().complaints) ADD_FAILURE() << seed << ": " << complaint;
   }
 }
 

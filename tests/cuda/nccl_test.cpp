@@ -85,6 +85,7 @@ TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
     EXPECT_GT(ran.report.calls, 0);
     EXPECT_EQ(ran.report.destroyed, ran.report.comms);
     EXPECT_EQ(ran.report.aborted, 0);
+    EXPECT_EQ(ran.report.registrations, ran.report.comms) << "the arena of a rank, once for each of its communicators";
     EXPECT_EQ(ran.report.registered, 0) << "what was registered is given back";
   }
 }
@@ -276,7 +277,9 @@ TEST(Nccl, NobodyIsInsideWhenAllIsAborted) {
 TEST(Nccl, AMeetingThatIsNeverCompleteIsGivenUp) {
   const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   for (const int comm : {1, 3}) {
+    const auto begin = std::chrono::steady_clock::now();
     const Ran ran = run_on_twin(plan, {.never_ready = comm}, 1, std::chrono::milliseconds(300));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
     EXPECT_NE(ran.failure.find(comm == 1 ? "ncclCommInitRankConfig failed: not all ranks were there after 300 ms"
                                          : "ncclCommSplit failed: not all ranks were there after 300 ms"),
               std::string::npos)

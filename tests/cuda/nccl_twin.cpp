@@ -55,7 +55,7 @@ void Twin::free(void* memory) {
 }
 void* Twin::add_registration(void* data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  ++report.registered;
+  ++report.registrations, ++report.registered;
   auto* first = static_cast<std::byte*>(data);
   auto found = memories.upper_bound(first);
   const bool inside = found != memories.begin() && first + bytes <= std::prev(found)->first + std::prev(found)->second;

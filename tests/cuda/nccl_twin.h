@@ -55,8 +55,9 @@ struct TwinSettings {
 struct TwinReport {
   std::vector<std::string> complaints = {};
   bool launches_in_order = false;  // NCCL_LAUNCH_ORDER_IMPLICIT was in force
-  int calls = 0, comms = 0, aborted = 0, destroyed = 0, registered = 0;
-  int memories = 0, kept_memories = 0;  // of ncclMemAlloc; those that did not come back
+  int calls = 0, comms = 0, aborted = 0, destroyed = 0;
+  int registrations = 0, registered = 0;  // made; not taken back
+  int memories = 0, kept_memories = 0;    // of ncclMemAlloc; those that did not come back
 };
 
 // Exported by the library beside the calls.

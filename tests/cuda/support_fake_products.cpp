@@ -1,5 +1,6 @@
 // Products of a FakeRuntime: by the host, with the epilogues that cuBLASLt has, within the limits that its documents set.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -98,6 +99,15 @@ void multiply_now(const Multiply& w) {
   }
 }
 
+// What the arrays that an epilogue reaches begin at a multiple of, by their addresses: not as the form of the product says, which is tested.
+std::uint32_t end_alignment(const Multiply& w) {
+  std::uintptr_t all = 256;
+  for (const void* array : {static_cast<const void*>(w.c.data), static_cast<const void*>(w.bias),
+                            static_cast<const void*>(w.aux), static_cast<const void*>(w.sums_to)})
+    all |= reinterpret_cast<std::uintptr_t>(array);
+  return std::uint32_t{1} << std::countr_zero(all);
+}
+
 Algorithm algorithm_of(const Multiply& w, std::uint64_t number) {
   const std::string form = text_of(form_of(w, 0));
   return {.words = {kOurs, number, std::hash<std::string>{}(form)}};
@@ -130,7 +140,7 @@ void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes,
     throw DeviceError(kFakeProduct, "CUBLAS_STATUS_INVALID_VALUE, " + problem);
   if (w.algorithm && !takes(w, *w.algorithm, bytes))
     throw DeviceError(kFakeProduct, "CUBLAS_STATUS_INVALID_VALUE, a foreign algorithm");
-  const std::uint32_t aligned = form_of(w, 0).end_aligned();
+  const ProductForm form = form_of(w, stream->device);
   std::int64_t takes = 0;
   const std::uint32_t needed = [&] {
     const std::lock_guard lock(mutex_);
@@ -138,13 +148,14 @@ void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes,
     eight_bit_products_ += w.a.dtype == DType::F8 ? 1 : 0;
     ++products_by_[w.algorithm ? static_cast<int>(w.algorithm->words[1]) : -1];
     if (!settings_.product_times.empty()) takes = settings_.product_times[w.algorithm ? w.algorithm->words[1] : 0];
-    return chosen_.try_emplace(form_of(w, stream->device), aligned).first->second;
+    return chosen_.try_emplace(form, form.end_aligned()).first->second;
   }();
-  put_work(stream, kFakeProduct, ranges, [this, w, ranges, takes, device = stream->device, misaligned = aligned < needed] {
-    failure_ = misaligned ? "cudaErrorMisalignedAddress" : out_of_reach(device, ranges);
-    now_ += takes;
-    if (failure_.empty()) multiply_now(w);
-  });
+  put_work(stream, kFakeProduct, ranges,
+           [this, w, ranges, takes, device = stream->device, misaligned = end_alignment(w) < needed] {
+             failure_ = misaligned ? "cudaErrorMisalignedAddress" : out_of_reach(device, ranges);
+             now_ += takes;
+             if (failure_.empty()) multiply_now(w);
+           });
 }
 
 }  // namespace foreshard::gpu

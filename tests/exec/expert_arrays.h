@@ -42,6 +42,34 @@ inline Sent dispatch(const ops::Dispatch& op, const Routing& r, std::vector<Arra
   run_on(rows_op(op, r), reads, writes);
   return {writes[0], writes[1], writes[2]};
 }
+// The same tokens of every source, dispatched on rank `own` of the group. reads: x, [weights], experts of all sources
+inline Sent dispatch_gathered(ops::Dispatch op, const Routing& r, std::int64_t sources, int own, std::vector<Array> reads) {
+  op.sources = sources;
+  std::vector<Array> writes = {random_array(sources * r.room * r.hidden, 99), Array(sources * r.choices(), DType::I64),
+                               Array(sources * r.experts / r.ranks, DType::I64)};
+  OpArguments arguments;
+  arguments.expert_rank = own;
+  run_on(rows_op(op, r), reads, writes, arguments);
+  return {writes[0], writes[1], writes[2]};
+}
+
+struct SentOnce {
+  Array rows = {}, weights = {}, experts = {}, places = {};
+};
+inline Compute once_op(const ops::SendOnce& op, const Routing& r, std::int64_t parts, Phase phase = Phase::Forward) {
+  return {.op = op,
+          .phase = phase,
+          .shapes = {{{r.tokens, r.hidden, r.chosen, r.experts}, DType::F64}, {{parts, r.room}, DType::F64}}};
+}
+// reads: x, weights, experts
+inline SentOnce send_once(const ops::SendOnce& op, const Routing& r, std::int64_t parts, std::vector<Array> reads) {
+  const std::int64_t rows = parts * r.room;
+  std::vector<Array> writes = {random_array(rows * r.hidden, 99), random_array(rows * r.chosen, 98),
+                               Array(rows * r.chosen, DType::I64), Array(r.tokens * parts, DType::I64)};
+  run_on(once_op(op, r, parts), reads, writes);
+  return {writes[0], writes[1], writes[2], writes[3]};
+}
+
 // reads: rows, places, [weights]
 inline Array combine(const ops::Combine& op, const Routing& r, const std::vector<Array>& reads) {
   return outputs_of(rows_op(op, r), reads, {r.tokens * r.hidden})[0];

@@ -35,6 +35,12 @@ inline const std::vector<ModernModel>& mixtures() {
          e.score = RouterScore::SoftmaxOfChosen, e.router_bias = e.biases = true, e.auxiliary_loss = 0.5;
          t.activation = ActivationKind::ClampedSwiGlu;
        }},
+      {"st_moe",
+       [=](Transformer& t) {
+         t.block.experts = two;
+         Experts& e = t.block.experts;
+         e.renormalised = true, e.auxiliary_loss = 0.5, e.z_loss = 0.25;
+       }},
       {"llama4_experts",
        [=](Transformer& t) {
          t.block.experts = two;

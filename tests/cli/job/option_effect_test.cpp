@@ -32,6 +32,8 @@ const std::vector<std::string> kBases = {
     kGpt + "--cluster dgx-a100 --global-batch 64 --offload-optimizer host --offload-activations inputs",
     "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100 "
     "--global-batch 64 --ep 4 --expert-load 1.75",
+    "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100-x2 "
+    "--global-batch 64 --ep 16 --expert-dispatcher once-per-node --expert-capacity 2",
     "simulate --json --ignore-memory --granularity stage --model resnet-50 --cluster eth25-a100-x2 --global-batch 64"};
 
 std::string without(const std::string& json, const std::vector<std::string>& paths) {

@@ -38,6 +38,45 @@ TEST(RunProgress, TellsTheLossOfEveryStepInOrder) {
   EXPECT_EQ(progress, 1);
 }
 
+// Two ranks share 32 experts of tiny layers; every token of the 4 samples chooses 8 of them in each layer. The loads of the last step add up
+// to the choices, and simulate takes them.
+TEST(RunProgress, TellsHowTokensChoseExperts) {
+  const std::string plan = testing::TempDir() + "foreshard_run_experts.plan.json", loads = plan + ".loads.json";
+  const std::string job =
+      "--model granite-3.1-1b-a400m --set model.num_hidden_layers=2 --set model.hidden_size=32 --set "
+      "model.num_attention_heads=4 "
+      "--set model.num_key_value_heads=2 --set model.intermediate_size=16 --set model.vocab_size=64 --seq 16 --cluster "
+      "dgx-a100 "
+      "--gpus 2 --precision fp32 --global-batch 4 --ep 2 ";
+  ASSERT_EQ(run_line("lower " + job + "--expert-load worst --save-plan " + plan).code, ExitCode::Ok);
+  const RanLine r = run_line("run " + plan + " --steps 2 --json --progress json --patience 60");
+  ASSERT_EQ(r.code, ExitCode::Ok) << r.err;
+  const JsonReader answer = JsonReader::parse(r.out, "answer");
+  double sum = 0;
+  std::string layers;
+  for (const JsonReader& layer : answer.at("expert_loads").elements()) {
+    std::string list;
+    EXPECT_EQ(layer.size(), 32U);
+    for (const JsonReader& load : layer.elements())
+      sum += load.as_double(), list += (list.empty() ? "" : ",") + std::to_string(load.as_int());
+    layers += (layers.empty() ? "[" : ",[") + list + "]";
+  }
+  EXPECT_EQ(sum, 2 * 4 * 16 * 8);
+  const JsonReader last = answer.at("steps").at(std::size_t{1}).at("experts");
+  EXPECT_EQ(last.at("choices").as_double(), sum);
+  EXPECT_EQ(last.at("dropped").as_double(), 0);
+  EXPECT_GT(last.at("most_loaded").as_double(), 1);
+  EXPECT_NE(r.err.find("\"experts\":"), std::string::npos) << r.err;
+  write_file(loads, "{\"format\": \"foreshard-expert-loads\", \"layers\": [" + layers + "]}");
+  const RanLine simulated = run_line("simulate " + job + "--ignore-memory --expert-load file:" + loads);
+  EXPECT_EQ(simulated.code, ExitCode::Ok) << simulated.err;
+  EXPECT_NE(simulated.out.find("expert load measured"), std::string::npos) << simulated.out;
+  const RanLine text = run_line("run " + plan + " --steps 1 --patience 60");
+  EXPECT_NE(text.out.find("experts    most chosen expert "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(", 0 of 1,024 choices dropped in the last step"), std::string::npos) << text.out;
+  std::filesystem::remove(plan), std::filesystem::remove(loads);
+}
+
 TEST(RunProgress, IsSilentWithoutAsking) {
   const std::string plan = testing::TempDir() + "foreshard_run_silent.plan.json";
   ASSERT_EQ(

@@ -200,6 +200,66 @@ TEST(OpGraphExperts, BytesOfDispatchAndCombine) {
   EXPECT_FALSE(counts.backward);
 }
 
+// Bytes that leave a rank for the other members, by the algorithms' volumes: (n - 1) / n of an all-to-all and of a gather.
+double sent(const LayerGraph& layer, const std::string& name, int members) {
+  return static_cast<double>(named(layer, name).communication->bytes.value) * (members - 1) / members;
+}
+
+// The published volumes of DeepSeek-V3 on 64 ranks of 8 nodes, 4096 tokens, bf16, one way (docs/experts.md): 443.7 MB once per rank,
+// 272.0 MB once per node, both with free routing (one group). Node-limited: groups are chosen by their two best scores, so that a token is
+// on 3.954 nodes and 7.496 ranks (simulated; the graph's draw is within 1 % of them), and 7/8 of the nodes are others.
+TEST(OpGraphExperts, BytesOfTokensThatAreSentOnce) {
+  Model limited = without_mtp("deepseek-v3"), model = limited;
+  Experts& free = std::get<Transformer>(model.shape).block.experts;
+  free.groups = free.chosen_groups = 1;
+  const auto of = [](const Model& m, Dispatcher dispatcher, int nodes) {
+    return build_op_graph(m, {.seq = 4096, .ep = 64, .dispatcher = dispatcher, .expert_nodes = nodes});
+  };
+  const double token = 4096 * 7168 * 2;
+  const OpGraph rank = of(model, Dispatcher::OncePerRank, 1), node = of(model, Dispatcher::OncePerNode, 8);
+  for (const char* name : {"dispatch_once_all_to_all", "combine_once_all_to_all"}) {
+    EXPECT_NEAR(sent(layer_of(rank, 10), name, 64), 443.7e6, 0.7e6) << name;  // 491.3 rows to each rank, rounded up
+    EXPECT_NEAR(sent(layer_of(node, 10), name, 8), 272.0e6, 0.1e6) << name;
+    EXPECT_EQ(named(layer_of(node, 10), name).communication->over, Kinds{ExpertKind::OuterExpert});
+  }
+  EXPECT_FALSE(has(layer_of(rank, 10), "dispatch_all_to_all"));  // a part is one rank
+  const double inside = sent(layer_of(node, 10), "dispatch_all_to_all", 8);
+  EXPECT_NEAR(inside, token * 8 * 7 / 8, 1e-3 * inside);  // inside a node, a row for each expert
+  EXPECT_NEAR(sent(layer_of(of(limited, Dispatcher::OncePerNode, 8), 10), "dispatch_once_all_to_all", 8), token * 3.954 * 7 / 8,
+              0.01 * token * 3.954);
+  EXPECT_NEAR(sent(layer_of(of(limited, Dispatcher::OncePerRank, 1), 10), "dispatch_once_all_to_all", 64),
+              token * 7.496 * 63 / 64, 0.01 * token * 7.496);
+}
+
+// An all-gather moves (ep - 1) T h, an all-to-all k T h (ep - 1) / ep: less for k > ep.
+TEST(OpGraphExperts, BytesOfGatheredTokens) {
+  const Model model = load_model("qwen3-30b-a3b");  // k 8
+  for (const int ep : {4, 8, 16}) {
+    const OpGraph gathers = build_op_graph(model, {.seq = 4096, .ep = ep, .dispatcher = Dispatcher::AllGather});
+    const OpGraph sends = build_op_graph(model, {.seq = 4096, .ep = ep});
+    const double token = 4096.0 * 2048 * 2, all = sent(layer_of(gathers, 1), "dispatch_tokens_gather", ep);
+    EXPECT_EQ(all, (ep - 1) * token);
+    EXPECT_EQ(sent(layer_of(gathers, 1), "combine_reduce_scatter", ep), all);
+    EXPECT_EQ(sent(layer_of(sends, 1), "dispatch_all_to_all", ep), 8 * token * (ep - 1) / ep);
+    EXPECT_EQ(all < sent(layer_of(sends, 1), "dispatch_all_to_all", ep), ep < 8) << ep;
+  }
+}
+
+// Whatever brings the tokens, a rank's experts work on the same rows.
+TEST(OpGraphExperts, DispatchersGiveTheSameRowsToExperts) {
+  const Model model = load_model("qwen3-30b-a3b");
+  for (const ExpertLoad& load : {ExpertLoad{}, ExpertLoad{ExpertLoad::Kind::Gini, 0.15}})
+    for (const DispatcherRow& row : kDispatchers) {
+      const Sharding sharding{
+          .seq = 4096, .ep = 16, .expert_load = load, .dispatcher = row.dispatcher, .expert_nodes = row.by_node ? 2 : 1};
+      const OpGraph graph = build_op_graph(model, sharding),
+                    plain = build_op_graph(model, {.seq = 4096, .ep = 16, .expert_load = load});
+      EXPECT_EQ(named(layer_of(graph, 1), "experts_fc1").shapes[0], named(layer_of(plain, 1), "experts_fc1").shapes[0])
+          << row.name;
+      EXPECT_EQ(named(layer_of(graph, 1), "experts_fc1").forward.flops, named(layer_of(plain, 1), "experts_fc1").forward.flops);
+    }
+}
+
 // A rank's rows go to the etp ranks that share the experts: gathered behind the dispatch, summed before the combine.
 TEST(OpGraphExperts, RanksThatShareAnExpertSeeTheSameRows) {
   const Sharding sharding{.seq = 1024, .tp = 2, .sequence_parallel = true, .ep = 4, .etp = 2};
@@ -239,6 +299,53 @@ TEST(OpGraphExperts, RoomFollowsLoadAndCapacity) {
   EXPECT_EQ(room({}, 1.25, 8), 313);                               // 312.5
   EXPECT_EQ(room({}, 1, 1), 8 * 250);
   EXPECT_EQ(room({}, 100, 8), 1000);
+}
+
+// Without padding an expert takes at most its capacity, and no more rows are sent than the load gives.
+TEST(OpGraphExperts, RowsWithoutPadding) {
+  const Model model = load_model("mixtral-8x7b");  // 8 experts, two chosen
+  const auto room = [&](ExpertLoad load, double capacity) {
+    const Sharding sharding{
+        .seq = 1000, .ep = 4, .expert_load = std::move(load), .expert_capacity = capacity, .expert_unpadded = true};
+    return value(layer_of(build_op_graph(model, sharding), 1), "dispatched").dims[1];
+  };
+  EXPECT_EQ(room({}, 2), 500);  // 1000 tokens x 2 on 4 ranks
+  EXPECT_EQ(room({ExpertLoad::Kind::Factor, 1.25}, 2), 625);
+  EXPECT_EQ(room({ExpertLoad::Kind::Factor, 1.25}, 1), 2 * 250);  // the capacity
+  // 16 choices: 4 of expert 0, 3 of expert 1, so 7/16 of 2000 go to rank 0; with capacity 1.5 (375 rows) 375 + 375.
+  const ExpertLoad measured{.kind = ExpertLoad::Kind::Measured, .measured = {{4, 3, 2, 2, 2, 1, 1, 1}}};
+  EXPECT_EQ(room(measured, 8), 875);
+  EXPECT_EQ(room(measured, 1.5), 750);
+}
+
+// Each layer has the rows of its own loads, and equal layers are one kind.
+TEST(OpGraphExperts, MeasuredLoadsOfEachLayer) {
+  Model model = load_model("mixtral-8x7b");
+  std::get<Transformer>(model.shape).layers = 4;
+  const std::vector<double> even(8, 1.0), uneven = {3, 1, 1, 1, 1, 1, 0, 0}, other = {0, 0, 2, 2, 2, 1, 1, 0};
+  Sharding sharding{.seq = 1000, .ep = 4};
+  sharding.expert_load = {.kind = ExpertLoad::Kind::Measured, .measured = {even, uneven, even, other}};
+  const OpGraph graph = build_op_graph(model, sharding);
+  EXPECT_EQ(graph.kinds.size(), 2U + 3U);
+  EXPECT_EQ(graph.layers[1].kind, graph.layers[3].kind);
+  const auto room = [&](std::size_t layer) { return value(layer_of(graph, layer), "dispatched").dims[1]; };
+  EXPECT_EQ(room(1), 500);
+  EXPECT_EQ(room(2), 1000);  // rank 0: 4 of 8
+  EXPECT_EQ(room(4), 1000);  // rank 1: 4 of 8
+  sharding.expert_load.measured.pop_back();
+  try {
+    build_op_graph(model, sharding);
+    ADD_FAILURE() << "three lists for four layers";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "the measured loads are of 3 layers, the model has 4 with experts");
+  }
+  sharding.expert_load.measured = {{1, 1}};
+  try {
+    build_op_graph(model, sharding);
+    ADD_FAILURE() << "two experts";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "the measured loads are of 2 experts, a layer of the model has 8");
+  }
 }
 
 // ---- kinds of layers ---------------------------------------------------------------------------------------------------------------------

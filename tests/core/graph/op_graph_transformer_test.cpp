@@ -58,11 +58,11 @@ TEST(LocalTransformer, SizesThatDoNotDivideAreRefused) {
 TEST(Mixture, RoomOfABalancedLoad) {
   const Transformer t = experts(8, 2);
   const Sharding whole{.micro_batch = 2, .seq = 32}, cut{.micro_batch = 2, .seq = 32, .ep = 4};
-  const Mixture here = mixture_of(local_transformer(t, whole), "zeros");
+  const Mixture here = mixture_of(local_transformer(t, whole), "zeros", 0);
   EXPECT_EQ(here.room, 128);
   EXPECT_EQ(here.expected, 128);
   EXPECT_EQ(here.capacity, 0);
-  const Mixture spread = mixture_of(local_transformer(t, cut), "zeros");
+  const Mixture spread = mixture_of(local_transformer(t, cut), "zeros", 0);
   EXPECT_EQ(spread.room, 32);
   EXPECT_EQ(spread.expected, 128);
 }
@@ -72,12 +72,12 @@ TEST(Mixture, RoomOfABalancedLoad) {
 TEST(Mixture, CapacityLimitsTheRoom) {
   const Transformer t = experts(8, 2);
   const Sharding some{.micro_batch = 2, .seq = 32, .ep = 4, .expert_capacity = 1.25};
-  const Mixture limited = mixture_of(local_transformer(t, some), "zeros");
+  const Mixture limited = mixture_of(local_transformer(t, some), "zeros", 0);
   EXPECT_EQ(limited.capacity, 20);
   EXPECT_EQ(limited.room, 40);
   EXPECT_EQ(limited.expected, 160);
   const Sharding much{.micro_batch = 2, .seq = 32, .ep = 4, .expert_capacity = 100};
-  EXPECT_EQ(mixture_of(local_transformer(t, much), "zeros").capacity, 64);
+  EXPECT_EQ(mixture_of(local_transformer(t, much), "zeros", 0).capacity, 64);
 }
 
 // Of a decoder layer: attention, then MLP; a mixture in place of the MLP has the router's product.

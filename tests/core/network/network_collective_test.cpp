@@ -43,6 +43,39 @@ Network star(int nodes) {
   return Network(cluster_of(shape, nodes, {.levels = 1}));
 }
 
+// An all-to-all of n bytes for each of two nodes of 4 members: inside a node each sends a quarter to every other, then half to the member
+// with its place on the other node. Between nodes half of the bytes leave a member, as directly, in one message instead of 4.
+TEST(NetworkCollective, AnAllToAllOfTwoLevels) {
+  const Network network(cluster_of(
+      switched_shape({.gpus = 4, .per_switch = 4, .nics = 4, .nvlink = 300e9, .pcie = 64e9, .nic = 12.5e9}), 2, {.levels = 1}));
+  const Collective what = {.kind = CollectiveKind::AllToAll, .algorithm = Algorithm::TwoLevel, .bytes = {800}};
+  const auto phases = collective_phases(network, what, first(8));
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0].bytes, 200);
+  EXPECT_EQ(phases[0].steps, 3);
+  EXPECT_EQ(phases[1].bytes, 400);
+  EXPECT_EQ(phases[1].steps, 1);
+  Collective direct = what;
+  direct.algorithm = Algorithm::Ring;
+  const auto leaving = [&](const std::vector<CollectiveFlow>& flows) {
+    double most = 0;
+    for (const auto& [name, bytes] : load(network, flows))
+      if (name.find("->leaf0") != std::string::npos) most = std::max(most, bytes);
+    return most;
+  };
+  EXPECT_EQ(leaving(phases), 400);
+  EXPECT_EQ(leaving(collective_phases(network, direct, first(8))), 400);
+  // On one node, and for other kinds, it is what a ring is.
+  EXPECT_EQ(load(network, collective_phases(network, what, first(4))),
+            load(network, collective_phases(network, direct, first(4))));
+  Collective sum = what;
+  sum.kind = CollectiveKind::AllReduce;
+  Collective ring = sum;
+  ring.algorithm = Algorithm::Ring;
+  EXPECT_EQ(load(network, collective_phases(network, sum, first(8))),
+            load(network, collective_phases(network, ring, first(8))));
+}
+
 // The volume that leaves the busiest NIC is what collective_volume says, for every algorithm that a star can run.
 TEST(NetworkCollective, VolumesOnAStarAreTheClosedForms) {
   for (int n = 2; n <= 17; ++n) {

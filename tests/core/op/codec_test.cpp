@@ -14,6 +14,7 @@ std::int64_t counted_bytes(const CodeForm& form, std::int64_t elements) {
   for (std::int64_t i = 0; i < elements; ++i) {
     if (form.code == Code::Signs) heads += i % 1024 == 0, bits += 1;
     if (form.code == Code::EightBits) heads += i % 256 == 0, bits += 8;
+    if (form.code == Code::Floats) heads += i % 128 == 0, bits += 8;
     if (form.code == Code::Segments) bits += form.bits;
   }
   if (form.code == Code::Segments) heads = (form.segments == 0 ? 4 : form.segments) + 1;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <random>
 #include <thread>
 #include <vector>
@@ -34,6 +35,50 @@ TEST(ExpertLoad, TextsAreReadAndWritten) {
     EXPECT_EQ(to_text(row.load), row.text);
   }
   EXPECT_EQ(parse_expert_load("1", "test"), ExpertLoad{});  // as much as the mean is balanced
+}
+
+// Layer by layer, in any unit; the text of a file's loads lists them.
+TEST(ExpertLoad, MeasuredLoadsAreReadAndWritten) {
+  const ExpertLoad load = parse_expert_load("loads:3,1,0.5,0;1,1,1,1", "test");
+  EXPECT_EQ(load, (ExpertLoad{.kind = Kind::Measured, .measured = {{3, 1, 0.5, 0}, {1, 1, 1, 1}}}));
+  EXPECT_EQ(to_text(load), "loads:3,1,0.5,0;1,1,1,1");
+  const std::string file = ::testing::TempDir() + "expert_loads.json";
+  const auto reading = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    try {
+      return to_text(parse_expert_load("file:" + file, "test"));
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(std::string(error.what()).find("expert_loads.json: ") + 19);
+    }
+  };
+  const std::string begin = R"({"format": "foreshard-expert-loads", "layers": )";
+  EXPECT_EQ(reading(begin + "[[3, 1, 0.5, 0], [1, 1, 1, 1]]}"), "loads:3,1,0.5,0;1,1,1,1");
+  EXPECT_EQ(reading(begin + "[[3, 1], [1, 1, 1]]}"), "layers[1]: found 3 experts, expected 2, as in the first layer");
+  EXPECT_EQ(reading(begin + "[[]]}"), "layers[0]: found 0 experts, expected at least one");
+  EXPECT_EQ(reading(begin + "[[0, 0]]}"), "layers[0]: found no tokens, expected at least one expert that tokens chose");
+  EXPECT_EQ(reading(begin + "[]}"), "layers: found none, expected the loads of at least one layer");
+  EXPECT_NE(reading(begin + "[[1, -1]]}").find("layers[0][1]"), std::string::npos);
+  EXPECT_NE(reading(R"({"format": "other", "layers": [[1]]})").find("format"), std::string::npos);
+  EXPECT_THROW(parse_expert_load("file:/nowhere/loads.json", "test"), Error);
+  EXPECT_THROW(parse_expert_load("loads:1,x", "test"), Error);
+  EXPECT_THROW(parse_expert_load("loads:1,2;3", "test"), Error);
+}
+
+// Where the experts lie: consecutive ones on a rank, or dealt out over `dealt_over` ranks.
+TEST(ExpertLoad, MeasuredLoadsOfRanks) {
+  const ExpertLoad load{.kind = Kind::Measured, .measured = {{4, 2, 1, 1}, {1, 1, 1, 5}}};
+  const ExpertChoices of = {.experts = 4, .chosen = 1, .ranks = 2, .tokens = 800};
+  const auto with = [&](int mixture, int dealt_over, double capacity) {
+    ExpertChoices c = of;
+    c.mixture = mixture, c.dealt_over = dealt_over, c.capacity = capacity;
+    return most_loaded(load, c);
+  };
+  EXPECT_DOUBLE_EQ(with(0, 0, 0), 2 * 6.0 / 8);  // experts 0 and 1
+  EXPECT_DOUBLE_EQ(with(0, 2, 0), 2 * 5.0 / 8);  // experts 0 and 2
+  EXPECT_DOUBLE_EQ(with(1, 0, 0), 2 * 6.0 / 8);  // experts 2 and 3
+  EXPECT_DOUBLE_EQ(with(7, 0, 0), 2 * 6.0 / 8);  // a module after the last layer: its loads
+  // 800 choices: 400, 200, 100, 100. At most 150 of an expert: 150 + 150 of 800.
+  EXPECT_DOUBLE_EQ(with(0, 0, 150), 2 * 300.0 / 800);
 }
 
 TEST(ExpertLoad, WrongTextsAreRefusedWithWhatWouldDo) {

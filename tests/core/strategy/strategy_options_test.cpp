@@ -36,7 +36,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, experts, sequence_parallel, context, pipeline, stages, batch,
                                 policy, zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
-  [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity] = experts;
+  [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity, expert_unpadded, dispatcher, node_ranks] = experts;
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
@@ -45,9 +45,9 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
-                                compressed_activations, parts] = communication;
+                                compressed_activations, compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 60u);
+  EXPECT_EQ(paths.size(), 64u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -71,6 +71,9 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"etp", "2"},
                                                                    {"expert_load", "gini:0.15"},
                                                                    {"expert_capacity", "1.25"},
+                                                                   {"expert_unpadded", "true"},
+                                                                   {"expert_dispatcher", "once-per-node"},
+                                                                   {"expert_node_ranks", "4"},
                                                                    {"virtual_stages", "2"},
                                                                    {"schedule", "gpipe"},
                                                                    {"schedule_order", "0F0 0B0; 1F0 1B0"},
@@ -119,6 +122,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"credit", "4096000"},
                                                                    {"compress_gradients", "segmented:4x8"},
                                                                    {"compress_activations", "token-topk:0.25"},
+                                                                   {"compress_dispatch", "fp8"},
                                                                    {"framework", "megatron"}};
   std::set<std::string> covered;
   for (const auto& [path, value] : values) {

@@ -348,7 +348,8 @@ static Strategy random_strategy(std::mt19937_64& random) {
                                           "best",
                                           "each:3xfull,none,norm+mlp"}[pick(13)];
     if (option.path == "expert_load")
-      value = std::array<std::string, 6>{"balanced", "equal", "gini:0.25", "zipf:1.5", "2.5", "worst"}[pick(6)];
+      value =
+          std::array<std::string, 7>{"balanced", "equal", "gini:0.25", "zipf:1.5", "2.5", "worst", "loads:3,0.5;1,2"}[pick(7)];
     if (option.path == "stages" && pick(2))
       value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
     if (option.path == "bucket" && pick(2)) value = "auto";
@@ -358,6 +359,7 @@ static Strategy random_strategy(std::mt19937_64& random) {
       value = std::array<std::string, 5>{"none", "dgc:0.25", "one-bit:100", "eight-bit", "segmented:4x8"}[pick(5)];
     if (option.path == "compress_activations")
       value = std::array<std::string, 3>{"none", "token-topk:0.5", "segmented:8"}[pick(3)];
+    if (option.path == "compress_dispatch") value = std::array<std::string, 3>{"none", "fp8", "eight-bit"}[pick(3)];
     if (option.path == "schedule_order" && pick(2)) value = "0F0 0B0; 1F0 1B0";
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");

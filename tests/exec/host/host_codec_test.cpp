@@ -164,6 +164,7 @@ TEST(HostCodec, PayloadsAreExact) {
   EXPECT_EQ(bytes({.code = Code::Signs}, 4096), 4 * 4 + 4096 / 8);
   EXPECT_EQ(bytes({.code = Code::Signs}, 4097), 4 * 5 + 4096 / 8 + 4);
   EXPECT_EQ(bytes({.code = Code::EightBits}, 1024), 4 * 4 + 1024);
+  EXPECT_EQ(bytes({.code = Code::Floats}, 7168), 7168 + 7168 / 128 * 4);  // a token of DeepSeek-V3: 7392 bytes
   EXPECT_EQ(bytes({.code = Code::Segments, .bits = 4}, 1000), 4 * 5 + 500);
   EXPECT_EQ(bytes({.code = Code::Segments, .bits = 8, .segments = 8}, 1000), 4 * 9 + 1000);
   // Three parts of 1000 are 352 each, whole words of 32: 44 bytes of signs and a scale.
@@ -185,6 +186,25 @@ TEST(HostCodec, SentAndLeftOutAreTheWhole) {
     const Numbers sent = decoded(form, encoded(form, x, &left), x.size());
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(sent[i] + left[i], x[i], 1e-13 * 127) << word(form.code) << i;
   }
+}
+
+// E4M3 has three bits behind the leading one, so a number is off by at most 1/16 of itself, or by 2^-10 of the block's largest where the
+// scaled number is subnormal (the scale brings the largest above 224). What was rounded once is not rounded again.
+TEST(HostCodec, FloatsAreRoundedToThreeBits) {
+  const Numbers x = gaussian();
+  const CodeForm form{.code = Code::Floats};
+  Numbers left;
+  const Numbers y = decoded(form, encoded(form, x, &left), x.size());
+  for (std::size_t first = 0; first < x.size(); first += 128) {
+    double most = 0;
+    for (std::size_t i = first; i < std::min(first + 128, x.size()); ++i) most = std::max(most, std::abs(x[i]));
+    for (std::size_t i = first; i < std::min(first + 128, x.size()); ++i) {
+      ASSERT_LE(std::abs(y[i] - x[i]), std::max(std::abs(x[i]) / 16, most / 224 / 1024) * (1 + 1e-6)) << i;
+      ASSERT_NEAR(y[i] + left[i], x[i], 1e-13);
+    }
+  }
+  EXPECT_EQ(decoded(form, encoded(form, y), y.size()), y);
+  EXPECT_EQ(decoded(form, encoded(form, Numbers(200, 0.0)), 200), Numbers(200, 0.0));
 }
 
 TEST(HostCodec, TheLargestAreTheLargestAndOfEqualOnesTheFirst) {

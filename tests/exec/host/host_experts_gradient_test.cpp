@@ -113,6 +113,17 @@ TEST(HostExpertGradients, TheAuxiliaryLossGrowsToItsValueWhenAllChooseTheSame) {
   }
 }
 
+// Zoph et al. 2022, arXiv:2202.08906, equation 5: the share of these tokens in the mean of the squared log of the sum of exponentials.
+double z_loss(const Array& logits, std::int64_t experts, double tokens) {
+  double loss = 0;
+  for (std::int64_t t = 0; t < logits.size() / experts; ++t) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < experts; ++i) sum += std::exp(logits.at(t * experts + i));
+    loss += std::log(sum) * std::log(sum) / tokens;
+  }
+  return loss;
+}
+
 struct RouterCase {
   ops::Route op = {};
   Routing sizes = {.tokens = 10, .experts = 8, .chosen = 3};
@@ -120,7 +131,8 @@ struct RouterCase {
 
   std::string name() const {
     return "score " + std::to_string(static_cast<int>(op.score)) + (op.renormalised ? ", renormalised" : "") + ", auxiliary " +
-           std::to_string(op.auxiliary) + ", groups " + std::to_string(op.groups) + ", ranks " + std::to_string(op.ranks);
+           std::to_string(op.auxiliary) + ", z " + std::to_string(op.z_loss) + ", groups " + std::to_string(op.groups) +
+           ", ranks " + std::to_string(op.ranks);
   }
 };
 
@@ -139,7 +151,8 @@ std::vector<RouterCase> router_cases() {
                                   .chosen_groups = groups / 2 + groups % 2,
                                   .best_of_group = 2,
                                   .auxiliary = auxiliary,
-                                  .ranks = ranks},
+                                  .ranks = ranks,
+                                  .z_loss = ranks == 3 ? 0.2 : 0},
                            .arguments = {.samples = 2, .samples_of_step = 6, .loss_scale = 8}});
   return all;
 }
@@ -163,7 +176,9 @@ TEST(HostExpertGradients, Route) {
     const auto all = static_cast<double>(sizes.tokens * test.op.ranks);
     const auto objective = [&](const Array& x) {
       return dot(r, route(test.op, sizes, x).weights) +
-             test.op.auxiliary * 2.0 / 6.0 * 8.0 * auxiliary_loss(test.op.score, x, sizes.experts, sizes.chosen, loads, all);
+             2.0 / 6.0 * 8.0 *
+                 (test.op.auxiliary * auxiliary_loss(test.op.score, x, sizes.experts, sizes.chosen, loads, all) +
+                  test.op.z_loss * z_loss(x, sizes.experts, all));
     };
     EXPECT_LT(gradient_error(logits, gradient[0], objective), kTolerance) << test.name();
   }
@@ -215,6 +230,59 @@ TEST(HostExpertGradients, Dispatch) {
             << "input " << i << ", room " << sizes.room << ", capacity " << op.capacity;
       }
     }
+}
+
+TEST(HostExpertGradients, DispatchOfGatheredTokens) {
+  for (const bool scaled : {false, true}) {
+    const Routing sizes{.tokens = 5, .experts = 6, .chosen = 2, .hidden = 4, .ranks = 3, .room = 4};
+    const std::int64_t sources = 3;
+    Routing all = sizes;
+    all.tokens *= sources;
+    const ops::Dispatch op{.scaled = scaled, .sources = sources};
+    const std::vector<Array> reads = random_dispatch(op, all, 5);
+    const Sent sent = dispatch_gathered(op, sizes, sources, 1, reads);
+    const Array r = random_array(sources * sizes.room * sizes.hidden, 6);
+    std::vector<Array> from = {r};
+    if (scaled) from.insert(from.end(), {reads[0], reads[1]});
+    from.push_back(sent.places);
+    std::vector<std::int64_t> writes = {all.tokens * all.hidden};
+    if (scaled) writes.push_back(all.choices());
+    const std::vector<Array> gradients = gradients_of(rows_op(op, sizes, Phase::InputGrad), from, writes);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto objective = [&](const Array& x) {
+        std::vector<Array> there = reads;
+        there[i] = x;
+        return dot(r, dispatch_gathered(op, sizes, sources, 1, there).rows);
+      };
+      EXPECT_LT(gradient_error(reads[i], gradients[i], objective), kTolerance) << "input " << i;
+    }
+  }
+}
+
+TEST(HostExpertGradients, SendOnce) {
+  for (const std::int64_t capacity : {0, 2})
+    for (const bool dealt : {false, true})
+      for (const std::int64_t room : {2, 9}) {
+        const Routing sizes{.tokens = 9, .experts = 8, .chosen = 3, .hidden = 4, .ranks = 4, .room = room};
+        const ops::SendOnce op{.capacity = capacity, .ranks = 4, .dealt = dealt};
+        const std::vector<Array> reads = random_dispatch({.scaled = true}, sizes, 5);
+        const SentOnce sent = send_once(op, sizes, 2, reads);
+        const Array r = random_array(2 * room * sizes.hidden, 6);
+        Array s = random_array(2 * room * sizes.chosen, 7);  // gradients of weights of choices that are not in a row are 0
+        for (std::int64_t i = 0; i < s.size(); ++i)
+          if (sent.experts.at(i) < 0) s.set(i, 0);
+        const std::vector<Array> gradients = gradients_of(once_op(op, sizes, 2, Phase::InputGrad), {r, s, sent.places},
+                                                          {sizes.tokens * sizes.hidden, sizes.choices()});
+        for (std::size_t i = 0; i < 2; ++i) {
+          const auto objective = [&](const Array& x) {
+            std::vector<Array> there = reads;
+            there[i] = x;
+            const SentOnce moved = send_once(op, sizes, 2, there);
+            return dot(r, moved.rows) + dot(s, moved.weights);
+          };
+          EXPECT_LT(gradient_error(reads[i], gradients[i], objective), kTolerance) << "input " << i << ", room " << room;
+        }
+      }
 }
 
 TEST(HostExpertGradients, Combine) {

@@ -14,6 +14,72 @@ namespace {
 
 using Score = ops::Route::Score;
 
+// ---- other ways to the experts ---------------------------------------------------------------------------------------------------
+
+// Of gathered tokens a rank makes the rows that an all-to-all would bring: for each source those that it would send to the rank.
+TEST(HostExperts, GatheredTokensGiveTheRowsOfAnAllToAll) {
+  for (const bool dealt : {false, true})
+    for (const std::int64_t capacity : {0, 2})
+      for (const std::int64_t room : {3, 12}) {
+        const Routing sizes{.tokens = 6, .experts = 6, .chosen = 2, .hidden = 2, .ranks = 3, .room = room};
+        const ops::Dispatch op{.capacity = capacity, .dealt = dealt};
+        const std::int64_t block = room * sizes.hidden;
+        std::vector<Sent> of;
+        std::vector<double> x, experts;
+        for (std::uint64_t source = 0; source < 3; ++source) {
+          const std::vector<Array> reads = random_dispatch(op, sizes, 5 + 10 * source);
+          of.push_back(dispatch(op, sizes, reads));
+          const std::vector<double> tokens = reads[0].values(), chosen = reads[1].values();
+          x.insert(x.end(), tokens.begin(), tokens.end()), experts.insert(experts.end(), chosen.begin(), chosen.end());
+        }
+        for (int own = 0; own < 3; ++own) {
+          const Sent here = dispatch_gathered(op, sizes, 3, own, {Array(x, DType::F64), Array(experts, DType::I64)});
+          for (std::int64_t s = 0; s < 3; ++s) {
+            const Sent& sent = of[static_cast<std::size_t>(s)];
+            for (std::int64_t i = 0; i < block; ++i) EXPECT_EQ(here.rows.at(s * block + i), sent.rows.at(own * block + i));
+            for (std::int64_t e = 0; e < 2; ++e) EXPECT_EQ(here.counts.at(s * 2 + e), sent.counts.at(own * 2 + e));
+            for (std::int64_t i = 0; i < sizes.choices(); ++i) {
+              const auto place = static_cast<std::int64_t>(sent.places.at(i));
+              const bool mine = place >= own * room && place < (own + 1) * room;
+              EXPECT_EQ(here.places.at(s * sizes.choices() + i),
+                        mine ? static_cast<double>(place - own * room + s * room) : -1.0);
+            }
+          }
+        }
+      }
+}
+
+// Experts 0 to 3 on part 0, 4 to 7 on part 1, two ranks each. Token 0 chose 1 and 6, token 1 chose 5 and 4, token 2 chose 6 and 7.
+TEST(HostExperts, ATokenGoesOnceToEachPart) {
+  const Routing sizes{.tokens = 3, .experts = 8, .chosen = 2, .hidden = 1, .ranks = 4, .room = 3};
+  const std::vector<Array> reads = {Array({10, 20, 30}, DType::F64), Array({.1, .2, .3, .4, .5, .6}, DType::F64),
+                                    Array({1, 6, 5, 4, 6, 7}, DType::I64)};
+  const SentOnce sent = send_once({.ranks = 4}, sizes, 2, reads);
+  EXPECT_EQ(sent.rows.values(), (std::vector<double>{10, 0, 0, 10, 20, 30}));
+  EXPECT_EQ(sent.places.values(), (std::vector<double>{0, 3, -1, 4, -1, 5}));
+  EXPECT_EQ(sent.experts.values(), (std::vector<double>{1, -1, -1, -1, -1, -1, -1, 2, 1, 0, 2, 3}));
+  EXPECT_EQ(sent.weights.values(), (std::vector<double>{.1, 0, 0, 0, 0, 0, 0, .2, .3, .4, .5, .6}));
+  // At most one token of an expert: the second that chose 6 goes for 7 only.
+  EXPECT_EQ(send_once({.capacity = 1, .ranks = 4}, sizes, 2, reads).experts.values(),
+            (std::vector<double>{1, -1, -1, -1, -1, -1, -1, 2, 1, 0, -1, 3}));
+  // Dealt out, experts 0, 1, 4, 5 are on part 0 as its 0, 1, 2, 3 (on ranks 0, 1, 0, 1); 2, 3, 6, 7 on part 1.
+  const SentOnce dealt = send_once({.ranks = 4, .dealt = true}, sizes, 2, reads);
+  EXPECT_EQ(dealt.experts.values(), (std::vector<double>{1, -1, 3, 2, -1, -1, -1, 2, 2, 3, -1, -1}));
+  // A part that is full takes no more tokens.
+  Routing small = sizes;
+  small.room = 2;
+  EXPECT_EQ(send_once({.ranks = 4}, small, 2, reads).places.values(), (std::vector<double>{0, 2, -1, 3, -1, -1}));
+}
+
+// A choice of no expert has no row.
+TEST(HostExperts, ExpertsBelowZeroAreNone) {
+  const Routing sizes{.tokens = 2, .experts = 2, .chosen = 2, .hidden = 1, .ranks = 1, .room = 4};
+  const Sent sent = dispatch({}, sizes, {Array({7, 9}, DType::F64), Array({1, -1, -1, 0}, DType::I64)});
+  EXPECT_EQ(sent.places.values(), (std::vector<double>{1, -1, -1, 0}));
+  EXPECT_EQ(sent.rows.values(), (std::vector<double>{9, 7, 0, 0}));
+  EXPECT_EQ(sent.counts.values(), (std::vector<double>{1, 1}));
+}
+
 // ---- the choice ------------------------------------------------------------------------------------------------------------------
 
 Routed routed_once(const ops::Route& op, const std::vector<double>& logits) {

@@ -55,6 +55,7 @@ class Mixture(Decoder):
     expert_biases: bool = False  # and a bias of the router
     sigmoid: bool = False  # shares of the load-balancing loss are of sigmoids
     balance: float = 0.0  # coefficient of that loss
+    z: float = 0.0  # coefficient of the router's z-loss
     losses: list = field(default_factory=list)
 
     def mlp_weights(self, w, at, layer):
@@ -106,6 +107,8 @@ class Mixture(Decoder):
             y = y + linear(w, at + "shared_fc2", self.gated(gate, up))
         if self.balance:
             self.losses.append(self.balance_loss(logits, chosen))
+        if self.z:  # Zoph et al. 2022, arXiv:2202.08906, equation 5: micro-batches are equal, so the mean over all tokens
+            self.losses.append(self.z * logits.logsumexp(-1).square().mean())
         return y
 
     def loss(self, w, tokens, labels):
@@ -134,5 +137,6 @@ MIXTURES = [
         value=8,
     ),
     Mixture("gpt_oss_experts", route=gpt_oss, expert_biases=True, mlp="clamped", balance=0.5),
+    Mixture("st_moe", route=mixtral, balance=0.5, z=0.25),
     Mixture("llama4_experts", route=llama4, layers=(False, True), shared=24, scaled_inputs=True),
 ]

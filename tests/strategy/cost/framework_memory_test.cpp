@@ -35,9 +35,9 @@ TEST(FrameworkMemory, WhatIsStatedReplacesTheEstimate) {
   Strategy strategy = degrees(2, 2, 1, 2);
   strategy.device_memory.framework = Bytes{12345};
   EXPECT_EQ(framework_memory(strategy), Bytes{12345});
-  EXPECT_EQ(framework_memory(strategy, {.context = Bytes{kMiB}}), Bytes{12345});
+  EXPECT_EQ(framework_memory(strategy, {.context = Bytes{kMiB}}, "hopper"), Bytes{12345});
   // A framework's own context is in place of context and workspace, not of the communicators.
-  EXPECT_EQ(framework_memory(degrees(2, 1, 1, 1), {.context = Bytes{kMiB}}), Bytes{kMiB + 8 * kConnection});
+  EXPECT_EQ(framework_memory(degrees(2, 1, 1, 1), {.context = Bytes{kMiB}}, "hopper"), Bytes{kMiB + 8 * kConnection});
 }
 
 TEST(FrameworkMemory, AMeasurementIsOfTheGpusOfTheCluster) {
@@ -49,6 +49,16 @@ TEST(FrameworkMemory, AMeasurementIsOfTheGpusOfTheCluster) {
   EXPECT_FALSE(measured_outside(&profile, cluster));
   profile.device = "h100-80", profile.outside_memory = {};  // not measured
   EXPECT_FALSE(measured_outside(&profile, cluster));
+}
+
+// dp 4 x pp 2: the world and dp have more than two ranks, pp, the model's group and that of tied embeddings two; Hopper has a third more
+// channels than Ampere.
+TEST(FrameworkMemory, CommunicatorsOfTheFrameworksGroups) {
+  const MemoryTraits traits = {.communicators = {"world", "dp", "tp", "pp", "model", "tied"}, .context = Bytes{kMiB}};
+  const std::int64_t ampere = std::int64_t{2} * 688'000'000 + std::int64_t{3} * 544'000'000;
+  EXPECT_EQ(framework_memory(degrees(4, 1, 1, 2), traits, "ampere"), Bytes{kMiB + ampere});
+  EXPECT_EQ(framework_memory(degrees(4, 1, 1, 2), traits, "hopper"), Bytes{kMiB + ampere * 4 / 3});
+  EXPECT_EQ(framework_memory(degrees(1, 1, 1, 1), traits, "hopper"), Bytes{kMiB});
 }
 
 }  // namespace foreshard

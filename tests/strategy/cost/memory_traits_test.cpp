@@ -48,7 +48,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .query_key_bytes = 6.5,
       .remakes_attention = true,
       .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5},
-      .reports_reserved = true,
+      .reports = {.reserved = true},
       .fragmentation = 1.25,
       .context = Bytes{1 << 30},
       .flags = {{.flag = "plain", .logit_bytes = 2, .deferred_heads = 3}}};

@@ -146,4 +146,21 @@ TEST(Refine, EqualsTheClosedFormOfZeroBubbleWithTransfers) {
       }
 }
 
+// More micro-batches than were lowered are added by the times of the replay. A ring of context parallelism exchanges keys and values within an
+// action; its last receive is not the action's beginning. 4 of 16 micro-batches, and all 16.
+TEST(Refine, FurtherMicrobatchesOfARingTakeAsLongAsLowered) {
+  const Model model = load_model("gpt2-355m");
+  const Cluster cluster = load_cluster("dgx-a100");
+  for (const int pp : {1, 2}) {
+    Strategy s{.dp = 1, .cp = 4, .pp = pp, .context = ContextKind::Ring};
+    s.batch.micro = 1, s.batch.seq = 1024;
+    const auto lowered = [&](int microbatches) {
+      s.batch.global = microbatches;
+      return std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true}));
+    };
+    const double all = refine(lowered(16), cluster).time.value;
+    EXPECT_NEAR(refine(lowered(4), cluster, 16).time.value, all, 0.02 * all) << pp;
+  }
+}
+
 }  // namespace foreshard

@@ -132,5 +132,33 @@ TEST(CachingAllocator, NoTwoBlocksOverlapWhateverIsFreed) {
   EXPECT_EQ(memory.allocated(), 0);
 }
 
+// A block that one stream freed is not reused by another, only by the same.
+TEST(CachingAllocator, StreamsHavePoolsOfTheirOwn) {
+  CachingAllocator memory;
+  memory.free(memory.allocate(64 * kMiB, 1));
+  memory.allocate(64 * kMiB, 0);
+  EXPECT_EQ(memory.reserved(), 128 * kMiB);
+  memory.allocate(64 * kMiB, 1);
+  EXPECT_EQ(memory.reserved(), 128 * kMiB);
+}
+
+// Two free segments of 40 MiB: a third request of 60 exceeds the limit of 100, so both go back to the device; a split segment stays.
+TEST(CachingAllocator, AtTheLimitFreeSegmentsGoBackToTheDevice) {
+  CachingAllocator memory(100 * kMiB);
+  const int first = memory.allocate(40 * kMiB), second = memory.allocate(40 * kMiB);
+  memory.free(first);
+  memory.free(second);
+  EXPECT_EQ(memory.reserved(), 80 * kMiB);
+  memory.allocate(60 * kMiB);
+  EXPECT_EQ(memory.reserved(), 60 * kMiB);
+  EXPECT_FALSE(memory.overflowed());
+  const int third = memory.allocate(40 * kMiB);
+  memory.free(third);
+  memory.allocate(20 * kMiB);  // a part of the segment of 40
+  memory.allocate(30 * kMiB);
+  EXPECT_EQ(memory.reserved(), 130 * kMiB);
+  EXPECT_TRUE(memory.overflowed());
+}
+
 }  // namespace
 }  // namespace foreshard

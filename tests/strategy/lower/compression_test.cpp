@@ -253,9 +253,6 @@ TEST(Compression, WhatContradictsItIsRefused) {
   EXPECT_EQ(reason(parts),
             "--compress-activations token-topk:0.5 is for sums that every tensor-parallel rank has whole, not for parts of a "
             "sequence");
-  Strategy cut = t;
-  cut.communication.parts = {2}, cut.batch.micro = 2, cut.communication.activations = {.codec = Codec::Segmented};
-  EXPECT_EQ(reason(cut), "--compress-activations segmented:8 sums whole micro-batches, which --parts cuts");
   Strategy context{.dp = 1, .tp = 4, .cp = 2, .batch = {.global = 8}};
   context.communication.activations = t.communication.activations;
   EXPECT_EQ(reason(context),

@@ -6,9 +6,12 @@
 #include <map>
 #include <set>
 
+#include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
 #include "core/plan/ranks.h"
+#include "strategy/estimate/estimate.h"
 #include "strategy/resolve/resolve.h"
+#include "strategy/resolve/tables_text.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -212,6 +215,137 @@ TEST(ExpertStates, AreCutOverTheirOwnReplicas) {
   }
 }
 
+// ---- dispatchers ---------------------------------------------------------------------------------------------------------------------------
+
+Strategy by(Dispatcher dispatcher, Strategy strategy) {
+  strategy.experts.dispatcher = dispatcher;
+  return strategy;
+}
+
+// 16 expert ranks on two nodes: rank r is on node r / 8. Tokens go between ranks with the same place on each node, then inside a node.
+TEST(Dispatchers, OncePerNodeHasGroupsBetweenAndInsideNodes) {
+  Model model = mixture();
+  std::get<Transformer>(model.shape).block.experts.count = 16;
+  const Strategy strategy = by(Dispatcher::OncePerNode, {.dp = 16, .experts = {.ep = 16}, .batch = {.micro = 1, .global = 16}});
+  const Plan plan = lowered(model, load_cluster("dgx-a100-x2"), strategy).plan;
+  EXPECT_EQ(groups(plan, {ExpertKind::OuterExpert}), strided(16, 2, 8));  // (0 8) (1 9) ...
+  EXPECT_EQ(groups(plan, {ExpertKind::Expert}), strided(16, 8, 1));
+  int cut = 0;
+  for (const Buffer& buffer : plan.roles[0].buffers)
+    for (const Shard& shard : buffer.holds) {
+      if (plan.tensors[shard.tensor.index()].grid != Grid::Expert || shard.part != TensorPart::Value) continue;
+      int ranks = 1;
+      for (const AxisId axis : shard.split_by) ranks *= plan.axes[axis.index()].size;
+      EXPECT_EQ(ranks, 16);
+      ++cut;
+    }
+  EXPECT_GT(cut, 0);
+}
+
+// Ranks of an expert group on one node, in the order in which ranks take GPUs.
+TEST(Dispatchers, TheNodesOfAnExpertGroup) {
+  const auto on_node = [](Strategy strategy) {
+    const auto answer = resolve(mixture(), load_cluster("dgx-a100-x2"), by(Dispatcher::OncePerNode, std::move(strategy)));
+    const auto* resolved = std::get_if<Strategy>(&answer);
+    return resolved ? resolved->experts.node_ranks : -1;
+  };
+  const BatchSizes batch = {.micro = 1, .global = 16};
+  EXPECT_EQ(on_node({.dp = 16, .experts = {.ep = 8}, .batch = batch}), 8);
+  EXPECT_EQ(on_node({.dp = 16, .experts = {.ep = 4}, .batch = batch}), 4);                   // all on one node
+  EXPECT_EQ(on_node({.dp = 16, .experts = {.ep = 4, .etp = 4}, .batch = batch}), 2);         // 4 GPUs share an expert
+  EXPECT_EQ(on_node({.dp = 16, .experts = {.ep = 8, .node_ranks = 2}, .batch = batch}), 2);  // as said
+  const RankOrder stages_first = {std::nullopt, DenseKind::Tensor, DenseKind::Context, DenseKind::Data};
+  EXPECT_EQ(on_node({.dp = 8, .pp = 2, .experts = {.ep = 8}, .batch = batch, .placement = stages_first}), 4);
+  EXPECT_EQ(on_node({.dp = 16, .experts = {.ep = 8, .node_ranks = 3}, .batch = batch}), -1);
+}
+
+Instruction& named(Plan& plan, const std::string& name) {
+  for (Segment& segment : plan.segments)
+    for (Instruction& run : segment.instructions)
+      if (run.name == name) return run;
+  ADD_FAILURE() << "no instruction " << name;
+  return plan.segments[0].instructions[0];
+}
+
+// Every rank has the results of its own experts only: a plan that does not add them is refused. So is one that adds the gradients of
+// gathered tokens nowhere.
+TEST(Dispatchers, PartialSumsOfExpertsAreNoticed) {
+  const Plan good = plan_of(by(Dispatcher::AllGather, {.dp = 8, .experts = {.ep = 4}, .batch = {.micro = 1, .global = 8}}));
+  EXPECT_TRUE(check_plan(good).empty());
+  for (const char* name : {"combine_reduce_scatter", "dispatch_tokens_gather"}) {
+    Plan plan = good;
+    bool changed = false;
+    for (Segment& segment : plan.segments)
+      for (Instruction& run : segment.instructions) {
+        auto* what = std::get_if<Collective>(&run.what);
+        if (!what || run.name != name || what->kind != CollectiveKind::ReduceScatter) continue;
+        const Bytes bytes = {what->bytes.value / 4};
+        run.what = Copy{.bytes = bytes, .slice = what->group};
+        run.stream = {0}, changed = true;
+      }
+    EXPECT_TRUE(changed) << name;
+    const std::vector<PlanDefect> defects = check_plan(plan);
+    EXPECT_TRUE(std::ranges::any_of(defects, [](const PlanDefect& d) { return d.rule == "partial-sum"; })) << name;
+  }
+}
+
+// Two-level all-to-alls, where the dispatcher says so.
+TEST(Dispatchers, HierarchicalUsesAnAlgorithmOfTwoLevels) {
+  for (const DispatcherRow& row : kDispatchers) {
+    Plan plan = plan_of(by(row.dispatcher, {.dp = 8, .experts = {.ep = 4}, .batch = {.micro = 1, .global = 8}}));
+    for (const Segment& segment : plan.segments)
+      for (const Instruction& run : segment.instructions)
+        if (const auto* what = std::get_if<Collective>(&run.what); what && what->kind == CollectiveKind::AllToAll)
+          EXPECT_EQ(what->algorithm, row.two_level ? Algorithm::TwoLevel : Algorithm::Ring) << row.name;
+  }
+}
+
+// In a cell of DualPipe one micro-batch is computed during the all-to-alls of the other: with a stream of their own the iteration is faster,
+// and by more than in a schedule without cells, where only shared experts can be computed meanwhile.
+TEST(Dispatchers, AllToAllsOverlapTheOtherMicrobatchOfACell) {
+  const auto gain = [](Schedule schedule) {
+    Strategy strategy{
+        .dp = 8, .pp = 2, .experts = {.ep = 8}, .pipeline = {.schedule = schedule}, .batch = {.micro = 4, .global = 8 * 4 * 8}};
+    double seconds[2] = {};
+    for (const bool overlaps : {false, true}) {
+      strategy.communication.overlap = Overlap{.tp = overlaps};
+      const Cluster cluster = load_cluster("dgx-a100-x2");
+      const Lowered plan = lowered(mixture(), cluster, strategy);
+      EXPECT_TRUE(check_plan(plan.plan).empty());
+      seconds[overlaps ? 1 : 0] = refine(plan, cluster).time.value;
+    }
+    return 1 - seconds[1] / seconds[0];
+  };
+  const double cells = gain(Schedule::DualPipe), none = gain(Schedule::OneFOneB);
+  EXPECT_GT(cells, none);
+  EXPECT_GT(cells, 0.01);
+}
+
+// Codes of rows: encoded before the way there, decoded after it; the way back and what goes beside the rows stay as they are.
+TEST(Dispatchers, RowsAreSentInEightBits) {
+  Strategy strategy{.dp = 8, .experts = {.ep = 4}, .batch = {.micro = 1, .global = 8}};
+  Plan plain = plan_of(strategy);
+  strategy.communication.dispatch.codec = Codec::Float8;
+  Plan coded = plan_of(strategy);
+  const Cluster cluster = load_cluster("dgx-a100");
+  const auto resolved = resolve(mixture(), cluster, strategy);
+  const Strategy& s = std::get<Strategy>(resolved);
+  const auto tables = tables_of(mixture(), s, std::get<OpGraph>(graph_of(mixture(), s)));
+  std::string text;
+  for (const TextOfTable& table : texts_of(std::get<StrategyTables>(tables)))
+    for (const std::vector<std::string>& row : table.rows)
+      for (const std::string& cell : row) text += cell + "\n";
+  EXPECT_NE(text.find("rows to experts as codes: fp8"), std::string::npos);
+  EXPECT_TRUE(check_plan(coded).empty());
+  const auto bytes = [](Plan& plan, const char* name) { return std::get<Collective>(named(plan, name).what).bytes.value; };
+  const std::int64_t rows = bytes(plain, "dispatch_all_to_all");
+  // bf16 against a byte, and four for 128: rows are multiples of 128 numbers
+  EXPECT_EQ(bytes(coded, "dispatch_all_to_all, exchange codes"), rows / 2 + rows / 2 / 128 * 4);
+  EXPECT_EQ(bytes(coded, "combine_all_to_all"), rows);
+  EXPECT_EQ(bytes(coded, "combine_all_to_all, exchange codes"), rows / 2 + rows / 2 / 128 * 4);  // in the backward
+  EXPECT_EQ(bytes(coded, "expert_counts_all_to_all"), bytes(plain, "expert_counts_all_to_all"));
+}
+
 // ---- what is refused -------------------------------------------------------------------------------------------------------------------------
 
 Infeasible refusal(const Model& model, const Strategy& strategy) {
@@ -248,6 +382,30 @@ TEST(ExpertDegrees, ThatCannotBeAreRefused) {
   s.stages = {{.layers = 2, .dp = 4, .tp = 2}, {.layers = 2, .dp = 8, .tp = 1}};
   EXPECT_EQ(refusal(mixture(), s), (Infeasible{.reason = "stages with degrees of their own do not share experts",
                                                .would_help = {"--dp, --tp and --pp"}}));
+}
+
+TEST(ExpertDegrees, DispatchersThatCannotBeAreRefused) {
+  Strategy s{.dp = 8, .experts = {.ep = 4}, .batch = {.micro = 1, .global = 8}};
+  s.experts.dispatcher = Dispatcher::OncePerNode, s.experts.node_ranks = 3;
+  EXPECT_EQ(refusal(mixture(), s),
+            (Infeasible{.reason = "--expert-node-ranks 3 does not divide ep 4", .would_help = {"--expert-node-ranks 0"}}));
+  s.experts.node_ranks = 2, s.tp = 2, s.dp = 4, s.sequence_parallel = true;
+  s.placement = {DenseKind::Data, DenseKind::Tensor, DenseKind::Context, std::nullopt};
+  s.experts.ep = 8;
+  EXPECT_EQ(refusal(mixture(), s).reason,
+            "the ranks of an expert group on one node do not have consecutive experts with this placement");
+  s = {.dp = 8, .experts = {.ep = 4}, .batch = {.micro = 1, .global = 8}};
+  s.communication.dispatch.codec = Codec::Float8, s.experts.dispatcher = Dispatcher::AllGather;
+  EXPECT_EQ(
+      refusal(mixture(), s),
+      (Infeasible{
+          .reason = "--compress-dispatch fp8 sends rows of tokens in codes, --expert-dispatcher all-gather gathers tokens",
+          .would_help = {"--expert-dispatcher all-to-all", "--compress-dispatch none"}}));
+  Model narrow = mixture();
+  std::get<Transformer>(narrow.shape).hidden = 72;
+  s.experts.dispatcher = Dispatcher::AllToAll;
+  EXPECT_EQ(refusal(narrow, s).reason,
+            "codes of rows are whole 32-bit words, so that --compress-dispatch needs a hidden size that 32 divides: 72");
 }
 
 // Expert groups of 2 ranks lie across those of 3 tensor ranks.
