@@ -5,11 +5,11 @@
 
 #include <array>
 #include <map>
-#include <tuple>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "strategy/program/activation_pool.h"
 #include "strategy/program/chunk_frame.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/recompute_runs.h"
@@ -26,25 +26,6 @@ struct ChunkArgs {
 };
 // `splits`: backwards are split. `versions`: there are several versions of the weights; the last parameter says which.
 std::vector<Param> chunk_params(bool splits, bool versions = false);
-
-// Activation buffers that the chunks of one role share where they have equal layers. They need fewer slots than the chunks' own buffers
-// would, because the chunks do not reach their maxima of micro-batches in flight at one time (interleaved 1F1B).
-struct ActivationPool {
-  // [chunk][counted layer of the chunk]: its place in the pool, the same for one layer of every chunk; -1: not every chunk has such a layer.
-  // Empty: nothing is shared.
-  std::vector<std::vector<int>> places = {};
-  int slots = 1;                                                // most micro-batches in flight over all chunks
-  int early = 1;                                                // most between their forward and their input gradients
-  int deferred = 1;                                             // most between their input gradients and their weight gradients
-  std::map<std::tuple<int, int, bool>, BufferId> buffers = {};  // (place, value, early); value below 0: a deferred one
-  std::vector<std::pair<BufferId, int>> deferred_buffers =
-      {};  // made while segments are built: buffer and its chunk, -1: pooled
-
-  int place(int chunk, int counted) const {
-    if (places.empty() || counted < 0) return -1;
-    return places[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(counted)];
-  }
-};
 
 // Numbers of slots of a chunk's buffers. Roles that share their segments (equal signature) may differ in them.
 struct ChunkSlots {

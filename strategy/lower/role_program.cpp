@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "strategy/lower/cell.h"
 #include "strategy/lower/chunk_program.h"
@@ -40,7 +39,7 @@ class RoleBuilder {
     lowering_.begin_role(index_);
     set_up();
     const auto all = [](const ScheduleOp&) { return true; };
-    pool_ = {.places = pool_places(),
+    pool_ = {.places = shares_places() ? pool_places(lowering_, stages()) : std::vector<std::vector<int>>{},
              .slots = most_in_flight(all),
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
@@ -59,11 +58,10 @@ class RoleBuilder {
   }
 
  private:
-  int stage_of(int chunk) const {
-    return table().stages_of_rank[static_cast<std::size_t>(index_)][static_cast<std::size_t>(chunk)];
-  }
+  int stage_of(int chunk) const { return stages()[static_cast<std::size_t>(chunk)]; }
   const ScheduleTable& table() const { return lowering_.tables.schedule; }
-  int chunks() const { return static_cast<int>(table().stages_of_rank[static_cast<std::size_t>(index_)].size()); }
+  const std::vector<int>& stages() const { return table().stages_of_rank[static_cast<std::size_t>(index_)]; }
+  int chunks() const { return static_cast<int>(stages().size()); }
   int chunk_of(int stage) const { return table().chunk_of(stage); }
   bool next_is_here(int stage) const { return !table().is_last(stage) && table().rank_of(stage + 1) == index_; }
   bool previous_is_here(int stage) const { return !table().is_first(stage) && table().rank_of(stage - 1) == index_; }
@@ -71,6 +69,7 @@ class RoleBuilder {
   int microbatches() const { return lowering_.plan.microbatches / table().routes; }  // of a chunk
   int per_update() const { return microbatches() / table().updates; }
   bool splits() const { return table().splits; }
+  bool shares_places() const { return (chunks() > 1 || splits()) && lowering_.tables.activations.shared_by_chunks; }
   const Update& update() const { return lowering_.tables.update; }
   const std::vector<ScheduleOp>& list() const { return table().order[static_cast<std::size_t>(index_)]; }
 
@@ -114,35 +113,6 @@ class RoleBuilder {
   template <class Belongs>
   int most_in_flight(Belongs belongs) const {
     return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
-  }
-
-  // [chunk][counted layer]: the place in the pool, which the nth layer of a kind, redone alike, has in every chunk; -1: some chunk has fewer.
-  std::vector<std::vector<int>> pool_places() const {
-    if ((chunks() == 1 && !splits()) || !lowering_.tables.activations.shared_by_chunks) return {};
-    using Nth = std::tuple<int, int, int>;  // kind, how it is redone, how many like it come before in the chunk
-    std::vector<std::vector<Nth>> layers;
-    std::map<Nth, int> chunks_with;
-    for (int chunk = 0; chunk < chunks(); ++chunk) {
-      std::map<std::pair<int, int>, int> count;
-      const int first = lowering_.first_layer(stage_of(chunk)), end = first + lowering_.layers_of(stage_of(chunk));
-      layers.emplace_back();
-      for (int l = first; l < end; ++l) {
-        const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)];
-        if (!layer.counted) continue;
-        const int row = lowering_.tables.activations.row_of(l);
-        layers.back().emplace_back(layer.kind, row, count[{layer.kind, row}]++);
-        ++chunks_with[layers.back().back()];
-      }
-    }
-    std::map<Nth, int> numbers;
-    std::vector<std::vector<int>> places;
-    for (const std::vector<Nth>& of_chunk : layers) {
-      places.emplace_back();
-      for (const Nth& nth : of_chunk)
-        places.back().push_back(chunks_with.at(nth) < chunks() ? -1
-                                                               : numbers.try_emplace(nth, static_cast<int>(numbers.size())).first->second);
-    }
-    return places;
   }
 
   ChunkSlots slots_of(int stage) const {

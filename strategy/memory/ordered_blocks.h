@@ -29,7 +29,7 @@ struct OrderedBlock {
 
 struct OrderedBlocks {
   std::vector<OrderedBlock> blocks = {};  // slot by slot: what one micro-batch keeps stands together
-  BlockPairs meets = BlockPairs();  // those that may be alive together
+  BlockPairs meets = BlockPairs();        // those that may be alive together
 };
 
 struct OrderedLimits {
