@@ -256,7 +256,8 @@ class RolePlanner {
       const auto& [buffer, slot] = scratch_[i];
       std::vector<Bytes>& offsets = role_.buffers[buffer.index()].offsets;
       offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];
-      if (numbered_[buffer.index()] && is_scratch_[buffer.index()]) std::ranges::fill(offsets, Bytes{top_} + packing.offsets[i]);
+      if (numbered_[buffer.index()] && is_scratch_[buffer.index()])
+        std::ranges::fill(offsets, Bytes{top_} + packing.offsets[i]);
     }
     end_ = top_ + packing.arena.value;
   }
@@ -270,8 +271,8 @@ class RolePlanner {
   std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
   std::vector<char> numbered_ = {};                   // [buffer]: some slot is that of a micro-batch; of scratch, all are
   std::vector<Scratch> scratch_ = {};
-  std::vector<TimedBlock> timed_ = {};             // [scratch]
-  std::vector<std::vector<int>> index_ = {};       // [buffer][slot] -> scratch
+  std::vector<TimedBlock> timed_ = {};        // [scratch]
+  std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
   bool is_close_ = true;
   std::int64_t top_ = 0, resident_ = 0, end_ = 0;  // bytes placed so far; of resident blocks; of all
 };

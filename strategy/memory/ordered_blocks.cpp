@@ -41,7 +41,8 @@ class BlockOrder {
         const Buffer& buffer = role_.buffers[b];
         if (buffer.space != space_ || buffer.resident || slot >= buffer.offsets.size()) continue;
         index_[b].push_back(static_cast<int>(blocks_.size()));
-        blocks_.push_back({.buffer = {static_cast<std::int32_t>(b)}, .slot = static_cast<int>(slot), .block = {.bytes = buffer.bytes}});
+        blocks_.push_back(
+            {.buffer = {static_cast<std::int32_t>(b)}, .slot = static_cast<int>(slot), .block = {.bytes = buffer.bytes}});
       }
     of_first_run_.resize(blocks_.size(), 0);
     steps_.resize(blocks_.size());

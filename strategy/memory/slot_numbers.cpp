@@ -99,7 +99,8 @@ class SharingRoles {
     const auto* param = std::get_if<ParamId>(&slot.which);
     if (param == nullptr) return "";
     const auto found = kWhole.find(segment.params[param->index()].name);
-    if (found == kWhole.end() || param_named(segment, found->first) != *param || !param_named(segment, found->second)) return "";
+    if (found == kWhole.end() || param_named(segment, found->first) != *param || !param_named(segment, found->second))
+      return "";
     return found->second;
   }
 

@@ -29,7 +29,7 @@ struct ActivationPool {
   }
 };
 
-// Of the chunks that are these stages: the place of the nth layer of a kind, redone alike, is the same in every chunk.
+// Of the chunks that are these stages: the place of the nth layer with the same values, redone alike, is the same in every chunk.
 std::vector<std::vector<int>> pool_places(const Lowering& lowering, const std::vector<int>& stages);
 
 }  // namespace foreshard
