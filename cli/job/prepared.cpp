@@ -112,6 +112,14 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   return prepared;
 }
 
+// As the tables print it: "1,536", "10.00 GiB"; other texts as they are.
+static std::string headline_value(const StrategyOption& option, const std::string& value) {
+  if (value.empty() || value.find_first_not_of("0123456789") != std::string::npos) return value;
+  if (option.type == OptionType::Integer) return count_text(std::stoll(value));
+  if (option.type == OptionType::Bytes) return in_size({std::stoll(value)});
+  return value;
+}
+
 std::vector<std::string> headline(const Strategy& strategy) {
   std::vector<std::string> words;
   const Strategy defaults = with_preset(Model{}, Strategy{});
@@ -126,7 +134,7 @@ std::vector<std::string> headline(const Strategy& strategy) {
     if (option.type == OptionType::Flag)
       words.push_back(name);
     else
-      words.push_back(name + " " + (option.type == OptionType::Integer ? count_text(std::stoll(value)) : value));
+      words.push_back(name + " " + headline_value(option, value));
   };
   const auto said_by_stages = [&](const std::string& path) {
     return !strategy.stages.empty() && (path == "tp" || path == "pp" || path == "dp");

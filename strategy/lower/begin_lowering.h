@@ -16,6 +16,9 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
 // Second half, once the roles are added: devices, memory offsets, costs and the loss scale.
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);
 
+// Whether blocks may be packed by the order of the whole run (MemoryPlanOptions::by_order).
+bool packs_by_order(const StrategyTables& tables);
+
 // lower() of a resolved strategy that states its stages one by one (lower_stages.cpp).
 std::variant<Lowered, Infeasible> lower_stages(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                const LowerOptions& options);

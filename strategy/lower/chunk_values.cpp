@@ -199,7 +199,7 @@ const ActivationRow* ChunkValues::row(int layer) const {
   return index < 0 ? nullptr : &policy.rows[static_cast<std::size_t>(index)];
 }
 
-// A value that waits for the backward. In the pool: the same place for the layer at this position of every chunk, except for what
+// A value that waits for the backward. In the pool: the same place for an equal layer of every chunk, except for what
 // crosses the chunk's end, which some chunks send away instead.
 Block ChunkValues::stored_home(int l, int value) {
   const ChunkLayer& layer = layers[static_cast<std::size_t>(l)];
@@ -207,7 +207,8 @@ Block ChunkValues::stored_home(int l, int value) {
   if (const Space space = space_of(l, value); space != Space::Device) return passing_home(l, value, space);
   const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
   const bool next_counted = l + 1 < static_cast<int>(layers.size()) && layers[static_cast<std::size_t>(l) + 1].counted >= 0;
-  const bool pooled = pool_.shared && layer.counted >= 0 && (value != layer.graph->output || next_counted);
+  const int place = pool_.place(frame_.chunk, layer.counted);
+  const bool pooled = place >= 0 && (value != layer.graph->output || next_counted);
   const auto add = [&](int count) {
     return frame_.add_buffer(frame_.role.layers[layer.id.index()] + "." + shape.name, Category::Activations, shape.dtype,
                              shape.bytes, count);
@@ -220,7 +221,7 @@ Block ChunkValues::stored_home(int l, int value) {
                        late(layers[static_cast<std::size_t>(l) + 1], layers[static_cast<std::size_t>(l) + 1].graph->input));
   if (!pooled && early) return {add(slots_.early), {ChunkArgs::early}};
   if (!pooled) return {add(slots_.activation), {ChunkArgs::activation}};
-  BufferId& known = pool_.buffers[{layer.counted, value}];
+  BufferId& known = pool_.buffers[{place, value, early}];
   if (!known.valid()) known = add(early ? pool_.early : pool_.slots);
   return {known, {early ? ChunkArgs::pooled_early : ChunkArgs::pooled}};
 }
@@ -253,12 +254,13 @@ Block ChunkValues::deferred_home(int l, int value, int held) {
     pool_.deferred_buffers.emplace_back(buffer, chunk);
     return buffer;
   };
-  const std::pair<int, int> key{layer.counted, -1 - 2 * value - (gradient ? 1 : 0)};  // values of the forward are not negative
+  const int place = pool_.place(frame_.chunk, layer.counted);
+  const std::tuple<int, int, bool> key{place, -1 - 2 * value - (gradient ? 1 : 0), false};  // values of the forward are not negative
   const bool twice = std::any_of(deferred_homes_.begin(), deferred_homes_.end(), [&](const auto& other) {
     const auto found = pool_.buffers.find(key);
     return found != pool_.buffers.end() && other.second.buffer == found->second;
   });
-  if (!pool_.shared || layer.counted < 0 || twice) {
+  if (place < 0 || twice) {
     known->second = {add(slots_.deferred, frame_.chunk), {ChunkArgs::deferred}};
   } else {
     BufferId& pooled = pool_.buffers[key];

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategy/program/activation_pool.h"
 #include "strategy/program/chunk_frame.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/recompute_runs.h"
@@ -25,18 +26,6 @@ struct ChunkArgs {
 };
 // `splits`: backwards are split. `versions`: there are several versions of the weights; the last parameter says which.
 std::vector<Param> chunk_params(bool splits, bool versions = false);
-
-// Activation buffers that the chunks of one role share if their layers are equal. They need fewer slots than the chunks' own buffers would,
-// because the chunks do not reach their maxima of micro-batches in flight at one time (interleaved 1F1B).
-struct ActivationPool {
-  bool shared = false;                                   // all chunks hold equal transformer layers
-  int slots = 1;                                         // most micro-batches in flight over all chunks
-  int early = 1;                                         // most between their forward and their input gradients
-  int deferred = 1;                                      // most between their input gradients and their weight gradients
-  std::map<std::pair<int, int>, BufferId> buffers = {};  // (counted layer of the chunk, value); below 0: deferred values
-  std::vector<std::pair<BufferId, int>> deferred_buffers =
-      {};  // made while segments are built: buffer and its chunk, -1: pooled
-};
 
 // Numbers of slots of a chunk's buffers. Roles that share their segments (equal signature) may differ in them.
 struct ChunkSlots {

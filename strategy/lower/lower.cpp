@@ -82,7 +82,10 @@ static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster
 }
 
 // The budget of chunks counts on places of their own.
-static bool has_chunks(const StateRow& row) { return std::holds_alternative<ChunkRule>(row.parameters.stays.rule); }
+bool packs_by_order(const StrategyTables& tables) {
+  const auto has_chunks = [](const StateRow& row) { return std::holds_alternative<ChunkRule>(row.parameters.stays.rule); };
+  return std::ranges::none_of(tables.state, has_chunks);
+}
 
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options) {
   Plan& plan = lowering.plan;
@@ -91,7 +94,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
   settle_algorithms(plan, cluster, s.communication);
-  const bool by_order = std::ranges::none_of(lowering.tables.state, has_chunks);
+  const bool by_order = packs_by_order(lowering.tables);
   MemoryPlanOptions memory{.share_kept = lowering.tables.activations.shares_kept(),
                            .by_order = by_order && options.pack_by_order,
                            .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0};

@@ -4,9 +4,12 @@
 #include <limits>
 #include <utility>
 
+#include "core/result/memory_timeline.h"
+#include "core/result/order_bound.h"
 #include "strategy/lower/ring_blocks.h"
 #include "strategy/memory/ordered_blocks.h"
 #include "strategy/memory/packing.h"
+#include "strategy/memory/slot_numbers.h"
 
 namespace foreshard {
 
@@ -14,10 +17,16 @@ namespace {
 
 // The local search of pack(): a search lowers thousands of plans.
 constexpr int kMoves = 20;
-// Packing by the order of a whole run is tried where rings that share bytes with nothing have a share of 1 / kWorthTrying of the arena, and
-// taken where it saves as much; runs of more instructions are not looked at.
-constexpr std::int64_t kWorthTrying = 50;
-constexpr int kMostSteps = 800;
+// Packing by the order of a whole run is tried where the arena is above the order bound by a share of 1 / kWorthTrying, and taken where it
+// saves as much. It is close enough to the bound at 1 / kCloseEnough above it. Its time grows with the instructions of the run, and with the
+// square of the blocks: longer runs and more blocks are not looked at.
+constexpr std::int64_t kWorthTrying = 50, kCloseEnough = 100;
+constexpr int kMostSteps = 200'000, kMostBlocks = 5'000;
+
+bool far_above_bound(const Plan& plan, RoleId role) {
+  const Bytes arena = arena_bytes(plan.roles[role.index()], Space::Device), bound = order_bound(plan, role);
+  return arena > bound + Bytes{bound.value / kWorthTrying};
+}
 
 struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
   BufferId buffer = {};
@@ -29,7 +38,8 @@ class RolePlanner {
   RolePlanner(const Plan& plan, RoleId id, Role& role, Space space, const MemoryPlanOptions& options)
       : plan_(plan), id_(id), role_(role), space_(space), options_(options) {}
 
-  void place() {
+  // False: the arena stays clearly above the order bound. Known only if it was packed by the order of a run.
+  bool place() {
     find_segments();
     classify();
     if (options_.share_kept) find_kept();
@@ -37,6 +47,7 @@ class RolePlanner {
     place_rings();
     place_scratch();
     if (options_.by_order && space_ == Space::Device) place_by_order();  // host memory is not what binds
+    return is_close_;
   }
 
  private:
@@ -53,16 +64,19 @@ class RolePlanner {
     }
   }
 
-  // A buffer is scratch when every segment that acquires one of its blocks also releases it, on the compute stream, under a
-  // fixed slot. Another stream may read it in between: the release waits for that.
+  // A buffer is scratch when every segment that acquires one of its blocks also releases it, on the compute stream, under
+  // fixed slots or always under that of a micro-batch. Another stream may read it in between: the release waits for that.
   void classify() {
     is_scratch_.resize(role_.buffers.size());
     for (std::size_t b = 0; b < is_scratch_.size(); ++b) is_scratch_[b] = is_here(role_.buffers[b]);
+    numbered_.assign(role_.buffers.size(), 0);
     std::vector<int> open(role_.buffers.size(), 0);
+    std::vector<char> fixed(role_.buffers.size(), 0);
     const auto on_compute = [&](const Instruction& i) { return role_.streams[i.stream.index()].kind == StreamKind::Compute; };
     const auto note = [&](const Block& block, const Instruction& instruction, int change) {
-      const bool fixed = std::holds_alternative<std::int32_t>(block.slot.which);
-      if (!fixed || !on_compute(instruction)) is_scratch_[block.buffer.index()] = 0;
+      const bool is_fixed = std::holds_alternative<std::int32_t>(block.slot.which);
+      (is_fixed ? fixed : numbered_)[block.buffer.index()] = 1;
+      if (!on_compute(instruction)) is_scratch_[block.buffer.index()] = 0;
       open[block.buffer.index()] += change;
     };
     for (const Segment* segment : segments_) {
@@ -74,6 +88,8 @@ class RolePlanner {
       for (const BufferId id : touched)
         if (std::exchange(open[id.index()], 0) != 0) is_scratch_[id.index()] = 0;
     }
+    for (std::size_t b = 0; b < is_scratch_.size(); ++b)
+      if (fixed[b] && numbered_[b]) is_scratch_[b] = 0;
   }
 
   // A buffer of one place that some segments acquire and others release, both on the compute stream: its block is alive in those
@@ -94,32 +110,20 @@ class RolePlanner {
   }
   bool moves(BufferId buffer) const { return is_scratch_[buffer.index()] || (!is_kept_.empty() && is_kept_[buffer.index()]); }
 
-  // Rings that share bytes with nothing else, though they may be empty when the rest is full.
-  Bytes apart() const {
-    std::vector<char> on_compute(role_.buffers.size(), 1);
-    for (const Segment* segment : segments_)
-      for (const Instruction& run : segment->instructions)
-        if (role_.streams[run.stream.index()].kind != StreamKind::Compute)
-          for (const auto* blocks : {&run.acquires, &run.releases})
-            for (const Block& block : *blocks) on_compute[block.buffer.index()] = 0;
-    Bytes bytes = {};
-    const bool all = splits_backward();
-    for (std::size_t b = 0; b < role_.buffers.size(); ++b)
-      if (is_ring(b) && (all || !on_compute[b]))
-        bytes += Bytes{aligned(role_.buffers[b].bytes)} * static_cast<std::int64_t>(role_.buffers[b].offsets.size());
-    return bytes;
-  }
-
   // All blocks but resident ones are packed by the order of the whole run, where that takes clearly less. Elsewhere rings stay slot by slot.
   void place_by_order() {
-    if (apart() < Bytes{end_ / kWorthTrying}) return;
-    const auto& [blocks, meets] = ordered_blocks(plan_, id_, space_, kMostSteps);
+    const std::int64_t bound = order_bound(plan_, id_, space_).value;
+    if (end_ - end_ / kWorthTrying < bound) return;
+    is_close_ = false;
+    const auto& [blocks, meets] = ordered_blocks(plan_, id_, space_, {.steps = kMostSteps, .blocks = kMostBlocks});
     if (blocks.empty()) return;
     std::vector<TimedBlock> timed;
     for (const OrderedBlock& block : blocks) timed.push_back(block.block);
-    Packing packing = pack(timed, meets, {.alignment = kBlockAlignment, .moves = kMoves});
+    const Bytes enough{bound + bound / kCloseEnough - resident_};
+    Packing packing = pack(timed, meets, {.alignment = kBlockAlignment}, enough);
     if (options_.search_nodes > 0)
       if (Packing searched = packed(timed); searched.arena < packing.arena) packing = std::move(searched);
+    is_close_ = resident_ + packing.arena.value <= bound + bound / kWorthTrying;
     if (resident_ + packing.arena.value > end_ - end_ / kWorthTrying) return;
     for (std::size_t i = 0; i < blocks.size(); ++i)
       role_.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] =
@@ -250,7 +254,10 @@ class RolePlanner {
     const Packing packing = packed(timed_);
     for (std::size_t i = 0; i < scratch_.size(); ++i) {
       const auto& [buffer, slot] = scratch_[i];
-      role_.buffers[buffer.index()].offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];
+      std::vector<Bytes>& offsets = role_.buffers[buffer.index()].offsets;
+      offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];
+      if (numbered_[buffer.index()] && is_scratch_[buffer.index()])
+        std::ranges::fill(offsets, Bytes{top_} + packing.offsets[i]);
     }
     end_ = top_ + packing.arena.value;
   }
@@ -262,21 +269,58 @@ class RolePlanner {
   MemoryPlanOptions options_ = {};
   std::vector<const Segment*> segments_ = {};
   std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
+  std::vector<char> numbered_ = {};                   // [buffer]: some slot is that of a micro-batch; of scratch, all are
   std::vector<Scratch> scratch_ = {};
-  std::vector<TimedBlock> timed_ = {};             // [scratch]
-  std::vector<std::vector<int>> index_ = {};       // [buffer][slot] -> scratch
+  std::vector<TimedBlock> timed_ = {};        // [scratch]
+  std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
+  bool is_close_ = true;
   std::int64_t top_ = 0, resident_ = 0, end_ = 0;  // bytes placed so far; of resident blocks; of all
 };
 
-}  // namespace
+Bytes device_bytes(const Plan& plan) {
+  Bytes sum = {};
+  for (const Role& role : plan.roles) sum += arena_bytes(role, Space::Device);
+  return sum;
+}
 
-void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
+// False: an arena on the device stays clearly above the order bound (RolePlanner::place).
+bool place_roles(Plan& plan, const MemoryPlanOptions& options) {
+  bool close = true;
   for (std::size_t r = 0; r < plan.roles.size(); ++r)
     for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme}) {
       Role& role = plan.roles[r];
       if (std::ranges::any_of(role.buffers, [&](const Buffer& buffer) { return buffer.space == space; }))
-        RolePlanner(plan, {static_cast<std::int32_t>(r)}, role, space, options).place();
+        close = RolePlanner(plan, {static_cast<std::int32_t>(r)}, role, space, options).place() && close;
     }
+  return close;
+}
+
+// Roles that share their segments get other slot numbers where that makes their arenas smaller.
+void number_slots(Plan& plan, const std::vector<std::size_t>& roles, const MemoryPlanOptions& options) {
+  Plan best{.axes = plan.axes, .groups = plan.groups, .segments = plan.segments};
+  for (const std::size_t r : roles) best.roles.push_back(plan.roles[r]);
+  Plan other = best;
+  bool close = false;
+  for (const auto number : {&number_scratch, &number_kept}) {
+    if (close || !number(other)) continue;
+    close = place_roles(other, options);
+    if (device_bytes(other) < device_bytes(best)) best = other;
+  }
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    for (const Action& action : best.roles[i].actions)
+      plan.segments[action.segment.index()] = best.segments[action.segment.index()];
+    plan.roles[roles[i]] = std::move(best.roles[i]);
+  }
+}
+
+}  // namespace
+
+void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
+  if (place_roles(plan, options)) return;
+  for (const std::vector<std::size_t>& roles : sharing_roles(plan)) {
+    const auto is_high = [&](std::size_t r) { return far_above_bound(plan, {static_cast<std::int32_t>(r)}); };
+    if (std::ranges::any_of(roles, is_high)) number_slots(plan, roles, options);
+  }
 }
 
 }  // namespace foreshard

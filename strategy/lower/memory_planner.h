@@ -21,13 +21,14 @@ struct MemoryPlanOptions {
   // memory of a stage is the sum of its parts.
   bool share_kept = false;
   // Blocks that other streams than compute acquire, and rings that are not full at one time, share bytes with all others where the order of
-  // the whole run allows it (ordered_blocks.h), if that makes the arena clearly smaller. Needs a complete plan.
+  // the whole run allows it (ordered_blocks.h), if that makes the arena clearly smaller. Needs the role's actions.
   bool by_order = false;
   // Most search nodes per packing if pack() does not reach the lower bound (pack_smallest); 0: no search.
   std::int64_t search_nodes = 0;
 };
 
-// Fills Buffer::offsets of every role.
+// Fills Buffer::offsets of every role. Where packing by the order of the run leaves an arena on the device clearly above the order bound, also
+// gives blocks of that role, and of roles that share segments with it, other slot numbers (slot_numbers.h), if this makes it smaller.
 void plan_memory(Plan& plan, const MemoryPlanOptions& options = {});
 
 }  // namespace foreshard

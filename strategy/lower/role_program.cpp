@@ -39,7 +39,7 @@ class RoleBuilder {
     lowering_.begin_role(index_);
     set_up();
     const auto all = [](const ScheduleOp&) { return true; };
-    pool_ = {.shared = equal_chunks(),
+    pool_ = {.places = shares_places() ? pool_places(lowering_, stages()) : std::vector<std::vector<int>>{},
              .slots = most_in_flight(all),
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
@@ -58,11 +58,10 @@ class RoleBuilder {
   }
 
  private:
-  int stage_of(int chunk) const {
-    return table().stages_of_rank[static_cast<std::size_t>(index_)][static_cast<std::size_t>(chunk)];
-  }
+  int stage_of(int chunk) const { return stages()[static_cast<std::size_t>(chunk)]; }
   const ScheduleTable& table() const { return lowering_.tables.schedule; }
-  int chunks() const { return static_cast<int>(table().stages_of_rank[static_cast<std::size_t>(index_)].size()); }
+  const std::vector<int>& stages() const { return table().stages_of_rank[static_cast<std::size_t>(index_)]; }
+  int chunks() const { return static_cast<int>(stages().size()); }
   int chunk_of(int stage) const { return table().chunk_of(stage); }
   bool next_is_here(int stage) const { return !table().is_last(stage) && table().rank_of(stage + 1) == index_; }
   bool previous_is_here(int stage) const { return !table().is_first(stage) && table().rank_of(stage - 1) == index_; }
@@ -70,6 +69,7 @@ class RoleBuilder {
   int microbatches() const { return lowering_.plan.microbatches / table().routes; }  // of a chunk
   int per_update() const { return microbatches() / table().updates; }
   bool splits() const { return table().splits; }
+  bool shares_places() const { return (chunks() > 1 || splits()) && lowering_.tables.activations.shared_by_chunks; }
   const Update& update() const { return lowering_.tables.update; }
   const std::vector<ScheduleOp>& list() const { return table().order[static_cast<std::size_t>(index_)]; }
 
@@ -113,20 +113,6 @@ class RoleBuilder {
   template <class Belongs>
   int most_in_flight(Belongs belongs) const {
     return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
-  }
-
-  // The same transformer layers, in number and kind, in every chunk of the rank, and the same ones redone.
-  bool equal_chunks() const {
-    const auto counted_kinds = [&](int stage) {
-      std::vector<std::pair<int, int>> kinds;
-      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
-        if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
-          kinds.emplace_back(layer.kind, lowering_.tables.activations.row_of(l));
-      return kinds;
-    };
-    for (int chunk = 1; chunk < chunks(); ++chunk)
-      if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
-    return (chunks() > 1 || splits()) && lowering_.tables.activations.shared_by_chunks;
   }
 
   ChunkSlots slots_of(int stage) const {

@@ -28,28 +28,30 @@ std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
   return edges;
 }
 
-std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks) {
-  const std::size_t count = blocks.size();
-  std::vector<std::vector<int>> meets(count);
-  // [block, block]: the pair was found; two blocks with several lifetimes meet repeatedly.
-  std::vector<char> known(count * count, 0);
-  std::vector<int> alive;
+BlockPairs overlaps(std::span<const TimedBlock> blocks) {
+  BlockPairs pairs(blocks.size());
+  BlockPairs::Row alive((blocks.size() + 63) / 64, 0);
+  std::vector<int> lives(blocks.size(), 0);  // [block]: number of its current lifetimes, which may overlap
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
+    int& now = lives[static_cast<std::size_t>(edge.block)];
     if (!edge.begins) {
-      alive.erase(std::ranges::find(alive, edge.block));
+      if (--now == 0) alive[BlockPairs::word(edge.block)] &= ~BlockPairs::bit(edge.block);
       continue;
     }
-    const auto block = static_cast<std::size_t>(edge.block);
-    for (const int number : alive) {
-      const auto other = static_cast<std::size_t>(number);
-      if (other == block || known[block * count + other]) continue;
-      known[block * count + other] = known[other * count + block] = 1;
-      meets[other].push_back(edge.block);
-      meets[block].push_back(number);
-    }
-    alive.push_back(edge.block);
+    pairs.add_row(edge.block, alive);
+    if (now++ == 0) alive[BlockPairs::word(edge.block)] |= BlockPairs::bit(edge.block);
   }
-  for (std::vector<int>& others : meets) std::ranges::sort(others);
+  pairs.both_ways();
+  return pairs;
+}
+
+std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks) {
+  const BlockPairs pairs = overlaps(blocks);
+  const int count = static_cast<int>(blocks.size());
+  std::vector<std::vector<int>> meets(blocks.size());
+  for (int a = 0; a < count; ++a)
+    for (int b = 0; b < count; ++b)
+      if (pairs.has(a, b)) meets[static_cast<std::size_t>(a)].push_back(b);
   return meets;
 }
 

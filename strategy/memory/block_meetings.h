@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "strategy/memory/block_pairs.h"
 #include "strategy/memory/packing.h"
 
 namespace foreshard {
@@ -17,7 +18,9 @@ struct LifetimeEdge {
 // All begins and ends in the order of time; at equal times the ends come first. Empty lifetimes are left out.
 std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks);
 
-// [block]: the other blocks whose lifetimes overlap with one of its own, ascending.
+// The blocks of which two lifetimes overlap.
+BlockPairs overlaps(std::span<const TimedBlock> blocks);
+// The same as lists. [block]: the other blocks, ascending.
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks);
 
 // The sets of blocks that are alive at one time, each ascending, in the order of time. Only the sets right before a block ends after others

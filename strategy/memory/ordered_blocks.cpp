@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <span>
+#include <utility>
 
 #include "core/plan/program_order.h"
 #include "strategy/memory/block_meetings.h"
@@ -33,14 +33,17 @@ int steps_of(const Plan& plan, const Role& role) {
 class BlockOrder {
  public:
   BlockOrder(const Plan& plan, RoleId id, Space space)
-      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, id, kRuns), first_(role_.buffers.size(), -1) {
-    for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
-      const Buffer& buffer = role_.buffers[b];
-      if (buffer.space != space_ || buffer.resident) continue;
-      first_[b] = static_cast<int>(blocks_.size());
-      for (int slot = 0; slot < static_cast<int>(buffer.offsets.size()); ++slot)
-        blocks_.push_back({.buffer = {static_cast<std::int32_t>(b)}, .slot = slot, .block = {.bytes = buffer.bytes}});
-    }
+      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, id, kRuns), index_(role_.buffers.size()) {
+    std::size_t slots = 0;
+    for (const Buffer& buffer : role_.buffers) slots = std::max(slots, buffer.offsets.size());
+    for (std::size_t slot = 0; slot < slots; ++slot)
+      for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
+        const Buffer& buffer = role_.buffers[b];
+        if (buffer.space != space_ || buffer.resident || slot >= buffer.offsets.size()) continue;
+        index_[b].push_back(static_cast<int>(blocks_.size()));
+        blocks_.push_back(
+            {.buffer = {static_cast<std::int32_t>(b)}, .slot = static_cast<int>(slot), .block = {.bytes = buffer.bytes}});
+      }
     of_first_run_.resize(blocks_.size(), 0);
     steps_.resize(blocks_.size());
     for (int step = 0; step < order_.count(); ++step)
@@ -63,13 +66,14 @@ class BlockOrder {
       }
     }
     keep_first_run();
-    return {.blocks = blocks_, .meets = meets()};
+    BlockPairs pairs = meets();
+    return {.blocks = std::move(blocks_), .meets = std::move(pairs)};
   }
 
  private:
   int index(const Block& block, const Action& action) const {
-    const int first = first_[block.buffer.index()];
-    return first < 0 ? -1 : first + value_of(block.slot, action);
+    const std::vector<int>& slots = index_[block.buffer.index()];
+    return slots.empty() ? -1 : slots[static_cast<std::size_t>(value_of(block.slot, action))];
   }
   std::vector<Lifetime>& lives(int i) { return blocks_[static_cast<std::size_t>(i)].block.lifetimes; }
 
@@ -118,41 +122,63 @@ class BlockOrder {
     return !ends_before(a, b) && !ends_before(b, a);
   }
 
-  std::vector<std::vector<int>> meets() const {
-    std::vector<TimedBlock> single;  // each lifetime by itself
-    std::vector<std::pair<int, Steps>> of;
+  // Whether compute alone acquires and releases it. Two such lifetimes are alive together exactly where they overlap.
+  bool on_compute(const Steps& steps) const {
+    const auto is = [&](std::int32_t step) { return step < 0 || order_.clocks().stream(step) == kCompute.value; };
+    return is(steps.acquire) && is(steps.release);
+  }
+
+  // A lifetime by itself.
+  struct Single {
+    int block = 0;
+    Steps steps = {};
+    bool plain = true;  // on_compute
+  };
+
+  BlockPairs meets() const {
+    std::vector<TimedBlock> timed;
+    std::vector<Single> singles;
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       for (std::size_t n = 0; n < blocks_[i].block.lifetimes.size(); ++n) {
-        single.push_back({.lifetimes = {blocks_[i].block.lifetimes[n]}});
-        of.emplace_back(static_cast<int>(i), steps_[i][n]);
+        timed.push_back({.lifetimes = {blocks_[i].block.lifetimes[n]}});
+        singles.push_back({static_cast<int>(i), steps_[i][n], on_compute(steps_[i][n])});
       }
-    std::vector<std::set<int>> found(blocks_.size());
-    std::vector<int> alive;
-    for (const LifetimeEdge& edge : lifetime_edges(single)) {
+    BlockPairs pairs(blocks_.size());
+    BlockPairs::Row plain_alive((blocks_.size() + 63) / 64, 0);  // blocks with a plain lifetime now
+    std::vector<int> plain, others;                              // lifetimes that are alive
+    for (const LifetimeEdge& edge : lifetime_edges(timed)) {
+      const Single& single = singles[static_cast<std::size_t>(edge.block)];
+      std::vector<int>& same = single.plain ? plain : others;
       if (!edge.begins) {
-        alive.erase(std::ranges::find(alive, edge.block));
+        same.erase(std::ranges::find(same, edge.block));
+        if (single.plain) plain_alive[BlockPairs::word(single.block)] &= ~BlockPairs::bit(single.block);
         continue;
       }
-      const auto& [block, steps] = of[static_cast<std::size_t>(edge.block)];
-      for (const int number : alive) {
-        const auto& [other, others] = of[static_cast<std::size_t>(number)];
-        std::set<int>& known = found[static_cast<std::size_t>(block)];
-        if (other == block || known.contains(other) || !together(steps, others)) continue;
-        known.insert(other);
-        found[static_cast<std::size_t>(other)].insert(block);
+      const auto try_all = [&](const std::vector<int>& alive) {
+        for (const int number : alive) {
+          const Single& other = singles[static_cast<std::size_t>(number)];
+          if (other.block != single.block && !pairs.has(other.block, single.block) && together(single.steps, other.steps))
+            pairs.add(single.block, other.block);
+        }
+      };
+      try_all(others);
+      if (single.plain) {
+        pairs.add_row(single.block, plain_alive);
+        plain_alive[BlockPairs::word(single.block)] |= BlockPairs::bit(single.block);
+      } else {
+        try_all(plain);
       }
-      alive.push_back(edge.block);
+      same.push_back(edge.block);
     }
-    std::vector<std::vector<int>> meets;
-    for (const std::set<int>& others : found) meets.emplace_back(others.begin(), others.end());
-    return meets;
+    pairs.both_ways();
+    return pairs;
   }
 
   const Plan& plan_;
   const Role& role_;
   Space space_;
   ProgramOrder order_;
-  std::vector<int> first_ = {};  // [buffer]: index of its first block; -1: no block of ours
+  std::vector<std::vector<int>> index_ = {};  // [buffer][slot]: index of the block; empty: no block of ours
   std::vector<OrderedBlock> blocks_ = {};
   std::vector<std::vector<Steps>> steps_ = {};  // [block][lifetime]
   std::vector<int> of_first_run_ = {};          // [block]: number of its lifetimes that begin in the first run
@@ -161,11 +187,16 @@ class BlockOrder {
 
 }  // namespace
 
-OrderedBlocks ordered_blocks(const Plan& plan, RoleId id, Space space, int most_steps) {
+OrderedBlocks ordered_blocks(const Plan& plan, RoleId id, Space space, const OrderedLimits& most) {
   const Role& role = plan.roles[id.index()];
-  if (steps_of(plan, role) > most_steps) return {};
-  for (const Buffer& buffer : role.buffers)
-    if (buffer.space == space && !buffer.resident && buffer.scope != Scope::Rank) return {};
+  if (steps_of(plan, role) > most.steps) return {};
+  std::size_t blocks = 0;
+  for (const Buffer& buffer : role.buffers) {
+    if (buffer.space != space || buffer.resident) continue;
+    if (buffer.scope != Scope::Rank) return {};
+    blocks += buffer.offsets.size();
+  }
+  if (blocks > static_cast<std::size_t>(most.blocks)) return {};
   return BlockOrder(plan, id, space).find();
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "strategy/memory/block_pairs.h"
 #include "strategy/memory/packing.h"
 
 namespace foreshard {
@@ -27,12 +28,17 @@ struct OrderedBlock {
 };
 
 struct OrderedBlocks {
-  std::vector<OrderedBlock> blocks = {};
-  std::vector<std::vector<int>> meets = {};  // [block]: the blocks that may be alive together with it, ascending
+  std::vector<OrderedBlock> blocks = {};  // slot by slot: what one micro-batch keeps stands together
+  BlockPairs meets = BlockPairs();        // those that may be alive together
 };
 
-// All blocks of the role in `space` that are not resident, over a run and what of the next one may overlap it. Empty: the run has more than
-// `most_steps` instructions, or another rank of the device uses one of these buffers.
-OrderedBlocks ordered_blocks(const Plan& plan, RoleId role, Space space, int most_steps);
+struct OrderedLimits {
+  int steps = 0;   // most instructions of a run
+  int blocks = 0;  // most blocks
+};
+
+// All blocks of the role in `space` that are not resident, over a run and what of the next one may overlap it. Empty: there are more
+// instructions or blocks than `most` says, or another rank of the device uses one of these buffers.
+OrderedBlocks ordered_blocks(const Plan& plan, RoleId role, Space space, const OrderedLimits& most);
 
 }  // namespace foreshard

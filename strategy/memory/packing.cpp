@@ -17,7 +17,7 @@ namespace {
 // Places blocks one after the other in a given order, by first fit or best fit.
 class Placer {
  public:
-  Placer(std::span<const TimedBlock> blocks, std::vector<std::vector<int>> meets, std::int64_t alignment)
+  Placer(std::span<const TimedBlock> blocks, BlockPairs meets, std::int64_t alignment)
       : meets_(std::move(meets)), offsets_(blocks.size()) {
     for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
   }
@@ -25,42 +25,41 @@ class Placer {
   std::int64_t end(int block) const { return offsets_[at(block)] + bytes_[at(block)]; }
 
   Packing place(const std::vector<int>& order, bool best_fit) {
-    std::ranges::fill(offsets_, kUnplaced);
+    placed_.clear();
     Packing packing{.offsets = std::vector<Bytes>(order.size())};
     for (const int block : order) {
-      offsets_[at(block)] = gap_for(block, best_fit);
-      packing.offsets[at(block)] = {offsets_[at(block)]};
+      const std::int64_t offset = gap_for(block, best_fit);
+      offsets_[at(block)] = offset;
+      const auto above = std::ranges::upper_bound(placed_, offset, {}, [&](int other) { return offsets_[at(other)]; });
+      placed_.insert(above, block);
+      packing.offsets[at(block)] = {offset};
       packing.arena = std::max(packing.arena, Bytes{end(block)});
     }
     return packing;
   }
 
  private:
-  static constexpr std::int64_t kUnplaced = -1;
-
   // Offset of the lowest (with `best_fit`: the smallest) gap that is large enough between the placed blocks that are alive with the block;
   // above all of these if there is none.
-  std::int64_t gap_for(int block, bool best_fit) {
-    taken_.clear();
-    for (const int other : meets_[at(block)])
-      if (offsets_[at(other)] != kUnplaced) taken_.emplace_back(offsets_[at(other)], end(other));
-    std::ranges::sort(taken_);
-    std::int64_t free = 0, best = kUnplaced, smallest = std::numeric_limits<std::int64_t>::max();
-    for (const auto& [from, to] : taken_) {
-      const std::int64_t gap = from - free;
+  std::int64_t gap_for(int block, bool best_fit) const {
+    const BlockPairs::Row& meets = meets_.row(block);
+    std::int64_t free = 0, best = -1, smallest = std::numeric_limits<std::int64_t>::max();
+    for (const int other : placed_) {
+      if (!BlockPairs::has(meets, other)) continue;
+      const std::int64_t gap = offsets_[at(other)] - free;
       if (gap >= bytes_[at(block)] && gap < smallest) {
         best = free;
         smallest = gap;
         if (!best_fit) break;
       }
-      free = std::max(free, to);
+      free = std::max(free, end(other));
     }
-    return best == kUnplaced ? free : best;
+    return best < 0 ? free : best;
   }
 
-  std::vector<std::vector<int>> meets_ = {};
+  BlockPairs meets_;
   std::vector<std::int64_t> bytes_ = {}, offsets_ = {};
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
+  std::vector<int> placed_ = {};  // by ascending offset
 };
 
 std::int64_t duration(const TimedBlock& block) {
@@ -84,6 +83,7 @@ std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
       case PackRule::BestFitArea: return {-bytes * time, 0};
       case PackRule::BestFitDuration: return {-time, -bytes};
       case PackRule::BestFitStart: return {static_cast<double>(begin(block)), 0};
+      case PackRule::BestFitGiven: return {};
     }
     return {};
   };
@@ -96,6 +96,10 @@ std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
 }
 
 bool is_best_fit(PackRule rule) { return rule != PackRule::FirstFitSize; }
+
+// Tests of whether two blocks meet that a local search over given pairs may take.
+constexpr std::int64_t kMostTests = 20'000'000;
+constexpr int kStarts = 4;  // orders from which it begins, the best ones
 
 // The local search: repeatedly moves the blocks that reach the top of the arena to the front of the order, and places all again.
 Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, int moves, Bytes bound) {
@@ -149,10 +153,30 @@ Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment) {
 }
 
 Packing pack_by(std::span<const TimedBlock> blocks, PackRule rule, std::int64_t alignment) {
-  return Placer(blocks, meetings(blocks), alignment).place(order_of(blocks, rule), is_best_fit(rule));
+  return Placer(blocks, overlaps(blocks), alignment).place(order_of(blocks, rule), is_best_fit(rule));
 }
 
-static Packing pack(std::span<const TimedBlock> blocks, Placer placer, const PackOptions& options, Bytes bound) {
+Bytes pairs_bound(std::span<const TimedBlock> blocks, const BlockPairs& meets, std::int64_t alignment) {
+  constexpr int kSets = 64;
+  const std::vector<int> order = order_of(blocks, PackRule::FirstFitSize);
+  Bytes most = {};
+  for (std::size_t start = 0; start < std::min<std::size_t>(order.size(), kSets); ++start) {
+    BlockPairs::Row all = meets.row(order[start]);  // those that meet every block so far
+    std::int64_t bytes = round_up(blocks[at(order[start])].bytes.value, alignment);
+    for (const int block : order) {
+      if (!BlockPairs::has(all, block)) continue;
+      bytes += round_up(blocks[at(block)].bytes.value, alignment);
+      const BlockPairs::Row& others = meets.row(block);
+      for (std::size_t w = 0; w < all.size(); ++w) all[w] &= others[w];
+    }
+    most = std::max(most, Bytes{bytes});
+  }
+  return most;
+}
+
+Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
+  const Bytes bound = live_bound(blocks, options.alignment);
+  Placer placer(blocks, overlaps(blocks), options.alignment);
   Packing best;
   std::vector<int> best_order;
   PackRule best_rule = PackRule::FirstFitSize;
@@ -170,12 +194,32 @@ static Packing pack(std::span<const TimedBlock> blocks, Placer placer, const Pac
   return moved.arena < best.arena ? moved : best;
 }
 
-Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
-  return pack(blocks, Placer(blocks, meetings(blocks), options.alignment), options, live_bound(blocks, options.alignment));
-}
-
-Packing pack(std::span<const TimedBlock> blocks, const std::vector<std::vector<int>>& meets, const PackOptions& options) {
-  return pack(blocks, Placer(blocks, meets, options.alignment), options, {});
+Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const PackOptions& options, Bytes enough) {
+  const Bytes bound = std::max(enough, pairs_bound(blocks, meets, options.alignment));
+  Placer placer(blocks, meets, options.alignment);
+  struct Start {
+    Packing packing = {};
+    std::vector<int> order = {};
+    bool best_fit = false;
+  };
+  std::vector<Start> starts;
+  for (int r = 0; r <= kPackRules; ++r)  // the last rule is the given order
+    for (const bool best_fit : {false, true}) {
+      std::vector<int> order = order_of(blocks, static_cast<PackRule>(r));
+      Packing packing = placer.place(order, best_fit);
+      if (packing.arena <= bound) return packing;
+      starts.push_back({std::move(packing), std::move(order), best_fit});
+    }
+  std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.packing.arena; });
+  const auto tests = static_cast<std::int64_t>(blocks.size() * blocks.size()) + 1;  // at most, of a placement
+  const auto moves = static_cast<int>(std::min<std::int64_t>(options.moves, kMostTests / tests / kStarts));
+  Packing best = starts.front().packing;
+  for (int s = 0; s < kStarts && best.arena > bound; ++s) {
+    Start& start = starts[static_cast<std::size_t>(s)];
+    Packing moved = moved_to_front(placer, std::move(start.order), start.best_fit, moves, bound);
+    if (moved.arena < best.arena) best = std::move(moved);
+  }
+  return best;
 }
 
 }  // namespace foreshard

@@ -167,8 +167,10 @@ Residency region_residency(const std::vector<RegionChoice>& choices, const std::
     const int from = backward[at(by)].first;
     residency.stays.push_back({r, from < 0 ? again.first : std::min(from, again.first), again.first, again.last});
   }
-  std::stable_sort(residency.stays.begin(), residency.stays.end(),
-                   [](const Stay& a, const Stay& b) { return a.brought < b.brought; });
+  // Within a moment what is used first comes first: a region that its own backward fetches, before those that this backward fetches ahead.
+  std::stable_sort(residency.stays.begin(), residency.stays.end(), [](const Stay& a, const Stay& b) {
+    return a.brought != b.brought ? a.brought < b.brought : a.first_use < b.first_use;
+  });
   return residency;
 }
 

@@ -121,7 +121,7 @@ class OrderChoice {
     auto begun = begin_lowering(model_, cluster_, with(listed(strategy_, ahead(p_, m_, 1))));
     const auto stage_times = times();
     if (!std::holds_alternative<Lowering>(begun) || !stage_times) return;
-    RoleTrial trial(std::get<Lowering>(begun));
+    RoleTrial trial(std::get<Lowering>(begun), options_.pack_by_order);
     ScheduleSearch search{.microbatches = m_, .times = *stage_times};
     const double actions = 3.0 * p_ * m_;
     search.tries = std::clamp(static_cast<int>(kMostSteps / actions), kFewestTries, search.tries);

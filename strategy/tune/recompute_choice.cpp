@@ -43,7 +43,7 @@ using Costs = std::vector<std::vector<LayerOption>>;  // [layer of the model][fo
 
 class LayerFiller {
  public:
-  explicit LayerFiller(const Lowering& lowering) : lowering_(lowering), trial_(lowering) {
+  LayerFiller(const Lowering& lowering, bool by_order) : lowering_(lowering), trial_(lowering, by_order) {
     for (const auto& layer : lowering.graph.layers) layers_ += layer.counted ? 1 : 0;
     forms_ = candidates();
     measure();
@@ -63,9 +63,10 @@ class LayerFiller {
     }
     best.recompute = {.kind = RecomputeKind::Each, .each = each};
     const bool alike = std::ranges::all_of(each, [&](const LayerRecompute& layer) { return layer == each.front(); });
-    if (alike && each.front().kind != RecomputeKind::Modules) best.recompute = {.kind = each.front().kind};
-    if (alike && each.front().kind == RecomputeKind::Modules)
-      best.recompute = {.kind = RecomputeKind::Modules, .modules = each.front().modules};
+    if (!alike) return best;
+    Recompute whole{.kind = each.front().kind};
+    if (whole.kind == RecomputeKind::Modules) whole.modules = each.front().modules;
+    if (!fits(best.recompute) || fits(whole)) best.recompute = std::move(whole);
     return best;
   }
 
@@ -190,12 +191,22 @@ class LayerFiller {
     return known->second;
   }
   double built_arena(int rank, const std::vector<int>& chosen) {
-    Recompute& recompute = trial_.lowering.strategy.recompute;
-    recompute = {.kind = RecomputeKind::Each, .each = std::vector<LayerRecompute>(at(layers_))};
+    Recompute recompute{.kind = RecomputeKind::Each, .each = std::vector<LayerRecompute>(at(layers_))};
     write(chosen, recompute.each);
+    try_out(std::move(recompute));
+    return static_cast<double>(trial_.arena(rank, {}).value);  // packed alike, whether it fits or not
+  }
+  void try_out(Recompute recompute) {
+    trial_.lowering.strategy.recompute = std::move(recompute);
     trial_.lowering.tables.activations =
         activation_policy(trial_.lowering.strategy, lowering_.graph, lowering_.tables.layout.layers);
-    return static_cast<double>(trial_.arena(rank).value);
+  }
+  // Programs of one choice that is said in two ways may be packed differently.
+  bool fits(const Recompute& recompute) {
+    try_out(recompute);
+    for (int rank = 0; rank < lowering_.strategy.pp; ++rank)
+      if (!trial_.fits(rank)) return false;
+    return true;
   }
 
   // For every position the form that keeps the fewest bytes among the first `forms` forms.
@@ -337,6 +348,6 @@ class LayerFiller {
 
 }  // namespace
 
-BestLayers best_layers(const Lowering& lowering) { return LayerFiller(lowering).fill(); }
+BestLayers best_layers(const Lowering& lowering, bool by_order) { return LayerFiller(lowering, by_order).fill(); }
 
 }  // namespace foreshard

@@ -17,7 +17,7 @@ struct BestLayers {
 // built with the choice, and the choice is made again with that much more or less memory until it just fits. Then single layers change
 // to faster forms where that fits. The choice is also compared with full recomputation of the fewest first layers, so it is never
 // slower than that. All chunks of a rank use the same form at the same position. Where nothing fits, every layer takes the form that
-// keeps least. `lowering` has no roles yet.
-BestLayers best_layers(const Lowering& lowering);
+// keeps least. `lowering` has no roles yet; `by_order`: of RoleTrial.
+BestLayers best_layers(const Lowering& lowering, bool by_order);
 
 }  // namespace foreshard

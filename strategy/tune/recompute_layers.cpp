@@ -7,9 +7,9 @@
 
 namespace foreshard {
 
-Recompute fewest_redone_layers(const Lowering& lowering) {
+Recompute fewest_redone_layers(const Lowering& lowering, bool by_order) {
   const Strategy& s = lowering.strategy;
-  RoleTrial trial(lowering);
+  RoleTrial trial(lowering, by_order);
   const auto fits = [&](int rank, int count) {
     const Recompute some{.kind = RecomputeKind::Full, .per_stage = std::vector<int>(static_cast<std::size_t>(s.pp), count)};
     trial.lowering.strategy.recompute = some;

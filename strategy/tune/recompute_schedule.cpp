@@ -260,7 +260,7 @@ std::unique_ptr<Ladder> ladder_of(const Recompute& recompute, const StageToSched
 
 class Scheduling {
  public:
-  explicit Scheduling(const Lowering& lowering) : lowering_(lowering), trial_(lowering) {
+  Scheduling(const Lowering& lowering, bool by_order) : lowering_(lowering), trial_(lowering, by_order) {
     const int stages = lowering.stages();
     for (int stage = 0; stage < stages; ++stage) stages_.push_back(stage_of(lowering, stage));
     for (const StageToSchedule& stage : stages_) ladders_.push_back(ladder_of(lowering.strategy.recompute, stage));
@@ -332,13 +332,13 @@ class Scheduling {
 
 }  // namespace
 
-std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering) {
+std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering, bool by_order) {
   const Recompute& recompute = lowering.strategy.recompute;
   if (splits_backwards(lowering.strategy))
     return Infeasible{.reason = "recompute " + to_text(recompute) + " needs whole backwards, schedule " +
                                 name_of(*lowering.strategy.pipeline.schedule) + " splits them",
                       .would_help = {"--schedule 1f1b", "--recompute auto"}};
-  return Scheduling(lowering).all();
+  return Scheduling(lowering, by_order).all();
 }
 
 }  // namespace foreshard

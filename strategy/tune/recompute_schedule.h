@@ -15,7 +15,7 @@ namespace foreshard {
 //   Rotor    keeps or recomputes whole layers of a stage   } within the budget; without a budget, within the memory that is free on the
 //   Graph    keeps or recomputes operators inside a layer  } rank, found by building the program of each rank
 //   Revolve  keeps at most the given number of layer inputs
-// `lowering` has no roles yet. Infeasible: the pipeline schedule splits backwards, or the budget is too small.
-std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering);
+// `lowering` has no roles yet; `by_order`: of RoleTrial. Infeasible: the pipeline schedule splits backwards, or the budget is too small.
+std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering, bool by_order);
 
 }  // namespace foreshard

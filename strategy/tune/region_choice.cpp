@@ -87,7 +87,7 @@ class RegionChoices {
  public:
   RegionChoices(const Model& model, const Cluster& cluster, const Strategy& strategy, const TunedRows& rows,
                 const LowerOptions& options, const Lowering& base, int window, const TimedLayers& times)
-      : model_(model), cluster_(cluster), strategy_(strategy), rows_(rows), options_(options), trial_(base) {
+      : model_(model), cluster_(cluster), strategy_(strategy), rows_(rows), options_(options), trial_(base, options.pack_by_order) {
     options_.ignore_memory = true;
     std::vector<Bytes> sizes;
     for (const OffloadRegion& layer : times.layers) sizes.push_back(layer.parameters);
@@ -109,7 +109,7 @@ class RegionChoices {
     if (least <= room() || strategy_.offload.budget.value == 0) return fetched;
     return Infeasible{.reason = "policy " + strategy_.policy + " reaches an arena of " + in_size(least) + ", the budget is " +
                                 in_size(room()),
-                      .would_help = {"--offload-budget " + std::to_string(least.value), "--micro-batch 1", "--recompute full"}};
+                      .would_help = {budget_that_fits(least), "--micro-batch 1", "--recompute full"}};
   }
 
  private:
@@ -119,7 +119,7 @@ class RegionChoices {
   Bytes arena(const RegionRule& rule) {
     for (StateRow& row : trial_.lowering.tables.state)
       if (std::holds_alternative<RegionRule>(row.parameters.stays.rule)) row.parameters.stays.rule = rule;
-    return trial_.arena(0);
+    return trial_.arena(0, room());
   }
   double seconds(const RegionRule& rule) const {
     TunedRows rows = rows_;

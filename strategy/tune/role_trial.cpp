@@ -4,6 +4,7 @@
 #include "core/plan/ranks.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/cost/framework_memory.h"
+#include "strategy/lower/begin_lowering.h"
 #include "strategy/lower/memory_planner.h"
 #include "strategy/lower/role_program.h"
 
@@ -26,7 +27,8 @@ static std::vector<std::string> device_kinds(const Lowering& lowering) {
   return kinds;
 }
 
-RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_(device_kinds(base)) {
+RoleTrial::RoleTrial(const Lowering& base, bool by_order)
+    : lowering(base), base_(base), by_order_(by_order), kinds_(device_kinds(base)) {
   const Gpu& first = gpu_of(base.cluster, base.cluster.nodes.front().shape.gpu);
   const auto reserve = static_cast<std::int64_t>(base.strategy.device_memory.reserve * static_cast<double>(first.memory.value));
   beside_ = framework_memory(base.strategy) + Bytes{reserve};
@@ -34,12 +36,23 @@ RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_
 
 Bytes RoleTrial::room(int rank) const { return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_; }
 
-Bytes RoleTrial::arena(int rank) {
+Bytes RoleTrial::arena(int rank, Bytes enough) {
   lowering.plan = base_.plan, lowering.embedding = {};
   SharedPrograms shared;
   add_role(lowering, rank, shared);
-  plan_memory(lowering.plan, {.share_kept = lowering.tables.activations.shares_kept()});
-  return arena_bytes(lowering.plan.roles.back(), Space::Device);
+  MemoryPlanOptions options{.share_kept = lowering.tables.activations.shares_kept()};
+  plan_memory(lowering.plan, options);
+  const Role& role = lowering.plan.roles.back();
+  if (by_order_ && arena_bytes(role, Space::Device) > enough && packs_by_order(lowering.tables)) {
+    options.by_order = true;
+    plan_memory(lowering.plan, options);
+  }
+  return arena_bytes(role, Space::Device);
+}
+
+std::string budget_that_fits(Bytes arena) {
+  constexpr std::int64_t kMib = 1 << 20;
+  return "--offload-budget " + std::to_string((arena.value + kMib - 1) / kMib) + "MiB";
 }
 
 }  // namespace foreshard

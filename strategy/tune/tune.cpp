@@ -37,20 +37,20 @@ static std::optional<Infeasible> tune_buckets(const Model& model, const Cluster&
   return {};
 }
 
-static std::optional<Infeasible> tune_recomputation(const Model& model, const Cluster& cluster, Tuned& tuned) {
+static std::optional<Infeasible> tune_recomputation(const Model& model, const Cluster& cluster, bool by_order, Tuned& tuned) {
   auto begun = begin_lowering(model, cluster, tuned.strategy);
   if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;
   Lowering& lowering = std::get<Lowering>(begun);
   Recompute& recompute = lowering.strategy.recompute;
   if (recompute == Recompute{.kind = RecomputeKind::Each}) {
-    BestLayers best = best_layers(lowering);
+    BestLayers best = best_layers(lowering, by_order);
     recompute = std::move(best.recompute);
     tuned.trades = std::move(best.trades);
   }
-  if (recompute.layers < 0) recompute = fewest_redone_layers(lowering);
+  if (recompute.layers < 0) recompute = fewest_redone_layers(lowering, by_order);
   tuned.strategy.recompute = recompute;
   if (recompute.kind < RecomputeKind::Rotor) return {};
-  auto runs = schedule_stages(lowering);
+  auto runs = schedule_stages(lowering, by_order);
   if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
   tuned.rows.runs = std::get<std::vector<StageRuns>>(std::move(runs));
   return {};
@@ -87,7 +87,7 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   if (chooses_parts(tuned.strategy)) tuned.strategy.communication.parts = best_parts(model, cluster, tuned.strategy, options);
   if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
-    if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
+    if (auto refused = tune_recomputation(model, cluster, options.pack_by_order, tuned)) return *refused;
   if (chooses_moves(tuned.strategy)) {
     auto moves = moves_by_free_time(model, cluster, tuned.strategy, options);
     if (auto* refused = std::get_if<Infeasible>(&moves)) return *refused;

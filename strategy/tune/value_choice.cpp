@@ -30,7 +30,7 @@ class ValueChoice {
         strategy_(strategy),
         options_(options),
         base_(base),
-        trial_(base),
+        trial_(base, options.pack_by_order),
         stages_(std::move(stages)) {
     options_.ignore_memory = true;
   }
@@ -67,7 +67,7 @@ class ValueChoice {
   }
   Bytes arena(int rank, const Moves& moves) {
     trial_.lowering.tables.activations.moves = moves;
-    return trial_.arena(rank);
+    return trial_.arena(rank, room(rank));
   }
   double seconds(const Moves& moves) const {
     const auto answer = lower(model_, cluster_, strategy_, options_, {.moves = moves});
@@ -87,7 +87,7 @@ class ValueChoice {
     if (strategy_.offload.budget.value == 0) return *best;
     return Infeasible{.reason = "--offload-activations free-time reaches an arena of " + in_size(least) + ", the budget is " +
                                 in_size(allowed),
-                      .would_help = {"--offload-budget " + std::to_string(least.value), "--micro-batch 1", "--recompute full"}};
+                      .would_help = {budget_that_fits(least), "--micro-batch 1", "--recompute full"}};
   }
 
   template <typename Plan>

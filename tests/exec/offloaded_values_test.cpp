@@ -79,22 +79,27 @@ TEST(OffloadedValues, VdnnTrainsTheSameModel) {
     }
 }
 
-// With nine tenths of what the plan would take.
+// With 97 % of what the plan would take, packed by the order of its run.
 TEST(OffloadedValues, FreeTimeTrainsTheSameModelWithinItsBudget) {
+  std::string refused;
   for (const auto& [model, strategies] : cases())
     for (const Strategy& strategy : strategies) {
       Strategy s = in_double(strategy);
       const Plan kept = lowered(model, s);
       s.offload.activations = OffloadedActivations::FreeTime;
       EXPECT_EQ(copies(lowered(model, s), "to host"), 0) << name_of(s);  // it fits
-      // The choice does not pack by the order of the run, so its budget is below an arena that is packed as it packs.
-      const Strategy plain = in_double(strategy);
-      const auto packed = tuned_plan(model, load_cluster("dgx-a100"), plain, {.pack_by_order = false});
-      s.offload.budget = {arena(std::get<Lowered>(packed).plan).value * 97 / 100};
-      const Plan moved = lowered(model, s);
+      s.offload.budget = {arena(kept).value * 97 / 100};
+      const auto answer = tuned_plan(model, load_cluster("dgx-a100"), s);
+      if (std::holds_alternative<Infeasible>(answer)) {
+        refused += model.name + ", recompute " + to_text(s.recompute) + ". ";
+        continue;
+      }
+      const Plan& moved = std::get<Lowered>(answer).plan;
       EXPECT_LE(arena(moved), s.offload.budget) << name_of(s);
       expect_same(model, kept, moved, name_of(s));
     }
+  // What full recomputation keeps, the inputs of layers, shares bytes already where the arena is fullest.
+  EXPECT_EQ(refused, "tiny-cnn, recompute full. tiny-cnn, recompute full:1. tiny-gpt, recompute full. ");
 }
 
 // What moves has left the device when the next operator but one runs: of a long chain only a few values are there.

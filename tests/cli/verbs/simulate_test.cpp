@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
 
@@ -47,6 +48,16 @@ TEST(Simulate, JsonHasTheDocumentedKeys) {
   EXPECT_EQ(json.at("strategy").at("dp").as_int(), 2);
   EXPECT_EQ(json.at("strategy").at("schedule").as_string(), "1f1b");
   EXPECT_EQ(json.at("strategy").at("precision").as_string(), "bf16");
+}
+
+// The head of the text names what was asked for, sizes as the tables print them.
+TEST(Simulate, SizesAreNotPrintedInBytes) {
+  const RanLine r = run_line(kSmall + "--policy greedy --offload-budget 10737418240 --bucket 40MiB --partition 4MiB");
+  ASSERT_EQ(r.code, ExitCode::Ok) << r.err;
+  std::string head = r.out.substr(0, r.out.find("\n\n"));
+  std::ranges::replace(head, '\n', ' ');
+  EXPECT_NE(head.find("offload budget 10.00 GiB"), std::string::npos) << head;
+  EXPECT_NE(head.find("partition 4.00 MiB"), std::string::npos) << head;
 }
 
 TEST(Simulate, TheNumbersAgreeWithEachOther) {

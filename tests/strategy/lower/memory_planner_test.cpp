@@ -5,7 +5,6 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
-#include "core/result/order_bound.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "tests/strategy/support_random_strategy.h"
@@ -247,67 +246,6 @@ TEST(MemoryPlanner, NoTwoBlocksOverlapInTimeAndAddressInAThousandPlans) {
   }
   EXPECT_EQ(plans, 1000);
   EXPECT_GT(split, 100);
-}
-
-// Arena over order bound, of the rank where it is largest.
-double fragmentation(const Lowered& lowered) {
-  double most = 0;
-  const std::vector<Bytes> bounds = order_bounds(lowered.plan);
-  for (std::size_t r = 0; r < bounds.size(); ++r)
-    most = std::max(most, static_cast<double>(arena_bytes(lowered.plan.roles[r], Space::Device).value) /
-                              static_cast<double>(bounds[r].value));
-  return most;
-}
-
-struct Way {
-  const char* name;
-  Strategy strategy;
-};
-std::vector<Way> ways(std::int64_t micro) {
-  const auto with = [micro](Strategy s) {
-    s.batch.micro = micro;
-    s.batch.global = micro * 32;
-    return s;
-  };
-  return {{"dp", with({.dp = 8})},
-          {"tp", with({.dp = 2, .tp = 4})},
-          {"pp", with({.dp = 2, .pp = 4})},
-          {"interleaved", with({.dp = 2, .pp = 4, .virtual_stages = 2})},
-          {"zb-h1", with({.dp = 2, .pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH1}})},
-          {"zb-h2", with({.dp = 2, .pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH2}})},
-          {"zb-v", with({.dp = 2, .pp = 4, .virtual_stages = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}})},
-          {"selective", with({.dp = 8, .recompute = {.kind = RecomputeKind::Selective}})},
-          {"full", with({.dp = 8, .recompute = {.kind = RecomputeKind::Full}})},
-          {"pp, full", with({.dp = 2, .pp = 4, .recompute = {.kind = RecomputeKind::Full}})},
-          {"zero 1", with({.dp = 8, .zero = {.stage = 1}})},
-          {"zero 2", with({.dp = 8, .zero = {.stage = 2}})},
-          {"zero 3", with({.dp = 8, .zero = {.stage = 3}})},
-          {"pp, zero 1", with({.dp = 2, .pp = 4, .zero = {.stage = 1}})}};
-}
-
-// Zero bubble is above 1.05 where the head's logits are large: scratch of the head and what it keeps for the input gradients have bytes
-// apart from rings that are not full then.
-TEST(MemoryPlanner, ArenasOfShippedModelsAreCloseToTheOrderBound) {
-  struct Case {
-    const char* model;
-    int micro;
-  };
-  for (const Case& of : {Case{"gpt2-355m", 4}, Case{"megatron-1.7b", 2}, Case{"bert-large", 16}, Case{"llama-2-7b", 1},
-                         Case{"llama-3-8b", 1}, Case{"gpt3-175b", 1}, Case{"llama-2-70b", 1}, Case{"megatron-18b", 1}})
-    for (const Way& way : ways(of.micro)) {
-      const double is = fragmentation(lowered(of.model, "dgx-a100", way.strategy));
-      EXPECT_LE(is, way.strategy.pipeline.schedule ? 1.1 : 1.05) << of.model << ", " << way.name;
-    }
-}
-
-// Layers of very different sizes: fc6 of VGG-16 has three quarters of its parameters.
-TEST(MemoryPlanner, ArenasOfLayerListsAreCloseToTheOrderBound) {
-  for (const char* model : {"vgg-16", "resnet-50"})
-    for (const int dp : {8, 2}) {
-      Strategy strategy{.dp = dp, .pp = 8 / dp, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 3}};
-      if (strategy.pp > 1 && std::string(model) == "resnet-50") continue;  // its layers are not split over stages
-      EXPECT_LE(fragmentation(lowered(model, "dgx-a100", strategy)), dp == 8 ? 1.05 : 1.1) << model << ", dp " << dp;
-    }
 }
 
 // The search finds 24 MiB less of scratch and of what a schedule of recomputation keeps.

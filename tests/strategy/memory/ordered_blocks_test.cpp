@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 
 #include "strategy/memory/block_meetings.h"
@@ -11,7 +10,7 @@
 namespace foreshard {
 namespace {
 
-constexpr int kMost = 100'000;
+constexpr OrderedLimits kMost{.steps = 100'000, .blocks = 10'000};
 
 // Whether every instruction that acquires or releases a block of this buffer is on the compute stream.
 bool on_compute(const Plan& plan, const Role& role, BufferId buffer) {
@@ -29,26 +28,21 @@ void expect_order(const Lowered& job) {
   for (std::size_t r = 0; r < job.plan.roles.size(); ++r) {
     const OrderedBlocks found = ordered_blocks(job.plan, {static_cast<std::int32_t>(r)}, Space::Device, kMost);
     ASSERT_FALSE(found.blocks.empty());
-    ASSERT_EQ(found.meets.size(), found.blocks.size());
+    ASSERT_EQ(found.meets.blocks(), found.blocks.size());
     std::vector<TimedBlock> timed;
     std::vector<char> plain;
     for (const OrderedBlock& block : found.blocks) {
       timed.push_back(block.block);
       plain.push_back(on_compute(job.plan, job.plan.roles[r], block.buffer));
     }
-    const std::vector<std::vector<int>> overlaps = meetings(timed);
-    for (std::size_t b = 0; b < timed.size(); ++b) {
-      ASSERT_TRUE(std::ranges::is_sorted(found.meets[b]));
-      ASSERT_TRUE(std::ranges::includes(overlaps[b], found.meets[b]));
-      for (const int other : found.meets[b])  // both know of each other
-        ASSERT_TRUE(std::ranges::binary_search(found.meets[static_cast<std::size_t>(other)], static_cast<int>(b)));
-      for (const int other : overlaps[b]) {
-        const bool meets = std::ranges::binary_search(found.meets[b], other);
-        if (plain[b] && plain[static_cast<std::size_t>(other)]) {
-          ASSERT_TRUE(meets) << b << " " << other;
-        }
+    const BlockPairs overlapping = overlaps(timed);
+    for (int a = 0; a < static_cast<int>(timed.size()); ++a)
+      for (int b = 0; b < static_cast<int>(timed.size()); ++b) {
+        const bool meets = found.meets.has(a, b), both = plain[static_cast<std::size_t>(a)] && plain[static_cast<std::size_t>(b)];
+        ASSERT_EQ(meets, found.meets.has(b, a));
+        ASSERT_TRUE(!meets || overlapping.has(a, b)) << a << " " << b;
+        ASSERT_TRUE(meets || !both || !overlapping.has(a, b)) << a << " " << b;
       }
-    }
   }
 }
 
@@ -57,13 +51,20 @@ TEST(OrderedBlocks, OnComputeLifetimesDecide) {
   expect_order(lowered("bert-large", "dgx-a100", {.tp = 2, .batch = {.global = 8}, .zero = {.stage = 1}}));
 }
 
-// Nothing is said of runs that are longer than asked for.
+// Nothing is said of runs that are longer, or have more blocks, than asked for.
 TEST(OrderedBlocks, LongRunsAreNotLookedAt) {
   const Lowered job = lowered("bert-large", "dgx-a100", {.batch = {.global = 8}});
   std::size_t steps = 0;
   for (const Action& action : job.plan.roles[0].actions) steps += job.plan.segments[action.segment.index()].instructions.size();
-  EXPECT_FALSE(ordered_blocks(job.plan, {0}, Space::Device, static_cast<int>(steps)).blocks.empty());
-  EXPECT_TRUE(ordered_blocks(job.plan, {0}, Space::Device, static_cast<int>(steps) - 1).blocks.empty());
+  const auto within = [&](std::size_t most_steps, std::size_t most_blocks) {
+    return ordered_blocks(job.plan, {0}, Space::Device, {.steps = static_cast<int>(most_steps), .blocks = static_cast<int>(most_blocks)})
+        .blocks.size();
+  };
+  const std::size_t all = within(steps, 10'000);
+  EXPECT_GT(all, 0U);
+  EXPECT_EQ(within(steps, all), all);
+  EXPECT_EQ(within(steps - 1, all), 0U);
+  EXPECT_EQ(within(steps, all - 1), 0U);
 }
 
 // Every block that is not resident is there; a slot that a run does not use has no lifetime.

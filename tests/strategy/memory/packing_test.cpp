@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategy/memory/block_meetings.h"
 #include "tests/strategy/support_packing.h"
 
 namespace foreshard {
@@ -71,6 +72,35 @@ TEST(Packing, ABlockIsAtOneOffsetInAllItsLifetimes) {
   const Packing packing = pack(blocks);
   expect_packed(blocks, packing);
   EXPECT_EQ(packing.arena, Bytes{8});
+}
+
+// Two by two alive at 0, 1 and 2, never all three: the live bound is 8, but no two may have a byte in common.
+//
+//   time  0 1 2
+//   a 4   ==  ==
+//   b 4   ====
+//   c 4     ====
+TEST(Packing, BlocksThatMeetInPairsNeedPlacesApart) {
+  const std::vector<TimedBlock> blocks = {{{4}, {{0, 1}, {2, 3}}}, {{4}, {{0, 2}}}, {{4}, {{1, 3}}}};
+  EXPECT_EQ(live_bound(blocks), Bytes{8});
+  EXPECT_EQ(pairs_bound(blocks, overlaps(blocks)), Bytes{12});
+  EXPECT_EQ(pairs_bound(blocks, overlaps(blocks), 8), Bytes{24});
+  EXPECT_EQ(pack(blocks).arena, Bytes{12});
+}
+
+TEST(Packing, NoArenaIsBelowThePairsBound) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<TimedBlock> blocks =
+        random_blocks({.count = 1 + round % 30, .times = 20, .lifetimes = 1 + round % 3, .most_bytes = 1000}, random);
+    const BlockPairs pairs = overlaps(blocks);
+    const Bytes bound = pairs_bound(blocks, pairs);
+    const Packing packing = pack(blocks, pairs, {}, {});
+    expect_packed(blocks, packing);
+    EXPECT_GE(packing.arena, bound);
+    EXPECT_GE(pack_smallest(blocks, {}, 1000).packing.arena, bound);
+    EXPECT_LE(pack(blocks, pairs, {}, {}).arena, pack(blocks).arena);
+  }
 }
 
 TEST(Packing, NoTwoBlocksThatAreAliveTogetherShareAByte) {

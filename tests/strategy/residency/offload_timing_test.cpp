@@ -134,6 +134,9 @@ TEST(RegionResidency, RegionsOfSeveralLayers) {
                                      {2, Backward}, {1, Backward}, {0, Backward}};
   EXPECT_EQ(region_residency({{2}, {1}, {}}, uses).stays,
             (std::vector<Stay>{{0, 0, 0, 1}, {1, 0, 2, 2}, {2, 2, 3, 4}, {0, 4, 6, 6}, {1, 5, 5, 5}}));
+  // Region 1 is fetched when its own backward begins, and region 0 beside it: what is used first comes first.
+  EXPECT_EQ(region_residency({{1}, {1}}, step_order(2)).stays,
+            (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 1}, {1, 2, 2, 2}, {0, 2, 3, 3}}));
   // A region that is not read again leaves with its forward, kept or not.
   const std::vector<UnitUse> ends = {{0, Forward}, {1, Forward}, {1, Backward}};
   EXPECT_EQ(region_residency({{}, {}}, ends).stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 2}}));

@@ -50,7 +50,7 @@ double brute_force(const Model& model, const Cluster& cluster, Strategy s, const
   for (bool more = true; more;) {
     s.recompute = {.kind = RecomputeKind::Each};
     for (const std::size_t digit : digits) s.recompute.each.push_back(forms[digit]);
-    if (std::is_sorted(digits.begin(), digits.end()))  // layers are equal: the order counts for nothing but scratch
+    if (std::is_sorted(digits.begin(), digits.end()))  // layers are equal: their order counts only for what shares bytes
       if (const auto time = seconds(model, cluster, s)) best = std::min(best, *time);
     std::size_t at = 0;
     while (at < digits.size() && ++digits[at] == forms.size()) digits[at++] = 0;
@@ -78,7 +78,6 @@ TEST(RecomputeChoice, IsAsFastAsTheBestOfAllAssignments) {
       ASSERT_TRUE(time) << step;
       const double best = brute_force(model, cluster, s, trades_of(model, cluster, s)[0].forms, 4);
       EXPECT_LE(*time, best * 1.0005) << step << " " << to_text(found.strategy.recompute);
-      EXPECT_GE(*time, best * (1 - 1e-9));
       ++compared;
     }
   }

@@ -10,6 +10,7 @@
 #include "core/result/memory_timeline.h"
 #include "replay/replay.h"
 #include "strategy/tune/tune.h"
+#include "tests/strategy/support_lower.h"
 
 namespace foreshard {
 namespace {
@@ -111,6 +112,37 @@ TEST(RegionChoices, SaysTheSmallestArena) {
   const Infeasible& refused = std::get<Infeasible>(answer);
   EXPECT_NE(refused.reason.find("policy greedy reaches an arena of "), std::string::npos) << refused.reason;
   EXPECT_NE(refused.reason.find(", the budget is 1.00 MiB"), std::string::npos) << refused.reason;
+}
+
+// Whatever two regions do: kept, fetched by one of the next three, or by their own backward.
+TEST(RegionChoices, EveryPairOfChoicesIsSound) {
+  const Model model{.name = "small", .shape = small_transformer(4)};
+  const Cluster cluster = load_cluster("dgx-a100");
+  for (const int dp : {1, 2}) {
+    auto tuned = tune(model, cluster, {.dp = dp, .batch = {.micro = 1, .global = 2 * dp}, .policy = "greedy"});
+    ASSERT_TRUE(std::holds_alternative<Tuned>(tuned)) << std::get<Infeasible>(tuned).reason;
+    Tuned& closed = std::get<Tuned>(tuned);
+    const int layers = static_cast<int>(closed.rows.regions->region_of_layer.size());
+    const auto choices_of = [&](int region) {
+      std::vector<int> all = {RegionChoice::kKept};
+      for (int by = region; by < std::min(layers, region + 4); ++by) all.push_back(by);
+      return all;
+    };
+    for (int first = 0; first < layers; ++first)
+      for (int second = first + 1; second < layers; ++second)
+        for (const int by_first : choices_of(first))
+          for (const int by_second : choices_of(second)) {
+            RegionRule rule{.window = 3, .choices = std::vector<RegionChoice>(static_cast<std::size_t>(layers))};
+            for (int layer = 0; layer < layers; ++layer) rule.region_of_layer.push_back(layer);
+            rule.choices[static_cast<std::size_t>(first)] = {by_first}, rule.choices[static_cast<std::size_t>(second)] = {by_second};
+            closed.rows.regions = rule;
+            const auto answer = lower(model, cluster, closed.strategy, {.ignore_memory = true}, closed.rows);
+            ASSERT_TRUE(std::holds_alternative<Lowered>(answer));
+            const auto defects = check_plan(std::get<Lowered>(answer).plan);
+            ASSERT_TRUE(defects.empty()) << first << " by " << by_first << ", " << second << " by " << by_second << ": "
+                                         << defects.front().what;
+          }
+  }
 }
 
 }  // namespace foreshard
