@@ -15,13 +15,13 @@ namespace {
 class CastBuilder {
  public:
   CastBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-              const std::vector<double>& slowdown, Granularity granularity, int runs)
+              const std::vector<Pace>& paces, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
         q_(quotient),
         paths_(paths),
-        slowdown_(slowdown),
+        paces_(paces),
         granularity_(granularity),
         runs_(runs),
         meeting_points_(find_meeting_points(plan)) {}
@@ -149,7 +149,7 @@ class CastBuilder {
   }
 
   const std::vector<const SegmentSteps*>* steps_of(std::size_t c, RankId rank, RoleId role) {
-    const Flavour plain{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    const Flavour plain{costs_[role.index()], paces_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
     std::vector<Isolated> all;
     if (granularity_ == Granularity::Stage) {
       all.resize(patterns_.collectives.size());
@@ -181,7 +181,7 @@ class CastBuilder {
   const Flows& flows_;
   const Quotient& q_;
   const FlowPaths& paths_;
-  const std::vector<double>& slowdown_;
+  const std::vector<Pace>& paces_;
   Granularity granularity_;
   int runs_;
   MeetingPoints meeting_points_;
@@ -197,8 +197,8 @@ class CastBuilder {
 }  // namespace
 
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-               const std::vector<double>& slowdown, Granularity granularity, int runs) {
-  return CastBuilder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
+               const std::vector<Pace>& paces, Granularity granularity, int runs) {
+  return CastBuilder(plan, patterns, flows, quotient, paths, paces, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

@@ -141,15 +141,18 @@ struct Combine : Laws {
 // rank, counts [sources, experts] (int64) -> y [sources, room, parts n]; rows beyond the counted ones are 0. There are `parts` weights,
 // each [experts n, k], or [experts k, n] if `transposed`, whose results lie side by side in the columns of y; then, with biases, `parts`
 // biases [experts n]. Shapes {experts, expected rows of each expert, parts n, k}, {sources, room}.
+// For the simulator: the ranks of the expert group but the first have `others` times the expected rows, from 0 to 1.
 struct GroupedMatMul : Laws {
   std::int64_t parts = 1;
   bool transposed = false;
+  double others = 1;
 
   static constexpr const char* kWord = "grouped_matmul";
   static constexpr bool matrix_product = true;
+  static constexpr int kFirstSettings = 2;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("parts", self.parts), visit("transposed", self.transposed);
+    visit("parts", self.parts), visit("transposed", self.transposed), visit("others", self.others);
   }
   static Saved saved() { return {.inputs = kFirst | kSecond}; }
   static Works works(const Sizes& sizes) {

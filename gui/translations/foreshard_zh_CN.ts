@@ -94,6 +94,14 @@
         <translation>同步屏障</translation>
     </message>
     <message>
+        <source>expert imbalance</source>
+        <translation>专家负载不均</translation>
+    </message>
+    <message>
+        <source>Another rank of the expert group has more rows to compute.</source>
+        <translation>专家组中另一个 rank 要计算的行更多。</translation>
+    </message>
+    <message>
         <source>The pipeline is filling: this stage has not seen its first backward yet.</source>
         <translation>流水线正在填充：该阶段还没有开始第一次反向。</translation>
     </message>

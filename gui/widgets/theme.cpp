@@ -96,6 +96,7 @@ QColor Theme::of(BubbleCause cause) const {
     case BubbleCause::ExposedCommunication: return hatch;
     case BubbleCause::Straggler: return light ? QColor(0x85, 0x3a, 0xa4) : QColor(0xd0, 0x90, 0xf0);
     case BubbleCause::Barrier: return light ? QColor(0x4a, 0x50, 0x5a) : QColor(0xb8, 0xc0, 0xcc);
+    case BubbleCause::Imbalance: return light ? QColor(0x00, 0x6e, 0x66) : QColor(0x5a, 0xd0, 0xc2);
   }
   return {};
 }
