@@ -1592,6 +1592,10 @@
         <translation>预留的内存池 %1</translation>
     </message>
     <message>
+        <source>states of experts (hatched) %1</source>
+        <translation>专家的状态（斜线）%1</translation>
+    </message>
+    <message>
         <source>in use incl. framework %1</source>
         <translation>使用中（含框架）%1</translation>
     </message>
@@ -2133,6 +2137,14 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>update</source>
         <translation>更新</translation>
+    </message>
+    <message>
+        <source>dispatch</source>
+        <translation>分发（词元到专家）</translation>
+    </message>
+    <message>
+        <source>combine</source>
+        <translation>合并（专家结果返回）</translation>
     </message>
     <message>
         <source>blocking collective</source>
