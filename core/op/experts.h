@@ -19,7 +19,9 @@
 namespace foreshard::ops {
 
 // logits [T, E] -> weights [T, k], experts [T, k] (int64), loads [E]: how many tokens chose each expert. Weights and loads have the format
-// of statistics. An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
+// of statistics. With a correction bias the inputs are logits, biases [E], counts [E], and the outputs weights, experts, loads, counts: the
+// counts grow by the loads. (A recomputation has no counts.) The biases are added to the scores by which experts and groups are chosen, not
+// to the weights (DeepSeek-V3, equation 16). An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
 //
 // A score is a softmax over all experts, or a sigmoid; SoftmaxOfChosen takes the softmax over the k largest logits. Among equal scores the
 // first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its

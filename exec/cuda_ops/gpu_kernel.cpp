@@ -92,6 +92,7 @@ struct Make {
   Kernel operator()(const ops::Scale&) const { return not_here(); }
   Kernel operator()(const ops::LatentHeads&) const { return not_here(); }
   Kernel operator()(const ops::Route&) const { return not_here(); }
+  Kernel operator()(const ops::BalanceExperts&) const { return not_here(); }
   Kernel operator()(const ops::Dispatch&) const { return not_here(); }
   Kernel operator()(const ops::Combine&) const { return not_here(); }
   Kernel operator()(const ops::SendOnce&) const { return not_here(); }
