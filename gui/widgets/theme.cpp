@@ -119,7 +119,7 @@ QColor Theme::transfer() const { return name == ThemeName::Light ? QColor(0x00, 
 QColor Theme::collective() const { return soft(*this, {0xd5, 0x5e, 0x00}); }
 QColor Theme::in_line() const { return soft(*this, {0xcc, 0x79, 0xa7}); }
 QColor Theme::dispatch() const { return soft(*this, {0xb8, 0x4f, 0xd6}); }
-QColor Theme::combine() const { return soft(*this, {0xf2, 0x6d, 0x9c}); }
+QColor Theme::combine() const { return soft(*this, {0x8f, 0xc9, 0x2e}); }
 QColor Theme::copy() const { return soft(*this, {0x2a, 0xa8, 0x9a}); }
 
 // Anchors read off the cividis map (Nunez et al. 2018, PLoS ONE 13(7)); straight lines between them.
