@@ -15,13 +15,13 @@ namespace {
 class PlayerInputBuilder {
  public:
   PlayerInputBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-                     const FlowPaths& paths, const std::vector<double>& slowdown, Granularity granularity, int runs)
+                     const FlowPaths& paths, const std::vector<Pace>& paces, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
         q_(quotient),
         paths_(paths),
-        slowdown_(slowdown),
+        paces_(paces),
         granularity_(granularity),
         runs_(runs),
         meeting_points_(find_meeting_points(plan)) {}
@@ -150,7 +150,7 @@ class PlayerInputBuilder {
   }
 
   const std::vector<const SegmentSteps*>* steps_of(std::size_t c, RankId rank, RoleId role) {
-    const StepVariant plain{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    const StepVariant plain{costs_[role.index()], paces_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
     std::vector<Isolated> all;
     if (granularity_ == Granularity::Stage) {
       all.resize(patterns_.collectives.size());
@@ -182,7 +182,7 @@ class PlayerInputBuilder {
   const Flows& flows_;
   const Quotient& q_;
   const FlowPaths& paths_;
-  const std::vector<double>& slowdown_;
+  const std::vector<Pace>& paces_;
   Granularity granularity_;
   int runs_;
   MeetingPoints meeting_points_;
@@ -198,8 +198,8 @@ class PlayerInputBuilder {
 }  // namespace
 
 PlayerInput make_player_input(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-                              const FlowPaths& paths, const std::vector<double>& slowdown, Granularity granularity, int runs) {
-  return PlayerInputBuilder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
+                              const FlowPaths& paths, const std::vector<Pace>& paces, Granularity granularity, int runs) {
+  return PlayerInputBuilder(plan, patterns, flows, quotient, paths, paces, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

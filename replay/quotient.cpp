@@ -158,14 +158,15 @@ class Refinement {
 
 // Ranks of equal colour may share a class: they have the same role and speed, and are both root or not of each gather with places at its
 // root. With Folding::Tp they also have equal coordinates on all axes but the tensor axis.
-Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<double>& slowdown, bool only_tp) {
+Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<Pace>& paces, bool only_tp) {
   Colours colours;
   colours.reserve(static_cast<std::size_t>(ranks.count()));
   const std::vector<GroupId> rooted = groups_with_roots(plan);
   for (std::int32_t r = 0; r < ranks.count(); ++r) {
     const RoleId role = ranks.role({r});
-    std::uint64_t colour =
-        mixed(static_cast<std::uint64_t>(role.value), std::bit_cast<std::uint64_t>(slowdown[static_cast<std::size_t>(r)]));
+    const Pace& pace = paces[static_cast<std::size_t>(r)];
+    std::uint64_t colour = mixed(static_cast<std::uint64_t>(role.value), std::bit_cast<std::uint64_t>(pace.slowdown));
+    if (pace.fewer_rows) colour = mixed(colour, 23);
     for (const AxisId axis : plan.roles[role.index()].axes)
       if (only_tp && plan.axes[axis.index()].dense != DenseKind::Tensor)
         colour = mixed(colour, static_cast<std::uint64_t>(ranks.coordinate({r}, axis)));
@@ -269,18 +270,17 @@ void make_bundles(Quotient& q, std::vector<std::vector<Crossing>> crossings, con
 }  // namespace
 
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<double>& slowdown, Folding folding, bool find_twins, bool one_class_per_role) {
+              const std::vector<Pace>& paces, Folding folding, bool find_twins, bool one_class_per_role) {
   const UsedLinks used = used_links(network, flows);
   const Refinement refinement(ranks, patterns, flows, used);
-  const auto refined = [&](bool only_tp) { return refinement.stable(initial_colours(plan, ranks, slowdown, only_tp)); };
+  const auto refined = [&](bool only_tp) { return refinement.stable(initial_colours(plan, ranks, paces, only_tp)); };
   Quotient q;
   Colouring colouring;
   switch (folding) {
     case Folding::None: colouring = apart(ranks, flows, used); break;
     case Folding::Tp: colouring = refined(true); break;
     case Folding::Full:
-      colouring =
-          one_class_per_role ? by_role(initial_colours(plan, ranks, slowdown, false), refinement, flows) : refined(false);
+      colouring = one_class_per_role ? by_role(initial_colours(plan, ranks, paces, false), refinement, flows) : refined(false);
       break;
   }
   number_ranks(q, ranks, colouring.ranks);

@@ -16,6 +16,7 @@
 #include "core/result/result.h"
 #include "core/result/trace.h"
 #include "replay/flows.h"
+#include "replay/pace.h"
 
 namespace foreshard::player {
 
@@ -51,9 +52,9 @@ struct Quotient {
   std::vector<std::int32_t> bundle_of = {};  // [link class]
 };
 
-// `slowdown` [rank]: factor on the time of its computes. Without find_twins, `twins` are the classes. one_class_per_role: see
+// `paces` [rank]. Without find_twins, `twins` are the classes. one_class_per_role: see
 // ReplayOptions.
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<double>& slowdown, Folding folding, bool find_twins, bool one_class_per_role = false);
+              const std::vector<Pace>& paces, Folding folding, bool find_twins, bool one_class_per_role = false);
 
 }  // namespace foreshard::player

@@ -10,6 +10,7 @@
 #include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
+#include "replay/pace.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
 #include "replay/player_input.h"
@@ -27,7 +28,7 @@ constexpr double kLongestRun = 9e9;
 struct Replay::Folded {
   Network network;
   Ranks ranks;
-  std::vector<double> slowdown;  // [rank]
+  std::vector<player::Pace> paces;  // [rank]
   player::Patterns patterns;
   player::Flows flows;
   player::Quotient quotient;
@@ -37,13 +38,13 @@ struct Replay::Folded {
   Folded(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
       : network((player::check_playable(plan), cluster)), ranks(plan) {
     player::check_placed(plan, ranks, network);
-    slowdown = player::check_stragglers(options, ranks.count());
+    paces = player::find_paces(plan, ranks, options);
     patterns = player::find_patterns(plan);
     flows = player::find_flows(plan, patterns, ranks, network);
-    quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
+    quotient = player::fold(plan, ranks, network, patterns, flows, paces, options.folding,
                             options.granularity == Granularity::Stage, options.one_class_per_role);
     paths = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
-    input = player::make_player_input(plan, patterns, flows, quotient, paths, slowdown, options.granularity, options.runs);
+    input = player::make_player_input(plan, patterns, flows, quotient, paths, paces, options.granularity, options.runs);
   }
 };
 

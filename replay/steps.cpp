@@ -107,8 +107,9 @@ class StepBuilder {
     const double rate = merged(i);
     if (std::holds_alternative<Compute>(what)) {
       step.kind = StepKind::Compute;
-      work.compute += costs_[i].busy.value;
-      stretch(work, to_seconds(costs_[i].busy).value * variant_.slowdown, true);
+      const Nanoseconds busy = busy_of(i);
+      work.compute += busy.value;
+      stretch(work, to_seconds(busy).value * variant_.pace.slowdown, true);
       return;
     }
     work.fixed += costs_[i].busy.value;
@@ -122,6 +123,11 @@ class StepBuilder {
     } else if (uses_[i].collective >= 0 || uses_[i].copy || uses_[i].to >= 0 || uses_[i].from >= 0) {
       transfer(step, i);
     }
+  }
+
+  Nanoseconds busy_of(std::size_t i) const {
+    const double share = variant_.pace.fewer_rows ? share_of_rows(instructions_[i]) : 1;
+    return share < 1 ? to_nanoseconds(to_seconds(costs_[i].busy) * share) : costs_[i].busy;
   }
 
   static void stretch(Work& work, double seconds, bool computes) {
@@ -175,7 +181,7 @@ class StepBuilder {
     for (std::size_t n = 0; n < work_.size(); ++n) {
       Step& step = out_.steps[n];
       const Work& work = work_[n];
-      const double computing = static_cast<double>(work.compute) * 1e-9 * variant_.slowdown;
+      const double computing = static_cast<double>(work.compute) * 1e-9 * variant_.pace.slowdown;
       step.seconds = computing + static_cast<double>(work.fixed) * 1e-9 + work.transfers;
       if (step.kind == StepKind::Fixed) step.sm_share = work.sm_share;
       step.computing = computing;

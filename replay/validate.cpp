@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/plan/cost_tables.h"
+#include "replay/pace.h"
 
 namespace foreshard::player {
 namespace {
@@ -98,6 +99,8 @@ void check_instruction(const Plan& plan, std::size_t s, std::size_t i) {
     check_bytes(copy->bytes, place);
     if (instruction.reads.empty() || instruction.writes.empty())
       place().bad("a copy without source or destination", "reads and writes");
+  } else if (const double share = share_of_rows(instruction); !(share >= 0 && share <= 1)) {
+    place().in(".others").bad(std::to_string(share), "0 to 1");
   }
 }
 
@@ -216,19 +219,6 @@ void check_placed(const Plan& plan, const Ranks& ranks, const Network& network) 
       Place("role '" + role.name + "'")
           .bad("rank " + std::to_string(r) + " on a device of kind '" + kind + "'", "'" + role.device_kind + "'");
   }
-}
-
-std::vector<double> check_stragglers(const ReplayOptions& options, int ranks) {
-  std::vector<double> slowdown(static_cast<std::size_t>(ranks), 1.0);
-  for (const Straggler& straggler : options.stragglers) {
-    if (!within(straggler.rank, slowdown.size()))
-      throw Error("options", "straggler", "rank " + std::to_string(straggler.rank.value),
-                  "a rank from 0 to " + std::to_string(ranks - 1));
-    if (!(straggler.slowdown > 0 && straggler.slowdown <= 1e6))
-      throw Error("options", "straggler", "slowdown " + std::to_string(straggler.slowdown), "above 0, at most 1e6");
-    slowdown[straggler.rank.index()] *= straggler.slowdown;
-  }
-  return slowdown;
 }
 
 }  // namespace foreshard::player

@@ -14,6 +14,5 @@ namespace foreshard::player {
 // All throw an Error that names what is wrong, where, the value found and what was expected.
 void check_playable(const Plan& plan);                                            // call it before Ranks is made of the plan
 void check_placed(const Plan& plan, const Ranks& ranks, const Network& network);  // the ranks fit the devices of the cluster
-std::vector<double> check_stragglers(const ReplayOptions& options, int ranks);    // returns the slowdown of each rank
 
 }  // namespace foreshard::player

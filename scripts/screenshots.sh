@@ -46,7 +46,7 @@ technique() {
   shift 2
   if [ ${#asked[@]} -gt 0 ] && [[ " ${asked[*]} " != *" $name "* ]]; then return; fi
   "$build/foreshard" simulate "$@" --save-result "$work/$name.result" >/dev/null
-  SIZE=800x$height shot "docs/gui/$name.png" timeline light en 1 "$work/$name.result"
+  SIZE=${width:-800}x$height shot "docs/gui/$name.png" timeline light en 1 "$work/$name.result"
   make_small "docs/gui/$name.png"
 }
 
@@ -70,6 +70,8 @@ techniques() {
     technique sums-$name 300 --model gpt2-355m --cluster eth25-a100-x8 --micro-batch 8 --global-batch 512 --bucket 100MB --algorithm $name
   done
   technique sums-nvlink-sharp 300 --model gpt2-1.5b --cluster dgx-h100 --nodes 1 --dp 8 --micro-batch 8 --global-batch 64 --algorithm nvlink-sharp
+  width=1640 technique experts 360 --model qwen3-30b-a3b --cluster dgx-h100 --nodes 1 --dp 8 --ep 8 --zero 1 --seq 4096 --global-batch 16 --expert-load 2 \
+    --granularity op --set model.num_hidden_layers=2
   technique layouts 300 --model toy-matmul --cluster pcie-a100-8 --gpus 4 --tp 4 --dp 1 --granularity op
   technique schedule-best 360 --model gpt2-355m --cluster dgx-a100 --nodes 1 --pp 4 --dp 1 --global-batch 12 --layer-split 9,6,5,4 --schedule best
   printf '0F0,0F1,0F2,0B2,0F3,0B3,0B1,0B0\n1F0,1F1,1F2,1B2,1F3,1B3,1B1,1B0\n' >"$work/own.csv"

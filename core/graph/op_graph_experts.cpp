@@ -137,11 +137,11 @@ int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what,
   const SentRows sent = dispatch_tokens(layer, t, what, x, {weights, chosen});
   meanwhile();
   const std::int64_t parts = is_gated(what.activation) ? 2 : 1;
-  int y = grouped(layer, t, "experts_fc1", what, {.parts = parts}, sent.rows, sent.counts);
+  int y = grouped(layer, t, "experts_fc1", what, {.parts = parts, .others = what.others}, sent.rows, sent.counts);
   Dims inner = layer.at(y).dims;
   inner.back() /= parts;
   y = layer.activation("experts_activation", what.activation, y, inner);
-  y = grouped(layer, t, "experts_fc2", what, {.parts = 1, .transposed = true}, y, sent.counts);
+  y = grouped(layer, t, "experts_fc2", what, {.parts = 1, .transposed = true, .others = what.others}, y, sent.counts);
   return combine_tokens(layer, t, what, sent, y, in.dims);
 }
 
@@ -190,6 +190,9 @@ static void make_room(const LocalTransformer& t, Mixture& what, int mixture) {
     what.room = std::min(what.room, what.parts * what.part_room * std::min(e.chosen, local));
   }
   what.expected = rows * s.ep * s.etp;
+  const bool padded = limited && !s.expert_unpadded;
+  if (s.ep > 1 && !padded)
+    what.others = std::clamp(static_cast<double>(copies - rows) / static_cast<double>((s.ep - 1) * rows), 0.0, 1.0);
 }
 
 Mixture mixture_of(const LocalTransformer& t, const std::string& residual_init, int mixture) {

@@ -39,7 +39,8 @@ struct Mixture {
   std::int64_t room = 0;                  // rows that may be sent to each rank (core/op/experts.h)
   std::int64_t parts = 1, part_room = 0;  // parts of the group to which a token is sent once; rows that may be sent to each
   std::int64_t capacity = 0;              // rows that may be sent to one expert; 0: no limit
-  std::int64_t expected = 0;              // rows that this rank's experts work on
+  std::int64_t expected = 0;              // rows that the most loaded rank's experts work on
+  double others = 1;                      // the mean rows of the other ranks over these
   ActivationKind activation = ActivationKind::SwiGlu;
   ops::Route route = {};
   bool router_bias = false, biases = false, scaled_inputs = false;

@@ -59,6 +59,7 @@ struct Experts {
   std::int64_t best_of_group = 1;  // a group is as good as the sum of this number of its best scores
   // A bias per expert that affects only the choice and is not trained by gradients (arXiv:2408.15664).
   bool correction_bias = false;
+  double bias_speed = 0.001;   // by which a step changes the correction bias; 0: it stays 0
   bool router_bias = false;    // a trained bias of the router's logits
   bool biases = false;         // biases of the experts' linear layers
   bool scaled_inputs = false;  // weights multiply the experts' inputs, not their outputs (Llama 4)

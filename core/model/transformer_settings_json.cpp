@@ -33,7 +33,8 @@ void fields_of(Self& e, Visit&& visit) requires std::is_same_v<std::remove_const
   visit("count", e.count), visit("chosen", e.chosen), visit("width", e.width), visit("shared_width", e.shared_width);
   visit("layers", e.layers), visit("score", e.score), visit("renormalised", e.renormalised), visit("scale", e.scale);
   visit("groups", e.groups), visit("chosen_groups", e.chosen_groups), visit("best_of_group", e.best_of_group);
-  visit("correction_bias", e.correction_bias), visit("router_bias", e.router_bias), visit("biases", e.biases);
+  visit("correction_bias", e.correction_bias), visit("bias_speed", e.bias_speed), visit("router_bias", e.router_bias),
+      visit("biases", e.biases);
   visit("scaled_inputs", e.scaled_inputs), visit("auxiliary_loss", e.auxiliary_loss);
   visit("z_loss", e.z_loss);
 }

@@ -19,7 +19,9 @@
 namespace foreshard::ops {
 
 // logits [T, E] -> weights [T, k], experts [T, k] (int64), loads [E]: how many tokens chose each expert. Weights and loads have the format
-// of statistics. An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
+// of statistics. With a correction bias the inputs are logits, biases [E], counts [E], and the outputs weights, experts, loads, counts: the
+// counts grow by the loads. (A recomputation has no counts.) The biases are added to the scores by which experts and groups are chosen, not
+// to the weights (DeepSeek-V3, equation 16). An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
 //
 // A score is a softmax over all experts, or a sigmoid; SoftmaxOfChosen takes the softmax over the k largest logits. Among equal scores the
 // first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its
@@ -141,15 +143,18 @@ struct Combine : Laws {
 // rank, counts [sources, experts] (int64) -> y [sources, room, parts n]; rows beyond the counted ones are 0. There are `parts` weights,
 // each [experts n, k], or [experts k, n] if `transposed`, whose results lie side by side in the columns of y; then, with biases, `parts`
 // biases [experts n]. Shapes {experts, expected rows of each expert, parts n, k}, {sources, room}.
+// For the simulator: the ranks of the expert group but the first have `others` times the expected rows, from 0 to 1.
 struct GroupedMatMul : Laws {
   std::int64_t parts = 1;
   bool transposed = false;
+  double others = 1;
 
   static constexpr const char* kWord = "grouped_matmul";
   static constexpr bool matrix_product = true;
+  static constexpr int kFirstSettings = 2;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("parts", self.parts), visit("transposed", self.transposed);
+    visit("parts", self.parts), visit("transposed", self.transposed), visit("others", self.others);
   }
   static Saved saved() { return {.inputs = kFirst | kSecond}; }
   static Works works(const Sizes& sizes) {

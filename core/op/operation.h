@@ -32,7 +32,7 @@ using Operation =
                  ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
                  ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows,
                  ops::HeadNorm, ops::Scale, ops::LatentHeads, ops::Route, ops::Dispatch, ops::Combine, ops::GroupedMatMul,
-                 ops::SendOnce>;
+                 ops::SendOnce, ops::BalanceExperts>;
 
 // Whether it is one of these operators.
 template <class... Operator>

@@ -105,6 +105,21 @@ struct JudgeOverflow : Laws {
   bool operator==(const JudgeOverflow&) const = default;
 };
 
+// balance_experts: counts [routers, E], biases [routers, E] -> biases, counts: at the end of a step, the correction bias of each expert of a
+// router grows by `speed` if fewer tokens than the mean chose it, falls by `speed` if more did (Wang et al. 2024, arXiv:2408.15664,
+// algorithm 1), and the counts become 0. Shapes {routers, E}.
+struct BalanceExperts : Laws {
+  double speed = 0.001;
+
+  static constexpr const char* kWord = "balance_experts";
+  static constexpr bool of_update = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("speed", self.speed);
+  }
+  bool operator==(const BalanceExperts&) const = default;
+};
+
 // Converts numbers to another format.
 struct Cast : Laws {
   static constexpr const char* kWord = "cast";

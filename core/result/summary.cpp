@@ -10,6 +10,7 @@ const char* name_of(BubbleCause cause) {
     case BubbleCause::ExposedCommunication: return "exposed_communication";
     case BubbleCause::Straggler: return "straggler";
     case BubbleCause::Barrier: return "barrier";
+    case BubbleCause::Imbalance: return "imbalance";
   }
   return "?";
 }

@@ -14,8 +14,8 @@
 namespace foreshard {
 
 // Why a rank's compute stream is idle.
-enum class BubbleCause : std::uint8_t { WarmUp, Drain, Dependency, ExposedCommunication, Straggler, Barrier };
-inline constexpr int kBubbleCauses = 6;
+enum class BubbleCause : std::uint8_t { WarmUp, Drain, Dependency, ExposedCommunication, Straggler, Barrier, Imbalance };
+inline constexpr int kBubbleCauses = 7;
 const char* name_of(BubbleCause cause);
 
 struct StageTimes {  // isolated times of one pipeline stage, per micro-batch

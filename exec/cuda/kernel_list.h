@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/cuda/codec_args.h"
+#include "exec/cuda/expert_args.h"
 
 #define FORESHARD_PICTURE_KERNELS(KERNEL) \
   KERNEL(window_columns, WindowArgs)      \
@@ -36,6 +37,31 @@
   KERNEL(keep_tokens, KeepTokensArgs)   \
   KERNEL(kept_rows, KeptRowsArgs)
 
+#define FORESHARD_EXPERT_KERNELS(KERNEL) \
+  KERNEL(route_forward, RouteArgs)       \
+  KERNEL(route_backward, RouteArgs)      \
+  KERNEL(tally_choices, TallyArgs)       \
+  KERNEL(balance_experts, BalanceArgs)   \
+  KERNEL(count_choices, PlacesArgs)      \
+  KERNEL(divide_room, PlacesArgs)        \
+  KERNEL(place_choices, PlacesArgs)      \
+  KERNEL(spread_rows, ChoiceRowsArgs)    \
+  KERNEL(collect_rows, ChoiceRowsArgs)   \
+  KERNEL(grouped_rows, GroupedArgs)      \
+  KERNEL(grouped_weights, GroupedArgs)
+
+#define FORESHARD_ATTENTION_KERNELS(KERNEL)   \
+  KERNEL(attention_forward, AttentionArgs)    \
+  KERNEL(attention_delta, AttentionArgs)      \
+  KERNEL(attention_query_grad, AttentionArgs) \
+  KERNEL(attention_key_grad, AttentionArgs)   \
+  KERNEL(flash_forward_64, AttentionArgs)     \
+  KERNEL(flash_forward_128, AttentionArgs)    \
+  KERNEL(flash_query_grad_64, AttentionArgs)  \
+  KERNEL(flash_query_grad_128, AttentionArgs) \
+  KERNEL(flash_key_grad_64, AttentionArgs)    \
+  KERNEL(flash_key_grad_128, AttentionArgs)
+
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(column_sums, ColumnSumArgs)                   \
   KERNEL(column_sums_packed, ColumnSumArgs)            \
@@ -66,19 +92,11 @@
   FORESHARD_CODEC_KERNELS(KERNEL)                      \
   FORESHARD_NORM_KERNELS(KERNEL)                       \
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
+  FORESHARD_EXPERT_KERNELS(KERNEL)                     \
   KERNEL(reduce_peers, ReduceArgs)                     \
   KERNEL(merge_attention, MergeArgs)                   \
   KERNEL(deal_heads, HeadPartsArgs)                    \
-  KERNEL(attention_forward, AttentionArgs)             \
-  KERNEL(attention_delta, AttentionArgs)               \
-  KERNEL(attention_query_grad, AttentionArgs)          \
-  KERNEL(attention_key_grad, AttentionArgs)            \
-  KERNEL(flash_forward_64, AttentionArgs)              \
-  KERNEL(flash_forward_128, AttentionArgs)             \
-  KERNEL(flash_query_grad_64, AttentionArgs)           \
-  KERNEL(flash_query_grad_128, AttentionArgs)          \
-  KERNEL(flash_key_grad_64, AttentionArgs)             \
-  KERNEL(flash_key_grad_128, AttentionArgs)
+  FORESHARD_ATTENTION_KERNELS(KERNEL)
 
 namespace foreshard::gpu {
 

@@ -49,12 +49,14 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp and _codec.cpp.
+// Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp, _codec.cpp and
+// _experts.cpp.
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);
 void add_eight_bits(Cases& all, bool large);
 void add_context(Cases& all);
 void add_codecs(Cases& all);
+void add_experts(Cases& all);
 
 }  // namespace foreshard::gpu

@@ -327,6 +327,7 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_eight_bits(all, false);
   add_context(all);
   add_codecs(all);
+  add_experts(all);
   if (large) add_attention(all, true);
   if (large) add_large(all);
   if (large) add_eight_bits(all, true);

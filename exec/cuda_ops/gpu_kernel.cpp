@@ -41,6 +41,11 @@ Kernel make_kept_rows(const host::Form& form, bool takes);
 Kernel make_conv2d(const host::Form& form);
 Kernel make_batch_norm(const host::Form& form);
 Kernel make_pool(const host::Form& form);
+Kernel make_route(const host::Form& form);
+Kernel make_balance_experts(const host::Form& form);
+Kernel make_dispatch(const host::Form& form);
+Kernel make_combine(const host::Form& form);
+Kernel make_grouped_matmul(const host::Form& form);
 
 namespace {
 
@@ -91,11 +96,12 @@ struct Make {
   Kernel operator()(const ops::HeadNorm&) const { return not_here(); }
   Kernel operator()(const ops::Scale&) const { return not_here(); }
   Kernel operator()(const ops::LatentHeads&) const { return not_here(); }
-  Kernel operator()(const ops::Route&) const { return not_here(); }
-  Kernel operator()(const ops::Dispatch&) const { return not_here(); }
-  Kernel operator()(const ops::Combine&) const { return not_here(); }
+  Kernel operator()(const ops::Route&) const { return make_route(form); }
+  Kernel operator()(const ops::BalanceExperts&) const { return make_balance_experts(form); }
+  Kernel operator()(const ops::Dispatch&) const { return make_dispatch(form); }
+  Kernel operator()(const ops::Combine&) const { return make_combine(form); }
   Kernel operator()(const ops::SendOnce&) const { return not_here(); }
-  Kernel operator()(const ops::GroupedMatMul&) const { return not_here(); }
+  Kernel operator()(const ops::GroupedMatMul&) const { return make_grouped_matmul(form); }
 
   Kernel not_here() const {
     form.refuse("\"" + word(form.what.op) + "\"", "an operator that GPUs have a kernel for; the host has this one");

@@ -68,6 +68,8 @@ Kernel<T> make_clip_scale(const Form& form);
 template <class T>
 Kernel<T> make_judge_overflow(const Form& form);
 template <class T>
+Kernel<T> make_balance_experts(const Form& form);
+template <class T>
 Kernel<T> make_cast(const Form& form);
 template <class T>
 Kernel<T> make_zero(const Form& form);
@@ -138,6 +140,7 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::GradNorm&) const { return host::make_grad_norm<T>(form); }
   Kernel<T> operator()(const ops::ClipScale&) const { return host::make_clip_scale<T>(form); }
   Kernel<T> operator()(const ops::JudgeOverflow&) const { return host::make_judge_overflow<T>(form); }
+  Kernel<T> operator()(const ops::BalanceExperts&) const { return host::make_balance_experts<T>(form); }
   Kernel<T> operator()(const ops::Cast&) const { return host::make_cast<T>(form); }
   Kernel<T> operator()(const ops::Zero&) const { return host::make_zero<T>(form); }
   Kernel<T> operator()(const ops::MergeAttention&) const { return host::make_merge_attention<T>(form); }

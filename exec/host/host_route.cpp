@@ -1,6 +1,8 @@
 // The experts that each token chooses, with their weights, and tokens that go once to each part of the expert group (core/op/experts.h).
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "exec/host/host_kernel.h"
 
@@ -41,7 +43,7 @@ std::int64_t best(const T* x, const T* taken, std::int64_t first, std::int64_t l
   return at;
 }
 
-// `taken` [E] and `groups` [groups] are scratch.
+// By `scores` with the correction biases. `taken` [E] and `groups` [groups] are scratch.
 template <class T>
 void choose(const Choice& c, const T* scores, T* taken, T* groups, std::int64_t* chosen) {
   std::fill_n(taken, c.experts, T(0));
@@ -84,19 +86,27 @@ void weigh(const Choice& c, const T* scores, const std::int64_t* chosen, T* weig
 template <class T>
 Kernel<T> route_forward(const Form& form, const Choice& c) {
   const std::int64_t k = c.op.chosen;
-  form.expect({c.tokens * c.experts}, {c.tokens * k, c.tokens * k, c.experts});
-  const auto run = [c, k](const Call<T>& call) {
-    T *scores = call.scratch, *taken = scores + c.experts, *groups = taken + c.experts, *loads = call.out[2];
+  const bool biased = form.reads.size() > 1, counts = form.writes.size() > 3;
+  std::vector<std::int64_t> reads = {c.tokens * c.experts}, writes = {c.tokens * k, c.tokens * k, c.experts};
+  if (biased) reads.push_back(c.experts);
+  if (counts) reads.push_back(c.experts), writes.push_back(c.experts);
+  form.expect(reads, writes);
+  const auto run = [=](const Call<T>& call) {
+    T *scores = call.scratch, *biased_scores = scores + c.experts, *taken = biased_scores + c.experts,
+      *groups = taken + c.experts;
+    T* loads = call.out[2];
     std::int64_t* chosen = integers_of(call.writes[1]);
     std::fill_n(loads, c.experts, T(0));
     for (std::int64_t t = 0; t < c.tokens; ++t) {
       scores_of(c, call.in[0] + t * c.experts, scores);
-      choose(c, scores, taken, groups, chosen + t * k);
+      for (std::int64_t i = 0; i < c.experts; ++i) biased_scores[i] = scores[i] + (biased ? call.in[1][i] : T(0));
+      choose(c, biased_scores, taken, groups, chosen + t * k);
       weigh(c, scores, chosen + t * k, call.out[0] + t * k);
       for (std::int64_t j = 0; j < k; ++j) loads[chosen[t * k + j]] += T(1);
     }
+    for (std::int64_t i = 0; counts && i < c.experts; ++i) call.out[3][i] = call.in[2][i] + loads[i];
   };
-  return {.run = run, .scratch = 2 * c.experts + c.op.groups};
+  return {.run = run, .scratch = 3 * c.experts + c.op.groups};
 }
 
 // Gradients of the scores of the chosen from those of their weights; of SoftmaxOfChosen, of their logits.
@@ -270,6 +280,30 @@ Kernel<T> make_route(const Form& form) {
   return form.forward() ? route_forward<T>(form, c) : route_backward<T>(form, c);
 }
 
+// reads: counts, biases; writes: biases, counts
+template <class T>
+Kernel<T> make_balance_experts(const Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const std::int64_t routers = dims[0], experts = dims[1], all = routers * experts;
+  form.expect({all, all}, {all, all});
+  const T speed = static_cast<T>(form.as<ops::BalanceExperts>().speed);
+  return {.run = [=](const Call<T>& call) {
+    for (std::int64_t r = 0; r < routers; ++r) {
+      const T *counts = call.in[0] + r * experts, *before = call.in[1] + r * experts;
+      T *biases = call.out[0] + r * experts, *cleared = call.out[1] + r * experts;
+      const double sum = std::accumulate(counts, counts + experts, 0.0);
+      for (std::int64_t i = 0; i < experts; ++i) {
+        const double times =
+            static_cast<double>(counts[i]) * static_cast<double>(experts);  // compared with the sum, it is exact
+        biases[i] = before[i] + (times < sum ? speed : times > sum ? -speed : T(0));
+      }
+      std::fill_n(cleared, experts, T(0));
+    }
+  }};
+}
+
+template Kernel<float> make_balance_experts(const Form&);
+template Kernel<double> make_balance_experts(const Form&);
 template Kernel<float> make_route(const Form&);
 template Kernel<double> make_route(const Form&);
 

@@ -22,7 +22,9 @@ Paints paints_of(const Theme& theme, Hidden hidden) {
                                             theme.transfer(),
                                             theme.collective(),
                                             theme.copy(),
-                                            theme.of(Cell::Other)};
+                                            theme.of(Cell::Other),
+                                            theme.dispatch(),
+                                            theme.combine()};
   Paints paints{.hidden = hidden};
   const auto half = [](int a, int b) { return (a * 3 + b) / 4; };
   const QRgb grey = qRgb(half(theme.rule.red(), theme.faint.red()), half(theme.rule.green(), theme.faint.green()),

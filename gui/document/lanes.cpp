@@ -82,11 +82,19 @@ Paint paint_of(Cell cell) {
   return Paint::Other;
 }
 
+// By the names that the op graph gives them; in the backward the gradients of the same rows go the other way.
+Paint paint_of_collective(const Instruction& instruction, Paint other) {
+  if (!std::holds_alternative<Collective>(instruction.what)) return other;
+  const std::string& name = instruction.name;
+  if (name.find("dispatch_") != std::string::npos || name.find("expert_counts_") != std::string::npos) return Paint::Dispatch;
+  return name.find("combine_") != std::string::npos ? Paint::Combine : other;
+}
+
 // On a compute stream the paint shows the kind of work; on other streams the kind of communication or copy.
 Paint paint_of(const Instruction& instruction, const Action& action, LaneKind lane) {
   if (lane == LaneKind::Compute) return paint_of(cell_of(action));
   if (std::holds_alternative<Exchange>(instruction.what)) return Paint::Transfer;
-  if (std::holds_alternative<Collective>(instruction.what)) return Paint::Collective;
+  if (std::holds_alternative<Collective>(instruction.what)) return paint_of_collective(instruction, Paint::Collective);
   if (std::holds_alternative<Copy>(instruction.what)) return Paint::Copy;
   return lane == LaneKind::Copy ? Paint::Host : Paint::Other;
 }
@@ -143,8 +151,9 @@ class LaneBuilder {
     for (const std::int32_t index : order) {
       const Span& span = at(index);
       const Action& action = action_of(plan_, trace_, span);
+      const Instruction& instruction = instruction_of(plan_, trace_, span);
       const Paint paint =
-          kind == LaneKind::InLine ? Paint::InLine : paint_of(instruction_of(plan_, trace_, span), action, kind);
+          kind == LaneKind::InLine ? paint_of_collective(instruction, Paint::InLine) : paint_of(instruction, action, kind);
       const bool joins =
           kind == LaneKind::Compute && before != nullptr && before->action == span.action && before->end == span.begin;
       lane.push(span.begin, span.end, index, {paint, shade_of(action), !joins});

@@ -19,7 +19,8 @@
 namespace foreshard {
 
 // The kind of work that decides the colour of a slice. InLine: a collective on the compute stream. Transfer: an exchange between stages.
-// Both: a forward and a backward in one action (the glossary's cell).
+// Both: a forward and a backward in one action (the glossary's cell). Dispatch and Combine: a collective, on any stream, that sends tokens to
+// their experts, or results of experts back.
 enum class Paint : std::uint8_t {
   Forward,
   Backward,
@@ -31,9 +32,11 @@ enum class Paint : std::uint8_t {
   Transfer,
   Collective,
   Copy,
-  Host
+  Host,
+  Dispatch,
+  Combine
 };
-inline constexpr int kPaints = 11;
+inline constexpr int kPaints = 13;
 inline constexpr int kShades = 8;  // of a paint, one per chunk of the rank; later chunks are lighter
 
 enum class LaneKind : std::uint8_t { Compute, InLine, Communication, Copy };

@@ -51,6 +51,7 @@ bool on_hatch(BubbleCause cause, int x, int y, double scale) {
     case BubbleCause::ExposedCommunication: return on(y, std::max(3, period * 4 / 7));
     case BubbleCause::Straggler: return on(x, std::max(3, period * 5 / 7));
     case BubbleCause::Barrier: return on(x, std::max(3, period * 4 / 7)) && on(y, std::max(3, period * 4 / 7));
+    case BubbleCause::Imbalance: return on(x, period) || on(y, period);
   }
   return false;
 }

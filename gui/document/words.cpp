@@ -24,6 +24,7 @@ QString cause_words(BubbleCause cause) {
     case BubbleCause::ExposedCommunication: return words(QT_TRANSLATE_NOOP("Words", "exposed communication"));
     case BubbleCause::Straggler: return words(QT_TRANSLATE_NOOP("Words", "straggler"));
     case BubbleCause::Barrier: return words(QT_TRANSLATE_NOOP("Words", "barrier"));
+    case BubbleCause::Imbalance: return words(QT_TRANSLATE_NOOP("Words", "expert imbalance"));
   }
   return {};
 }
@@ -43,6 +44,8 @@ QString cause_explained(BubbleCause cause) {
       return words(QT_TRANSLATE_NOOP("Words", "A slower rank of the same stage came late to a collective."));
     case BubbleCause::Barrier:
       return words(QT_TRANSLATE_NOOP("Words", "The work is done; the step ends when the last rank is done."));
+    case BubbleCause::Imbalance:
+      return words(QT_TRANSLATE_NOOP("Words", "Another rank of the expert group has more rows to compute."));
   }
   return {};
 }

@@ -4,6 +4,8 @@
 #include <climits>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "report/words/span_words.h"
 
@@ -12,6 +14,46 @@ namespace foreshard {
 const LiveBytes& MemorySeries::at(Nanoseconds when) const {
   const auto after = std::ranges::upper_bound(steps, when, {}, &MemoryStep::when);
   return after == steps.begin() ? steps.front().live : std::prev(after)->live;
+}
+
+LiveBytes MemorySeries::experts_at(Nanoseconds when) const {
+  const auto after = std::ranges::upper_bound(steps, when, {}, &MemoryStep::when);
+  const std::ptrdiff_t step = after == steps.begin() ? 0 : after - steps.begin() - 1;
+  return experts.empty() ? LiveBytes{} : experts[static_cast<std::size_t>(step)];
+}
+
+bool holds_experts(const Plan& plan, const Buffer& buffer) {
+  return !buffer.holds.empty() && std::ranges::all_of(buffer.holds, [&](const Shard& shard) {
+    return plan.tensors[shard.tensor.index()].grid == Grid::Expert;
+  });
+}
+
+// The plan in which all buffers of the role but those of experts are empty; none if there are no experts.
+static std::optional<Plan> plan_of_experts(const Plan& plan, RoleId role) {
+  std::vector<Buffer> buffers = plan.roles[role.index()].buffers;
+  bool any = false;
+  for (Buffer& buffer : buffers) {
+    if (holds_experts(plan, buffer))
+      any = true;
+    else
+      buffer.bytes = {};
+  }
+  if (!any) return {};
+  Plan of_experts = plan;
+  of_experts.roles[role.index()].buffers = std::move(buffers);
+  return of_experts;
+}
+
+// [step] the live bytes of the curve from the moments of `steps` on.
+static std::vector<LiveBytes> sampled(const MemoryCurve& curve, Nanoseconds makespan, const std::vector<MemoryStep>& steps) {
+  const std::vector<MemoryStep> own = memory_steps(curve, makespan, INT_MAX);
+  std::vector<LiveBytes> live;
+  std::size_t now = 0;
+  for (const MemoryStep& step : steps) {
+    while (now + 1 < own.size() && own[now + 1].when <= step.when) ++now;
+    live.push_back(own.empty() || own[now].when > step.when ? LiveBytes{} : own[now].live);
+  }
+  return live;
 }
 
 std::vector<MemorySeries> make_series(const Document& document, ClassId who) {
@@ -23,8 +65,17 @@ std::vector<MemorySeries> make_series(const Document& document, ClassId who) {
   for (Span& span : own.spans) span.who = {0};
   std::vector<MemorySeries> all;
   for (const MemoryCurve& curve : memory_timeline(document.plan(), own).curves)
-    all.push_back({who, curve.space, memory_steps(curve, trace.makespan, INT_MAX), curve.peak, curve.peak_time, curve.arena,
-                   trace.makespan});
+    all.push_back({.who = who,
+                   .space = curve.space,
+                   .steps = memory_steps(curve, trace.makespan, INT_MAX),
+                   .peak = curve.peak,
+                   .peak_time = curve.peak_time,
+                   .arena = curve.arena,
+                   .makespan = trace.makespan});
+  if (const auto of_experts = plan_of_experts(document.plan(), trace.classes[who.index()].role))
+    for (const MemoryCurve& curve : memory_timeline(*of_experts, own).curves)
+      for (MemorySeries& series : all)
+        if (series.space == curve.space) series.experts = sampled(curve, trace.makespan, series.steps);
   return all;
 }
 
@@ -40,8 +91,8 @@ ClassId tightest_class(const Document& document) {
   return tightest;
 }
 
-std::vector<LiveBytes> highest_per_pixel(const MemorySeries& series, TimeRange visible, int width) {
-  std::vector<LiveBytes> columns(static_cast<std::size_t>(std::max(width, 0)));
+std::vector<std::size_t> highest_steps(const MemorySeries& series, TimeRange visible, int width) {
+  std::vector<std::size_t> columns(static_cast<std::size_t>(std::max(width, 0)));
   if (series.steps.empty()) return columns;
   const double per_pixel = static_cast<double>(visible.length().value) / std::max(width, 1);
   const auto begin_of = [&](std::size_t p) {
@@ -49,18 +100,27 @@ std::vector<LiveBytes> highest_per_pixel(const MemorySeries& series, TimeRange v
   };
   auto step = std::ranges::upper_bound(series.steps, visible.begin, {}, &MemoryStep::when);
   if (step != series.steps.begin()) --step;
+  const auto here = [&] { return static_cast<std::size_t>(step - series.steps.begin()); };
   for (std::size_t p = 0; p < columns.size(); ++p) {
     const std::int64_t end = std::max(begin_of(p + 1), begin_of(p) + 1);
     while (std::next(step) != series.steps.end() && std::next(step)->when.value <= begin_of(p)) ++step;
-    columns[p] = step->live;
+    columns[p] = here();
     Bytes most = sum(step->live);
     while (std::next(step) != series.steps.end() && std::next(step)->when.value < end) {
       ++step;
       if (sum(step->live) <= most) continue;
       most = sum(step->live);
-      columns[p] = step->live;
+      columns[p] = here();
     }
   }
+  return columns;
+}
+
+std::vector<LiveBytes> highest_per_pixel(const MemorySeries& series, TimeRange visible, int width) {
+  std::vector<LiveBytes> columns(static_cast<std::size_t>(std::max(width, 0)));
+  if (series.steps.empty()) return columns;
+  const std::vector<std::size_t> steps = highest_steps(series, visible, width);
+  std::ranges::transform(steps, columns.begin(), [&](std::size_t step) { return series.steps[step].live; });
   return columns;
 }
 
@@ -164,7 +224,7 @@ QImage draw_memory(const MemorySeries& series, TimeRange visible, QSize size, co
   if (size.isEmpty()) return {};
   QImage image(size, QImage::Format_RGB32);
   image.fill(theme.background);
-  const std::vector<LiveBytes> columns = highest_per_pixel(series, visible, size.width());
+  const std::vector<std::size_t> columns = highest_steps(series, visible, size.width());
   const auto y_of = [&](Bytes bytes) {
     const double share = static_cast<double>(bytes.value) / static_cast<double>(std::max<std::int64_t>(scale.top.value, 1));
     return size.height() - static_cast<int>(std::lround(std::min(share, 1.0) * size.height()));
@@ -180,8 +240,12 @@ QImage draw_memory(const MemorySeries& series, TimeRange visible, QSize size, co
       bottom = std::min(bottom, top);
     };
     fill(y_of(level), theme.of(Category::Framework), true);
+    const std::size_t step = columns[static_cast<std::size_t>(x)];
     for (const Category category : kStack) {
-      level += columns[static_cast<std::size_t>(x)][static_cast<std::size_t>(category)];
+      if (series.steps.empty()) break;
+      const auto c = static_cast<std::size_t>(category);
+      if (!series.experts.empty()) fill(y_of(level + series.experts[step][c]), theme.of(category), true);
+      level += series.steps[step].live[c];
       fill(y_of(level), theme.of(category), false);
     }
   }

@@ -17,15 +17,20 @@ namespace foreshard {
 struct MemorySeries {
   ClassId who = {};
   Space space = Space::Device;
-  std::vector<MemoryStep> steps = {};  // in time order, the first at 0
+  std::vector<MemoryStep> steps = {};   // in time order, the first at 0
+  std::vector<LiveBytes> experts = {};  // [step]: of these, the states of experts; empty: the class has no experts
   LiveBytes peak = {};
   Nanoseconds peak_time = {};
   Bytes arena = {};
   Nanoseconds makespan = {};
 
   const LiveBytes& at(Nanoseconds when) const;  // live bytes by category at a moment
+  LiveBytes experts_at(Nanoseconds when) const;
   bool operator==(const MemorySeries&) const = default;
 };
+
+// Whether all that the buffer holds are parameters, gradients or optimizer states of experts.
+bool holds_experts(const Plan& plan, const Buffer& buffer);
 
 // One series per memory space that the class uses, device first. Time linear in the number of spans of the class.
 std::vector<MemorySeries> make_series(const Document& document, ClassId who);
@@ -33,6 +38,8 @@ std::vector<MemorySeries> make_series(const Document& document, ClassId who);
 // The class whose device memory comes nearest to its limit.
 ClassId tightest_class(const Document& document);
 
+// [pixel]: the step at the moment of the largest sum within the pixel's time.
+std::vector<std::size_t> highest_steps(const MemorySeries& series, TimeRange visible, int width);
 // [pixel]: the live bytes at the moment of the largest sum within the pixel's time, so that no zoom hides a peak.
 std::vector<LiveBytes> highest_per_pixel(const MemorySeries& series, TimeRange visible, int width);
 
@@ -52,7 +59,7 @@ struct MemoryScale {
   Bytes framework = {};  // framework memory, drawn at the bottom; device memory only
 };
 
-// The series as stacked columns, one per pixel, without text. `size`: device pixels.
+// The series as stacked columns, one per pixel, without text. The part of a category that experts take is hatched. `size`: device pixels.
 QImage draw_memory(const MemorySeries& series, TimeRange visible, QSize size, const MemoryScale& scale, const Theme& theme);
 
 }  // namespace foreshard

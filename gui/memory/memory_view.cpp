@@ -207,6 +207,8 @@ QString MemoryView::words_at(QPoint at) const {
     }
     lines << (space_ == Space::Device ? tr("in use incl. framework %1") : tr("in use %1")).arg(bytes_words(sum(live)));
     list(live);
+    if (const Bytes experts = sum(shown->experts_at(time_at(at.x()))); experts > Bytes{})
+      lines << tr("states of experts (hatched) %1").arg(bytes_words(experts));
   }
   return lines.join('\n');
 }

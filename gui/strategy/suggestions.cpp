@@ -24,6 +24,7 @@ class Ideas {
       case BubbleCause::ExposedCommunication: less_communication(); break;
       case BubbleCause::Straggler: change("algorithm", "hierarchical"), halve("tp"); break;
       case BubbleCause::Barrier: less_gradients(), halve("pp"); break;
+      case BubbleCause::Imbalance: halve("ep"); break;
     }
     return std::move(ideas_);
   }

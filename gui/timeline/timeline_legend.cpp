@@ -25,6 +25,8 @@ std::vector<LegendEntry> legend_entries() {
       work(Paint::InLine, "T", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "blocking collective"))),
       work(Paint::Transfer, "P", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "transfer"))),
       work(Paint::Collective, "C", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "collective"))),
+      work(Paint::Dispatch, "D", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "dispatch"))),
+      work(Paint::Combine, "M", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "combine"))),
       work(Paint::Copy, "O", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "copy")))};
   for (int c = 0; c < kBubbleCauses; ++c) {
     const auto cause = static_cast<BubbleCause>(c);

@@ -94,6 +94,14 @@
         <translation>同步屏障</translation>
     </message>
     <message>
+        <source>expert imbalance</source>
+        <translation>专家负载不均</translation>
+    </message>
+    <message>
+        <source>Another rank of the expert group has more rows to compute.</source>
+        <translation>专家组中另一个 rank 要计算的行更多。</translation>
+    </message>
+    <message>
         <source>The pipeline is filling: this stage has not seen its first backward yet.</source>
         <translation>流水线正在填充：该阶段还没有开始第一次反向。</translation>
     </message>
@@ -1584,6 +1592,10 @@
         <translation>预留的内存池 %1</translation>
     </message>
     <message>
+        <source>states of experts (hatched) %1</source>
+        <translation>专家的状态（斜线）%1</translation>
+    </message>
+    <message>
         <source>in use incl. framework %1</source>
         <translation>使用中（含框架）%1</translation>
     </message>
@@ -2125,6 +2137,14 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>update</source>
         <translation>更新</translation>
+    </message>
+    <message>
+        <source>dispatch</source>
+        <translation>分发（词元到专家）</translation>
+    </message>
+    <message>
+        <source>combine</source>
+        <translation>合并（专家结果返回）</translation>
     </message>
     <message>
         <source>blocking collective</source>

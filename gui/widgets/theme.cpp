@@ -96,6 +96,7 @@ QColor Theme::of(BubbleCause cause) const {
     case BubbleCause::ExposedCommunication: return hatch;
     case BubbleCause::Straggler: return light ? QColor(0x85, 0x3a, 0xa4) : QColor(0xd0, 0x90, 0xf0);
     case BubbleCause::Barrier: return light ? QColor(0x4a, 0x50, 0x5a) : QColor(0xb8, 0xc0, 0xcc);
+    case BubbleCause::Imbalance: return light ? QColor(0x00, 0x6e, 0x66) : QColor(0x5a, 0xd0, 0xc2);
   }
   return {};
 }
@@ -117,6 +118,8 @@ QColor Theme::of(Category category) const {
 QColor Theme::transfer() const { return name == ThemeName::Light ? QColor(0x00, 0x72, 0xb2) : QColor(0x3d, 0x9a, 0xe0); }
 QColor Theme::collective() const { return soft(*this, {0xd5, 0x5e, 0x00}); }
 QColor Theme::in_line() const { return soft(*this, {0xcc, 0x79, 0xa7}); }
+QColor Theme::dispatch() const { return soft(*this, {0xb8, 0x4f, 0xd6}); }
+QColor Theme::combine() const { return soft(*this, {0x8f, 0xc9, 0x2e}); }
 QColor Theme::copy() const { return soft(*this, {0x2a, 0xa8, 0x9a}); }
 
 // Anchors read off the cividis map (Nunez et al. 2018, PLoS ONE 13(7)); straight lines between them.

@@ -27,6 +27,8 @@ struct Theme {
   QColor transfer() const;    // exchanges between stages
   QColor collective() const;  // on a communication stream
   QColor in_line() const;     // a collective on the compute stream
+  QColor dispatch() const;    // tokens to their experts, on any stream
+  QColor combine() const;     // results of experts, back
   QColor copy() const;
   QColor heat(double share) const;           // the colour of a share 0..1: dark to bright, similar to cividis
   QColor label_on(QColor background) const;  // the text colour with enough contrast on `background`

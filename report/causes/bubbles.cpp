@@ -90,20 +90,56 @@ class BubbleSearch {
       until = std::min(until, from);
     };
     bool straggler = false;
+    Nanoseconds uneven = end;  // the time from here to `until` is expert imbalance
     const auto step = [&](std::int32_t span) {
       const Binding& binding = bindings_[static_cast<std::size_t>(span)];
-      if (binding.peer >= 0 && role_of(at(binding.peer).who) == role_of(at(span).who)) straggler = true;
+      if (binding.peer < 0 || role_of(at(binding.peer).who) != role_of(at(span).who)) return binding.before;
+      if (!has_more_rows(binding.before, at(span).ready, at(binding.peer).ready))
+        straggler = true;
+      else
+        uneven = uneven < until ? std::min(uneven, at(span).ready) : at(span).ready;
       return binding.before;
+    };
+    const auto wait = [&](Nanoseconds from) {
+      if (uneven < until) piece(std::max(from, uneven), BubbleCause::Imbalance);
+      piece(from, straggler ? BubbleCause::Straggler : waiting);
     };
     std::int32_t span = before >= 0 ? step(before) : last_span_;
     for (std::size_t steps = 0; span >= 0 && until > begin && steps <= trace_.spans.size(); ++steps) {
-      const BubbleCause otherwise = straggler ? BubbleCause::Straggler : waiting;
-      piece(at(span).end, otherwise);
-      piece(at(span).begin, on_the_wire(at(span)) ? BubbleCause::ExposedCommunication : otherwise);
+      wait(at(span).end);
+      if (on_the_wire(at(span)))
+        piece(at(span).begin, BubbleCause::ExposedCommunication);
+      else
+        wait(at(span).begin);
       span = step(span);
     }
-    piece(begin, straggler ? BubbleCause::Straggler : waiting);
+    wait(begin);
     for (auto p = pieces_.rbegin(); p != pieces_.rend(); ++p) hand_over(*p);
+  }
+
+  // Whether experts with more rows than those of other ranks computed at least half of the time from `from` to `to`: followed back from
+  // `span`, the last before `to`.
+  bool has_more_rows(std::int32_t span, Nanoseconds from, Nanoseconds to) const {
+    Nanoseconds computed = {};
+    for (std::size_t steps = 0; span >= 0 && at(span).end > from && steps <= trace_.spans.size(); ++steps) {
+      if (of_uneven_experts(at(span))) computed += std::min(at(span).end, to) - std::max(at(span).begin, from);
+      span = bindings_[static_cast<std::size_t>(span)].before;
+    }
+    return computed > Nanoseconds{} && computed + computed >= to - from;
+  }
+
+  bool of_uneven_experts(const Span& span) const {
+    const SegmentId segment = role(span.who).actions[static_cast<std::size_t>(span.action)].segment;
+    const std::vector<Instruction>& all = plan_.segments[segment.index()].instructions;
+    int left = span.count;
+    for (auto i = static_cast<std::size_t>(span.instruction); left > 0 && i < all.size(); ++i) {
+      if (all[i].stream != span.stream) continue;
+      --left;
+      const auto* compute = std::get_if<Compute>(&all[i].what);
+      const auto* product = compute ? std::get_if<ops::GroupedMatMul>(&compute->op) : nullptr;
+      if (product && (product->others < 1 || trace_.origin == Origin::Measured)) return true;
+    }
+    return false;
   }
 
   BubbleCause standing(ClassId who, Nanoseconds begin, Nanoseconds end) const {

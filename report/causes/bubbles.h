@@ -3,7 +3,10 @@
 // To explain a gap, the chain of binding predecessors is followed back in time from the span that ends the gap, across
 // ranks, to the begin of the gap. While the chain runs through an exchange, a copy, or a collective on a communication
 // stream, the cause is exposed communication. Once the chain has passed a collective or exchange that waited for another
-// class of the same role, all earlier pieces (except communication) have the cause straggler. In every other piece the rank
+// class of the same role, all earlier pieces (except communication) have the cause straggler. But if that class came late because its
+// experts had more rows, the time by which it came later is expert imbalance, and earlier pieces are what they are. In a simulated trace
+// the plan says whether it has more rows (ops::GroupedMatMul::others); in a measured one its experts computed at least half of that
+// time. In every other piece the rank
 // waits for another stage; the cause is then the phase of the step that the rank is in:
 //
 //   |-- warm-up: until its first backward --|-- dependency --|-- drain: from its last forward on --|-- drain, barrier

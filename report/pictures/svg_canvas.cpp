@@ -78,6 +78,7 @@ void SvgCanvas::hatch(const std::string& id, BubbleCause cause) {
     case BubbleCause::ExposedCommunication: gap = 4; break;
     case BubbleCause::Straggler: crossed = true; break;
     case BubbleCause::Barrier: angle = 90; break;
+    case BubbleCause::Imbalance: crossed = true, angle = 0, gap = 5; break;
   }
   fmt::format_to(
       std::back_inserter(defs_),

@@ -18,6 +18,7 @@ std::string words_of(BubbleCause cause) {
     case BubbleCause::ExposedCommunication: return "exposed communication";
     case BubbleCause::Straggler: return "straggler";
     case BubbleCause::Barrier: return "barrier";
+    case BubbleCause::Imbalance: return "expert imbalance";
   }
   return "?";
 }

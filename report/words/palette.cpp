@@ -51,6 +51,7 @@ Colour colour_of(BubbleCause cause) {
     case BubbleCause::ExposedCommunication: return {196, 62, 28};
     case BubbleCause::Straggler: return {120, 50, 150};
     case BubbleCause::Barrier: return {60, 66, 76};
+    case BubbleCause::Imbalance: return {0, 120, 110};
   }
   return {};
 }

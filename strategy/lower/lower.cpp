@@ -16,6 +16,7 @@
 #include "strategy/lower/memory_planner.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/schedule/receive_slots.h"
+#include "strategy/state/correction_bias.h"
 
 namespace foreshard {
 
@@ -93,6 +94,9 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   const Strategy& s = lowering.strategy;
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
+  if (const auto* transformer = std::get_if<Transformer>(&lowering.model.shape); transformer && plan.updates == 1)
+    if (const Experts& e = transformer->block.experts; e.correction_bias && e.bias_speed > 0)
+      add_correction_biases(plan, e.bias_speed);
   settle_algorithms(plan, cluster, s.communication);
   const bool by_order = packs_by_order(lowering.tables);
   MemoryPlanOptions memory{.share_kept = lowering.tables.activations.shares_kept(),

@@ -278,6 +278,7 @@ std::vector<KeyCase> family_cases() {
        {"auxiliary_loss", "0.1"},
        {"z_loss", "0.1"}},
       "experts.");
+  add("@/mixture.json --set model.experts.correction_bias=true", {{"bias_speed", "0"}}, "experts.");
   add("@/own.json", {{"embedding", "2"}, {"residual", "2"}, {"logits", "2"}, {"logit_cap", "2"}}, "scales.");
   add("@/own.json", {{"input_norms", "false"}, {"branch_norms", "true"}, {"norms_around_one", "true"}, {"mtp_modules", "1"}});
   return cases;

@@ -31,6 +31,7 @@ TEST(HostOnlyOperators, AreRefusedByName) {
       {ops::HeadNorm{.heads = 2, .dim = 8}, rows, "\"head_norm\""},
       {ops::LatentHeads{}, rows, "\"latent_heads\""},
       {ops::Scale{.factor = 2}, rows, "\"scale\""},
+      {ops::SendOnce{}, rows, "\"send_once\""},
       {ops::Attention{.heads = 2, .kv_heads = 2, .dim = 8, .window = 3}, heads, "window=3"},
       {ops::Attention{.heads = 2, .kv_heads = 2, .dim = 8, .chunk = 3}, heads, "chunk=3"},
       {ops::Attention{.heads = 2, .kv_heads = 2, .dim = 8, .sinks = true}, heads, "sinks"},

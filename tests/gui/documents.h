@@ -19,6 +19,9 @@ std::shared_ptr<const Document> simulated_document();
 // The same with one span per operation.
 std::shared_ptr<const Document> single_operations_document();
 
+// A mixture of experts on eight GPUs, ep 4, unevenly loaded, with ZeRO 3: one span per operation.
+std::shared_ptr<const Document> mixture_document();
+
 std::string hash_of(const QImage& image);  // hexadecimal, of the pixels alone
 
 }  // namespace foreshard

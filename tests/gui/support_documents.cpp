@@ -24,6 +24,27 @@ std::shared_ptr<const Document> simulated_document() { return simulated({}); }
 
 std::shared_ptr<const Document> single_operations_document() { return simulated({.granularity = Granularity::Op}); }
 
+std::shared_ptr<const Document> mixture_document() {
+  const Cluster cluster = load_cluster("dgx-h100");
+  Transformer small{.layers = 2,
+                    .hidden = 512,
+                    .ffn_hidden = 512,
+                    .heads = 8,
+                    .kv_heads = 8,
+                    .head_dim = 64,
+                    .vocab = 1024,
+                    .max_positions = 512};
+  small.mlp_bias = false;
+  small.block.experts = {.count = 8, .chosen = 2, .width = 1024};
+  const Strategy strategy{.dp = 8,
+                          .experts = {.ep = 4, .load = {.kind = ExpertLoad::Kind::Factor, .value = 2}},
+                          .batch = {.micro = 1, .global = 16, .seq = 512},
+                          .zero = {.stage = 3}};
+  auto lowered = tuned_plan(Model{.name = "mixture", .shape = small}, cluster, strategy);
+  return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {.granularity = Granularity::Op}),
+                       "mixture");
+}
+
 std::string hash_of(const QImage& image) {
   QCryptographicHash hash(QCryptographicHash::Sha1);
   for (int y = 0; y < image.height(); ++y)

@@ -145,10 +145,10 @@ INSTANTIATE_TEST_SUITE_P(Jobs, FoldingOf, testing::Values(Job{8, 4, 2, 6}, Job{8
 double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
   const Network network(cluster);
   const Ranks ranks(plan);
-  const std::vector<double> slowdown(static_cast<std::size_t>(ranks.count()), 1.0);
+  const std::vector<player::Pace> paces(static_cast<std::size_t>(ranks.count()));
   const player::Patterns patterns = player::find_patterns(plan);
   const player::Flows flows = player::find_flows(plan, patterns, ranks, network);
-  player::Quotient quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, Folding::Full, false);
+  player::Quotient quotient = player::fold(plan, ranks, network, patterns, flows, paces, Folding::Full, false);
   if (really) {
     for (player::Bundle& bundle : quotient.bundles)
       for (player::Crossing& crossing : bundle.crossings) crossing.times = 1;
@@ -156,7 +156,7 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
       for (player::Crossing& crossing : flow.bundles) crossing.times = 1;
   }
   const player::FlowPaths ways = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
-  const player::PlayerInput input = player::make_player_input(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
+  const player::PlayerInput input = player::make_player_input(plan, patterns, flows, quotient, ways, paces, Granularity::Op);
   const ReplayOptions options;
   player::LightClock clock;
   std::vector<Span> spans(input.spans());

@@ -101,6 +101,8 @@ const Mistake kMistakes[] = {
     {".wire_factor", [](Plan& p) { cost(p, 0, 1).wire_factor = 1e12; }},
     {".sm_share", [](Plan& p) { cost(p, 0, 2).sm_share = 1.5; }},
     {".sm_share", [](Plan& p) { cost(p, 0, 2).sm_share = kNan; }},
+    {".others", [](Plan& p) { p.segments[0].instructions[0].what = Compute{.op = ops::GroupedMatMul{.others = 1.5}}; }},
+    {".others", [](Plan& p) { p.segments[0].instructions[0].what = Compute{.op = ops::GroupedMatMul{.others = kNan}}; }},
     {"device 99",
      [](Plan& p) {
        p.placement.explicit_devices = {{0}, {99}};

@@ -11,6 +11,7 @@
 #include "exec/cuda/kernels/eight_bits.h"
 #include "exec/cuda/kernels/elements.h"
 #include "exec/cuda/kernels/embedding.h"
+#include "exec/cuda/kernels/experts.h"
 #include "exec/cuda/kernels/flash.h"
 #include "exec/cuda/kernels/largest.h"
 #include "exec/cuda/kernels/loss.h"

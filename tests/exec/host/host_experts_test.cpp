@@ -144,6 +144,54 @@ TEST(HostExperts, OfEquallyGoodGroupsTheFirstIsChosen) {
   EXPECT_EQ(routed_once(op, {1, 1, 1, 1, 2, 0}).experts.values(), (std::vector<double>{4, 0, 1}));
 }
 
+// Scores 0.73, 0.5, 0.27, 0.12 of logits 1, 0, -1, -2. A bias of 0.3 lifts the third above the second, and it is weighted by its score:
+// 0.26894 / (0.73106 + 0.26894). The counts of 5 each grow by one for each of the chosen.
+TEST(HostExperts, ACorrectionBiasChangesTheChoiceAlone) {
+  const ops::Route op{.score = Score::Sigmoid, .chosen = 2, .renormalised = true};
+  const Routing sizes{.tokens = 1, .experts = 4, .chosen = 2};
+  std::vector<Array> reads = {Array({1, 0, -1, -2}, DType::F64), Array({0, 0, 0.3, 0}, DType::F64),
+                              Array({5, 5, 5, 5}, DType::F64)};
+  std::vector<Array> writes = {Array(2, DType::F64), Array(2, DType::I64), Array(4, DType::F64), Array(4, DType::F64)};
+  run_on(route_op(op, sizes), reads, writes);
+  EXPECT_EQ(writes[1].values(), (std::vector<double>{0, 2}));
+  EXPECT_NEAR(writes[0].at(0), 0.73106, 5e-6);
+  EXPECT_NEAR(writes[0].at(1), 0.26894, 5e-6);
+  EXPECT_EQ(writes[2].values(), (std::vector<double>{1, 0, 1, 0}));
+  EXPECT_EQ(writes[3].values(), (std::vector<double>{6, 5, 6, 5}));
+  reads.pop_back(), writes.pop_back();  // a recomputation does not count
+  run_on(route_op(op, sizes, Phase::Recompute), reads, writes);
+  EXPECT_EQ(writes[1].values(), (std::vector<double>{0, 2}));
+}
+
+// Two routers with means 2 and 4: experts below the mean gain, those above lose, one at the mean keeps its bias.
+TEST(HostExperts, BiasesFollowTheCounts) {
+  std::vector<Array> reads = {Array({1, 2, 3, 4, 8, 0}, DType::F64), Array({0, 0, 0, 1, 1, 1}, DType::F64)};
+  std::vector<Array> writes = {Array(6, DType::F64), Array(6, DType::F64)};
+  run_on({.op = ops::BalanceExperts{.speed = 0.25}, .phase = Phase::Update, .shapes = {{{2, 3}, DType::F64}}}, reads, writes);
+  EXPECT_EQ(writes[0].values(), (std::vector<double>{0.25, 0, -0.25, 1, 0.75, 1.25}));
+  EXPECT_EQ(writes[1].values(), (std::vector<double>(6, 0.0)));
+}
+
+// Tokens that like the first experts more: with the bias the fullest of eight experts comes from about twice the mean to within 5 % of it.
+TEST(HostExperts, TheBiasBalancesTheLoads) {
+  const Routing sizes{.tokens = 400, .experts = 8, .chosen = 2};
+  Array logits = random_array(400 * 8, 3);
+  for (std::int64_t i = 0; i < 400 * 8; ++i) logits.set(i, logits.at(i) - 0.2 * static_cast<double>(i % 8));
+  std::vector<Array> state = {Array(std::vector<double>(8, 0.0), DType::F64), Array(std::vector<double>(8, 0.0), DType::F64)};
+  std::vector<double> fullest;
+  for (int step = 0; step < 200; ++step) {
+    std::vector<Array> reads = {logits, state[0], state[1]};
+    std::vector<Array> writes = {Array(800, DType::F64), Array(800, DType::I64), Array(8, DType::F64), Array(8, DType::F64)};
+    run_on(route_op({.score = Score::Sigmoid, .chosen = 2, .renormalised = true}, sizes), reads, writes);
+    const std::vector<double> loads = writes[2].values();
+    fullest.push_back(*std::ranges::max_element(loads) / 100);
+    reads = {writes[3], state[0]};
+    run_on({.op = ops::BalanceExperts{.speed = 0.002}, .phase = Phase::Update, .shapes = {{{1, 8}, DType::F64}}}, reads, state);
+  }
+  EXPECT_GE(fullest.front(), 1.9);
+  EXPECT_LT(fullest.back(), 1.05);
+}
+
 double score_of(Score score, const std::vector<double>& logits, std::size_t i) {
   if (score == Score::Sigmoid) return 1 / (1 + std::exp(-logits[i]));
   if (score == Score::SoftmaxOfChosen) return logits[i];

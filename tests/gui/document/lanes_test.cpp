@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <set>
+#include <string>
 
 #include "report/words/span_words.h"
 #include "tests/gui/documents.h"
@@ -63,6 +66,25 @@ TEST(Lanes, EverySpanWithADurationIsInOneLaneOfItsClass) {
   }
   for (std::size_t s = 0; s < seen.size(); ++s)
     EXPECT_EQ(seen[s], document->trace().spans[s].begin < document->trace().spans[s].end ? 1 : 0) << s;
+}
+
+// Four all-to-alls of a layer in each direction of a step: rows there and back, and the counts there.
+TEST(Lanes, DispatchAndCombineHavePaintsOfTheirOwn) {
+  const auto document = mixture_document();
+  std::map<Paint, std::set<std::string>> names;
+  for (const Lane& lane : document->lanes.all)
+    for (std::size_t s = 0; s < lane.size(); ++s)
+      if (lane.kind != LaneKind::Compute)
+        names[lane.look_of(s).paint].insert(
+            instruction_of(document->plan(), document->trace(), document->trace().spans[static_cast<std::size_t>(lane.span[s])])
+                .name);
+  EXPECT_EQ(names[Paint::Dispatch], (std::set<std::string>{"dispatch_all_to_all", "expert_counts_all_to_all"}));
+  EXPECT_EQ(names[Paint::Combine], (std::set<std::string>{"combine_all_to_all"}));
+  EXPECT_FALSE(names[Paint::Collective].empty() && names[Paint::InLine].empty());  // those of ZeRO
+  const auto dense = simulated_document();
+  for (const Lane& lane : dense->lanes.all)
+    for (std::size_t s = 0; s < lane.size(); ++s)
+      EXPECT_TRUE(lane.look_of(s).paint != Paint::Dispatch && lane.look_of(s).paint != Paint::Combine);
 }
 
 TEST(Lanes, IdleTimeIsBubblesToTheNanosecond) {

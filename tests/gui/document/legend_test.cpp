@@ -18,7 +18,7 @@ double ten_each(const QString& text) { return 10.0 * static_cast<double>(text.si
 
 TEST(Legend, EveryEntryHasAPlaceOfItsOwnAtAnyWidth) {
   const std::vector<LegendEntry> entries = legend_entries();
-  ASSERT_EQ(entries.size(), 9u + kBubbleCauses);
+  ASSERT_EQ(entries.size(), 11u + kBubbleCauses);
   for (const double width : {120.0, 400.0, 900.0, 4000.0}) {
     const std::vector<QRectF> boxes = lay_legend(entries, width, ten_each);
     ASSERT_EQ(boxes.size(), entries.size());

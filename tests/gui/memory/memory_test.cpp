@@ -67,6 +67,44 @@ TEST(MemorySeries, TheBlocksThatAreAliveAddUpToTheCategories) {
   }
 }
 
+TEST(MemorySeries, ExpertsAreAPartOfTheirCategories) {
+  const auto document = mixture_document();
+  const MemorySeries series = make_series(*document, {0}).front();
+  ASSERT_EQ(series.experts.size(), series.steps.size());
+  const Plan& plan = document->plan();
+  for (const std::int64_t when :
+       {std::int64_t{0}, series.makespan.value / 3, series.makespan.value / 2, series.makespan.value}) {
+    LiveBytes sums = {};
+    for (const LiveBlock& block : live_blocks(*document, {0}, Space::Device, {when}))
+      for (const Buffer& buffer : plan.roles.front().buffers)
+        if (buffer.name == block.buffer && holds_experts(plan, buffer))
+          sums[static_cast<std::size_t>(block.category)] += block.bytes;
+    EXPECT_EQ(series.experts_at({when}), sums) << when;
+  }
+  // Two matrices up and down, for 2 of 8 experts, in two layers: fp32 master weights and moments, over the two replicas of an expert.
+  const Bytes optimizer = of(series.experts.front(), Category::Optimizer);
+  EXPECT_EQ(optimizer.value, 2 * 2 * (512 * 1024) * 2 * 3 * 4 / 2);
+  const auto dense = simulated_document();
+  EXPECT_TRUE(make_series(*dense, {0}).front().experts.empty());
+}
+
+TEST(MemorySeries, TheStatesOfExpertsAreHatched) {
+  const Theme theme = theme_of(ThemeName::Dark);
+  MemorySeries series = steps();
+  series.experts.assign(series.steps.size(), {});
+  const QImage plain = draw_memory(series, {{0}, {1000}}, {10, 40}, {{40}, {4}}, theme);
+  for (LiveBytes& live : series.experts) live[static_cast<std::size_t>(Category::Activations)] = {5};
+  const QImage hatched = draw_memory(series, {{0}, {1000}}, {10, 40}, {{40}, {4}}, theme);
+  int changed = 0;
+  for (int y = 0; y < 40; ++y)
+    for (int x = 0; x < 10; ++x) {
+      const bool of_experts = 40 - y > 4 && 40 - y <= 9;  // the lowest five bytes
+      if (!of_experts) EXPECT_EQ(hatched.pixel(x, y), plain.pixel(x, y)) << x << " " << y;
+      changed += hatched.pixel(x, y) != plain.pixel(x, y);
+    }
+  EXPECT_NEAR(changed, 5 * 10 / 3, 4);
+}
+
 TEST(MemorySeries, ThePictureHasTheColoursOfItsCategories) {
   const Theme theme = theme_of(ThemeName::Dark);
   // 40 bytes high, 40 pixels: 4 of framework, then 10 of activations at the start, 30 at the peak.

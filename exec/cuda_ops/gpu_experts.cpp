@@ -1,0 +1,299 @@
+// Makers for a mixture of experts: the router, the rows of choices, and a product for each expert.
+#include "exec/cuda_ops/gpu_kernel.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+Scoring scoring_of(ops::Route::Score score) {
+  switch (score) {
+    case ops::Route::Score::Softmax: return Scoring::Softmax;
+    case ops::Route::Score::SoftmaxOfChosen: return Scoring::SoftmaxOfChosen;
+    case ops::Route::Score::Sigmoid: return Scoring::Sigmoid;
+  }
+  return Scoring::Softmax;
+}
+
+void expect_at_most(const host::Form& form, std::int64_t found, int most, const char* what) {
+  if (found > most) form.refuse(std::to_string(found) + " " + what, "at most " + std::to_string(most) + " on a GPU");
+}
+
+RouteArgs route_args(const host::Form& form) {
+  const auto& dims = form.dims(0, 3);
+  const auto& op = form.as<ops::Route>();
+  const bool groups = op.groups >= 1 && dims[1] % op.groups == 0 && op.chosen_groups >= 1 && op.chosen_groups <= op.groups &&
+                      op.chosen <= op.chosen_groups * (dims[1] / op.groups);
+  if (op.chosen < 1 || op.chosen != dims[2] || !groups || op.ranks < 1)
+    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(dims[1]) + " experts",
+                "equal groups with at least as many experts as a token chooses");
+  expect_at_most(form, dims[1], kMostExperts, "experts");
+  expect_at_most(form, op.groups, kMostGroups, "groups of experts");
+  expect_at_most(form, op.chosen, kMostChosen, "chosen experts");
+  RouteArgs args = {.tokens = dims[0]};
+  args.experts_of_layer = static_cast<int>(dims[1]), args.chosen = static_cast<int>(op.chosen);
+  args.groups = static_cast<int>(op.groups), args.chosen_groups = static_cast<int>(op.chosen_groups);
+  args.best_of_group = static_cast<int>(op.best_of_group), args.scoring = scoring_of(op.score);
+  args.renormalised = op.renormalised, args.scale = static_cast<float>(op.scale);
+  return args;
+}
+
+Kernel route_forward(const host::Form& form, const RouteArgs& route) {
+  const std::int64_t experts = route.experts_of_layer, choices = route.tokens * route.chosen;
+  const bool biased = form.reads.size() > 1, counts = form.writes.size() > 3;
+  std::vector<std::int64_t> in = {route.tokens * experts}, out = {choices, choices, experts};
+  if (biased) in.push_back(experts);
+  if (counts) in.push_back(experts), out.push_back(experts);
+  form.expect(in, out);
+  return {.run = [=](const Launcher& on, const Call& call) {
+    RouteArgs args = route;
+    args.logits = reads(call.reads[0]), args.weights = writes(call.writes[0]), args.experts = writes(call.writes[1]);
+    if (biased) args.biases = reads(call.reads[1]);
+    on.launch(KernelId::route_forward, args.tokens, 1, 128, args);
+    TallyArgs tally = {.experts = reads(call.writes[1]), .loads = writes(call.writes[2]), .choices = choices};
+    if (counts) tally.before = reads(call.reads[2]), tally.totals = writes(call.writes[3]);
+    on.launch(KernelId::tally_choices, experts, 1, 256, tally);
+  }};
+}
+
+// reads: gradient of the weights, logits, experts, loads
+Kernel route_backward(const host::Form& form, const RouteArgs& route) {
+  const auto op = form.as<ops::Route>();
+  const std::int64_t experts = route.experts_of_layer, choices = route.tokens * route.chosen;
+  form.expect({choices, route.tokens * experts, choices, experts}, {route.tokens * experts});
+  const bool add = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    RouteArgs args = route;
+    const double each = host::loss_weight(call.arguments, args.tokens, static_cast<int>(op.ranks)) * call.arguments.loss_scale;
+    const auto tokens = static_cast<double>(args.tokens * op.ranks);
+    args.balance = static_cast<float>(op.auxiliary * static_cast<double>(experts) / (args.chosen * tokens) * each);
+    args.z = static_cast<float>(op.z_loss * each), args.accumulate = add, args.state = call.state;
+    args.dweights = reads(call.reads[0]), args.logits = reads(call.reads[1]), args.experts = reads(call.reads[2]);
+    args.loads = reads(call.reads[3]), args.dlogits = writes(call.writes[0]);
+    on.launch(KernelId::route_backward, args.tokens, 1, 128, args);
+  }};
+}
+
+struct Rows {
+  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, ranks = 0, room = 0, sources = 1;
+  std::int64_t choices() const { return tokens * chosen; }  // of one source
+  std::int64_t size() const { return (sources > 1 ? sources : ranks) * room * hidden; }
+};
+Rows rows_of(const host::Form& form) {
+  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
+  Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (const auto* op = std::get_if<ops::Dispatch>(&form.what.op)) rows.sources = op->sources;
+  if (rows.ranks < 1) form.refuse("no ranks", "at least one");
+  expect_at_most(form, rows.experts, kMostExperts, "experts");
+  return rows;
+}
+
+void clear(const Launcher& on, const Operand& array, std::int64_t elements) {
+  Operand all = array;
+  all.elements = elements;
+  on.fill(all, std::byte{0});
+}
+
+Kernel dispatch_forward(const host::Form& form, const Rows& rows) {
+  const auto op = form.as<ops::Dispatch>();
+  const std::int64_t sources = rows.sources, choices = sources * rows.choices(), each = rows.experts / rows.ranks;
+  if (rows.experts % rows.ranks != 0)
+    form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
+  std::vector<std::int64_t> in = {sources * rows.tokens * rows.hidden};
+  if (op.scaled) in.push_back(choices);
+  in.push_back(choices);
+  form.expect(in, {rows.size(), choices, sources > 1 ? sources * each : rows.experts});
+  const std::int64_t marks = sources * rows.experts;
+  const std::size_t experts = in.size() - 1;
+  const auto run = [=](const Launcher& on, const Call& call) {
+    PlacesArgs at = {.experts = reads(call.reads[experts])};
+    const auto scratch = [&](std::int64_t i) { return scratch_array(call.scratch + 8 * i * marks, marks, Type::I64); };
+    at.wanted = scratch(0), at.first = scratch(1), at.end = scratch(2);
+    at.counts = writes(call.writes[2]), at.places = writes(call.writes[1]);
+    at.choices = rows.choices(), at.room = rows.room, at.capacity = op.capacity, at.dealt = op.dealt;
+    at.experts_of_layer = static_cast<int>(rows.experts), at.ranks = static_cast<int>(rows.ranks);
+    at.own = sources > 1 ? call.arguments.expert_rank : -1;
+    on.launch(KernelId::count_choices, rows.experts, sources, 256, at);
+    on.launch(KernelId::divide_room, sources, 1, 32, at);
+    on.launch(KernelId::place_choices, rows.experts, sources, 256, at);
+    clear(on, call.writes[0], rows.size());
+    ChoiceRowsArgs sent = {.from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.writes[1])};
+    if (op.scaled) sent.weights = reads(call.reads[1]);
+    sent.choices = choices, sent.h = rows.hidden, sent.chosen = static_cast<int>(rows.chosen);
+    on.launch(KernelId::spread_rows, choices, 1, 256, sent);
+  };
+  return {.run = run, .scratch = {24 * marks}};
+}
+
+// reads: gradient of the rows, [x, weights,] places
+Kernel dispatch_backward(const host::Form& form, const Rows& rows) {
+  const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
+  const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
+  if (scaled)
+    form.expect({rows.size(), all, choices, choices}, {all, choices});
+  else
+    form.expect({rows.size(), choices}, {all});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    ChoiceRowsArgs back = {
+        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[scaled ? 3 : 1])};
+    if (scaled) back.other = reads(call.reads[1]), back.weights = reads(call.reads[2]), back.dots = writes(call.writes[1]);
+    back.choices = choices, back.h = rows.hidden, back.chosen = static_cast<int>(rows.chosen), back.accumulate = add;
+    on.launch(KernelId::collect_rows, choices / rows.chosen, 1, 256, back);
+  }};
+}
+
+Kernel combine_forward(const host::Form& form, const Rows& rows) {
+  const bool plain = form.as<ops::Combine>().plain;
+  std::vector<std::int64_t> in = {rows.size(), rows.choices()};
+  if (!plain) in.push_back(rows.choices());
+  form.expect(in, {rows.tokens * rows.hidden});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    ChoiceRowsArgs sum = {.from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[1])};
+    if (!plain) sum.weights = reads(call.reads[2]);
+    sum.choices = rows.choices(), sum.h = rows.hidden, sum.chosen = static_cast<int>(rows.chosen);
+    on.launch(KernelId::collect_rows, rows.tokens, 1, 256, sum);
+  }};
+}
+
+// reads: gradient of y, [rows,] places [, weights]
+Kernel combine_backward(const host::Form& form, const Rows& rows) {
+  const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
+  const std::int64_t all = rows.tokens * rows.hidden;
+  if (plain)
+    form.expect({all, rows.choices()}, {rows.size()});
+  else
+    form.expect({all, rows.size(), rows.choices(), rows.choices()}, {rows.size(), rows.choices()});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    if (!add) clear(on, call.writes[0], rows.size());
+    ChoiceRowsArgs back = {
+        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[plain ? 1 : 2])};
+    if (!plain) back.other = reads(call.reads[1]), back.weights = reads(call.reads[3]), back.dots = writes(call.writes[1]);
+    back.choices = rows.choices(), back.h = rows.hidden, back.chosen = static_cast<int>(rows.chosen), back.accumulate = add;
+    on.launch(KernelId::spread_rows, rows.choices(), 1, 256, back);
+  }};
+}
+
+constexpr std::int64_t kTileSide = 16;  // kGroupedTile of kernels/experts.h
+
+struct Grouped {
+  std::int64_t experts = 0, n = 0, k = 0, parts = 1, sources = 0, room = 0;
+  bool transposed = false;
+
+  std::int64_t rows() const { return sources * room; }
+  std::int64_t columns() const { return n / parts; }
+  std::int64_t weight() const { return experts * columns() * k; }
+  // Factors of element (of k, of n) of an expert's weight.
+  std::int64_t by_k() const { return transposed ? columns() : 1; }
+  std::int64_t by_n() const { return transposed ? 1 : k; }
+  GroupedArgs args() const {
+    GroupedArgs a = {.room = room, .size = columns() * k, .by_row = by_k(), .by_column = by_n(), .x_width = k, .y_width = n};
+    a.sources = static_cast<int>(sources), a.experts = static_cast<int>(experts);
+    a.inner = static_cast<int>(k), a.columns = static_cast<int>(columns());
+    return a;
+  }
+};
+
+Grouped grouped_of(const host::Form& form) {
+  const auto op = form.as<ops::GroupedMatMul>();
+  const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
+  if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
+    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
+  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
+  return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};
+}
+
+void launch_rows(const Launcher& on, const GroupedArgs& args) {
+  on.launch(KernelId::grouped_rows, ceil_div(args.columns, kTileSide), args.sources * ceil_div(args.room, kTileSide), 256,
+            args);
+}
+
+Kernel grouped_forward(const host::Form& form, const Grouped& g) {
+  const bool bias = form.reads.size() > static_cast<std::size_t>(2 + g.parts);
+  std::vector<std::int64_t> in = {g.rows() * g.k, g.sources * g.experts};
+  in.insert(in.end(), static_cast<std::size_t>(g.parts), g.weight());
+  if (bias) in.insert(in.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
+  form.expect(in, {g.rows() * g.n});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    for (std::int64_t part = 0; part < g.parts; ++part) {
+      GroupedArgs args = g.args();
+      args.x = reads(call.reads[0]), args.counts = reads(call.reads[1]), args.y = writes(call.writes[0]);
+      args.w = reads(call.reads[static_cast<std::size_t>(2 + part)]), args.y_first = part * g.columns();
+      if (bias) args.bias = reads(call.reads[static_cast<std::size_t>(2 + g.parts + part)]);
+      launch_rows(on, args);
+    }
+  }};
+}
+
+// reads: gradient of y, x, counts, weights, biases
+Kernel grouped_input_grad(const host::Form& form, const Grouped& g) {
+  std::vector<std::int64_t> in = {g.rows() * g.n, g.rows() * g.k, g.sources * g.experts};
+  in.insert(in.end(), static_cast<std::size_t>(g.parts), g.weight());
+  if (form.reads.size() > in.size()) in.insert(in.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
+  form.expect(in, {g.rows() * g.k});
+  const bool add = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    for (std::int64_t part = 0; part < g.parts; ++part) {
+      GroupedArgs args = g.args();
+      args.x = reads(call.reads[0]), args.counts = reads(call.reads[2]), args.y = writes(call.writes[0]);
+      args.w = reads(call.reads[static_cast<std::size_t>(3 + part)]);
+      std::swap(args.inner, args.columns), std::swap(args.by_row, args.by_column), std::swap(args.x_width, args.y_width);
+      args.x_first = part * g.columns(), args.accumulate = add || part > 0;
+      launch_rows(on, args);
+    }
+  }};
+}
+
+// reads: gradient of y, x, counts
+Kernel grouped_weight_grad(const host::Form& form, const Grouped& g) {
+  const auto parts = static_cast<std::size_t>(g.parts);
+  const bool bias = form.writes.size() > parts, add = form.what.accumulate;
+  std::vector<std::int64_t> out(parts, g.weight());
+  if (bias) out.insert(out.end(), parts, g.experts * g.columns());
+  form.expect({g.rows() * g.n, g.rows() * g.k, g.sources * g.experts}, out);
+  return {.run = [=](const Launcher& on, const Call& call) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      GroupedArgs args = g.args();
+      args.x = reads(call.reads[1]), args.counts = reads(call.reads[2]), args.y = reads(call.reads[0]);
+      args.w = writes(call.writes[part]), args.y_first = static_cast<std::int64_t>(part) * g.columns(), args.accumulate = add;
+      if (bias) args.bias = writes(call.writes[parts + part]);
+      on.launch(KernelId::grouped_weights, ceil_div(args.columns, kTileSide), g.experts * ceil_div(args.inner, kTileSide), 256,
+                args);
+    }
+  }};
+}
+
+}  // namespace
+
+Kernel make_route(const host::Form& form) {
+  const RouteArgs args = route_args(form);
+  return form.forward() ? route_forward(form, args) : route_backward(form, args);
+}
+
+Kernel make_balance_experts(const host::Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const std::int64_t routers = dims[0], all = routers * dims[1];
+  form.expect({all, all}, {all, all});
+  const auto speed = static_cast<float>(form.as<ops::BalanceExperts>().speed);
+  const auto experts = static_cast<int>(dims[1]);
+  return {.run = [=](const Launcher& on, const Call& call) {
+    BalanceArgs args = {.counts = reads(call.reads[0]), .before = reads(call.reads[1]), .biases = writes(call.writes[0])};
+    args.cleared = writes(call.writes[1]), args.experts = experts, args.speed = speed;
+    on.launch(KernelId::balance_experts, routers, 1, 256, args);
+  }};
+}
+
+Kernel make_dispatch(const host::Form& form) {
+  return form.forward() ? dispatch_forward(form, rows_of(form)) : dispatch_backward(form, rows_of(form));
+}
+Kernel make_combine(const host::Form& form) {
+  return form.forward() ? combine_forward(form, rows_of(form)) : combine_backward(form, rows_of(form));
+}
+
+Kernel make_grouped_matmul(const host::Form& form) {
+  const Grouped g = grouped_of(form);
+  if (form.forward()) return grouped_forward(form, g);
+  if (form.what.phase == Phase::InputGrad) return grouped_input_grad(form, g);
+  if (form.what.phase == Phase::WeightGrad) return grouped_weight_grad(form, g);
+  form.refuse("this phase", "forward, recompute, input gradient or weight gradient");
+}
+
+}  // namespace foreshard::gpu
