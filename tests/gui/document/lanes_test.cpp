@@ -7,7 +7,7 @@
 #include "report/words/span_words.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::lanes_test {
 namespace {
 
 // Slices that may overlap, in the order of their begin.
@@ -90,4 +90,4 @@ TEST(Lanes, ABubbleIsFoundWhereItIs) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::lanes_test
