@@ -67,7 +67,7 @@ if(FORESHARD_CUDA_BUILT)
     DEPFILE ${kernels_object}.d
     COMMENT "Compiling kernels.cu for sm ${cuda_architectures}"
     VERBATIM)
-  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/open_attention.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/near_cpus.cpp
+  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/open_attention.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/numa_cpus.cpp
                                     ${kernels_object})
   target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined)

@@ -8,40 +8,40 @@
 
 namespace foreshard::player {
 
-Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const FlowPaths& paths,
+Player::Player(Clock& clock, const Plan& plan, const PlayerInput& input, const Quotient& quotient, const FlowPaths& paths,
                const ReplayOptions& options, std::span<Span> spans)
     : clock_(clock),
       plan_(plan),
-      cast_(cast),
+      input_(input),
       paths_(paths),
       quotient_(quotient),
       options_(options),
-      slowing_(cast, clock),
+      slowdown_(input, clock),
       use_(quotient),
       spans_(spans) {
-  FS_ASSERT(spans.size() == cast.spans());
+  FS_ASSERT(spans.size() == input.spans());
   for (const BytesPerSecond capacity : paths.links) clock_.add_link(capacity);
   for (const FlowPath& path : paths.of_flow) route_of_.push_back(path.route.empty() ? -1 : clock_.add_route(path.route));
   clock_.start();
-  first_pending_.assign(cast.meetings.size(), -1);
-  next_party_.assign(2 * static_cast<std::size_t>(cast.streams), -1);
-  is_dirty_.assign(cast.players.size(), false);
+  first_pending_.assign(input.meetings.size(), -1);
+  next_party_.assign(2 * static_cast<std::size_t>(input.streams), -1);
+  is_dirty_.assign(input.players.size(), false);
   set_up_streams();
 }
 
 void Player::set_up_streams() {
-  streams_.resize(static_cast<std::size_t>(cast_.streams));
-  for (std::size_t p = 0; p < cast_.players.size(); ++p)
-    for (int s = 0; s < cast_.players[p].streams; ++s) {
-      const auto index = static_cast<std::size_t>(cast_.players[p].first_stream + s);
+  streams_.resize(static_cast<std::size_t>(input_.streams));
+  for (std::size_t p = 0; p < input_.players.size(); ++p)
+    for (int s = 0; s < input_.players[p].streams; ++s) {
+      const auto index = static_cast<std::size_t>(input_.players[p].first_stream + s);
       streams_[index].player = static_cast<std::int32_t>(p);
-      streams_[index].span = cast_.first_span[index];
+      streams_[index].span = input_.first_span[index];
     }
   for (std::size_t i = 0; i < streams_.size(); ++i) enter(streams_[i], static_cast<int>(i));
 }
 
 void Player::play() {
-  for (std::size_t p = 0; p < cast_.players.size(); ++p) {
+  for (std::size_t p = 0; p < input_.players.size(); ++p) {
     dirty_.push_back(static_cast<int>(p));
     is_dirty_[p] = true;
   }
@@ -78,7 +78,7 @@ void Player::settle() {
 
 // Makes the next step of the stream its current one; after the last step of the last run the stream is Over.
 void Player::enter(Stream& stream, int index) {
-  const Cast::Player& player = cast_.players[static_cast<std::size_t>(stream.player)];
+  const PlayerInput::Player& player = input_.players[static_cast<std::size_t>(stream.player)];
   const int own = index - player.first_stream;
   ++stream.position;
   stream.checked = 0;
@@ -86,7 +86,7 @@ void Player::enter(Stream& stream, int index) {
   while (stream.action < 0 || stream.position >= stream.steps->count(own)) {
     if (++stream.action == static_cast<std::int32_t>(player.program->issues.size())) {
       stream.action = 0;
-      if (++stream.run == cast_.runs || player.program->issues.empty()) {
+      if (++stream.run == input_.runs || player.program->issues.empty()) {
         stream.phase = Phase::Over;
         return;
       }
@@ -99,7 +99,7 @@ void Player::enter(Stream& stream, int index) {
 
 // Begins every step that can begin. True when a step also ended at once, so that others may be able to begin.
 bool Player::advance(int player) {
-  const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
+  const PlayerInput::Player& who = input_.players[static_cast<std::size_t>(player)];
   bool progress = false;
   for (int s = 0; s < who.streams; ++s)
     while (try_head(who.first_stream + s)) progress = true;
@@ -117,7 +117,7 @@ bool Player::try_head(int index) {
 bool Player::is_done(const Stream& of, const Position& position) const {
   const std::int32_t run = of.run - position.runs_back;
   if (position.action < 0 || run < 0) return true;
-  const Cast::Player& player = cast_.players[static_cast<std::size_t>(of.player)];
+  const PlayerInput::Player& player = input_.players[static_cast<std::size_t>(of.player)];
   const Stream& other = streams_[static_cast<std::size_t>(player.first_stream + position.stream)];
   if (run != other.done_run) return run < other.done_run;
   return position.action < other.done_action ||
@@ -127,7 +127,7 @@ bool Player::is_done(const Stream& of, const Position& position) const {
 bool Player::dependencies_done(Stream& stream) {
   const Step& step = *stream.step;
   const std::int32_t afters = step.end_after - step.first_after, all = afters + step.end_wait - step.first_wait;
-  const RoleProgram& program = *cast_.players[static_cast<std::size_t>(stream.player)].program;
+  const RoleProgram& program = *input_.players[static_cast<std::size_t>(stream.player)].program;
   for (; stream.checked < all; ++stream.checked) {
     if (stream.checked < afters) {
       const After& after = stream.steps->afters[static_cast<std::size_t>(step.first_after + stream.checked)];
@@ -157,8 +157,8 @@ bool Player::start(int index) {
   const Token done{kStreamDone, static_cast<std::uint32_t>(index)};
   switch (step.kind) {
     case StepKind::Compute:
-      if (slowing_.worker(index) >= 0 && step.seconds > 0) {
-        slowing_.compute(stream.player, index, *stream.steps, step, done);
+      if (slowdown_.worker(index) >= 0 && step.seconds > 0) {
+        slowdown_.compute(stream.player, index, *stream.steps, step, done);
         return false;
       }
       [[fallthrough]];
@@ -177,11 +177,11 @@ bool Player::start(int index) {
       return false;
     case StepKind::Collective:
       stream.parts = 1;
-      arrive(index, false, step.meeting, cast_.phases_at(stream.player, step.slot));
+      arrive(index, false, step.meeting, input_.phases_at(stream.player, step.slot));
       return false;
     case StepKind::Copy:
       stream.parts = 1;
-      arrive(index, false, {}, cast_.phases_at(stream.player, step.slot));
+      arrive(index, false, {}, input_.phases_at(stream.player, step.slot));
       return false;
   }
   return false;
@@ -205,12 +205,12 @@ int Player::pending(int meeting, int number) {
 }
 
 // A party arrives at its transfer, which begins when all have arrived. A copy (no meeting point) has one party.
-void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases) {
+void Player::arrive(int index, bool receives, const MeetingUse& use, const PlayerInput::Phases& phases) {
   const Stream& stream = streams_[static_cast<std::size_t>(index)];
   int meeting = -1, number = 0;
   if (use.point >= 0) {
-    const RoleProgram& program = *cast_.players[static_cast<std::size_t>(stream.player)].program;
-    meeting = cast_.meeting(stream.player, use.point);
+    const RoleProgram& program = *input_.players[static_cast<std::size_t>(stream.player)].program;
+    meeting = input_.meeting(stream.player, use.point);
     number = stream.run * program.uses_per_run[static_cast<std::size_t>(use.point)] + program.number(stream.action, use);
   }
   const int t = pending(meeting, number);
@@ -220,7 +220,7 @@ void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast:
   transfer.setup = std::max(transfer.setup, seconds_of(stream));
   transfer.bytes = std::max(transfer.bytes, stream.step->bytes);
   if (phases.count > 0) transfer.phases = phases;
-  if (meeting >= 0 && ++transfer.arrived < cast_.meetings[static_cast<std::size_t>(meeting)].parties) return;
+  if (meeting >= 0 && ++transfer.arrived < input_.meetings[static_cast<std::size_t>(meeting)].parties) return;
   depart(t);
 }
 
@@ -230,7 +230,7 @@ void Player::depart(int t) {
     int* link = &first_pending_[static_cast<std::size_t>(transfer.meeting)];
     while (*link != t) link = &transfers_[static_cast<std::size_t>(*link)].next;
     *link = transfer.next;
-    const Cast::Meeting& meeting = cast_.meetings[static_cast<std::size_t>(transfer.meeting)];
+    const PlayerInput::Meeting& meeting = input_.meetings[static_cast<std::size_t>(transfer.meeting)];
     if (meeting.phases.count > 0) transfer.phases = meeting.phases;
   }
   const double now = clock_.now().value;
@@ -252,11 +252,11 @@ void Player::depart(int t) {
 // Seconds of a transfer of one phase with nothing else on its links; it counts as being in that phase from then on. Others: 0.
 double Player::isolated_time(Transfer& transfer) const {
   if (transfer.phases.count != 1) return 0;
-  const auto flow = static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first)]);
+  const auto flow = static_cast<std::size_t>(input_.phase_flows[static_cast<std::size_t>(transfer.phases.first)]);
   const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
   const Stream& party = streams_[static_cast<std::size_t>(transfer.first_party / 2)];
   transfer.exclusive =
-      paths_.of_flow[flow].exclusive || (cast_.runs == 1 && party.action < paths_.of_flow[flow].exclusive_before);
+      paths_.of_flow[flow].exclusive || (input_.runs == 1 && party.action < paths_.of_flow[flow].exclusive_before);
   if (!transfer.exclusive || bytes <= 0) return 0;
   transfer.phase = 0;
   return bytes * paths_.of_flow[flow].seconds_per_byte;
@@ -268,7 +268,7 @@ void Player::next_phase(int t) {
   const Token done{kFlowDone, static_cast<std::uint32_t>(t)};
   while (++transfer.phase < transfer.phases.count) {
     const auto flow =
-        static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)]);
+        static_cast<std::size_t>(input_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)]);
     const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
     if (bytes <= 0 || quotient_.flows[flow].bundles.empty()) continue;
     if (!paths_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), clock_.now().value);
@@ -289,7 +289,7 @@ void Player::next_phase(int t) {
 
 void Player::phase_done(int t) {
   const Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
-  const int flow = cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)];
+  const int flow = input_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)];
   const double bytes = transfer.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
   const FlowPath& path = paths_.of_flow[static_cast<std::size_t>(flow)];
   if (path.exclusive || transfer.exclusive)
@@ -304,7 +304,7 @@ void Player::slow(int index) {
   Stream& stream = streams_[static_cast<std::size_t>(index)];
   if (stream.step->sm_share <= 0 || stream.slows) return;
   stream.slows = true;
-  slowing_.begin(stream.player, index, stream.step->sm_share);
+  slowdown_.begin(stream.player, index, stream.step->sm_share);
 }
 
 void Player::complete(int index) {
@@ -312,15 +312,15 @@ void Player::complete(int index) {
   const Step& step = *stream.step;
   if (stream.slows) {
     stream.slows = false;
-    slowing_.end(stream.player, index);
+    slowdown_.end(stream.player, index);
   }
-  for (std::int32_t a = step.first_absorbed; a < step.end_absorbed; ++a) {
-    const Absorbed& absorbed = stream.steps->absorbed[static_cast<std::size_t>(a)];
-    const Cast::Phases& phases = cast_.phases_at(stream.player, absorbed.slot);
+  for (std::int32_t a = step.first_merged; a < step.end_merged; ++a) {
+    const MergedCollective& merged = stream.steps->merged[static_cast<std::size_t>(a)];
+    const PlayerInput::Phases& phases = input_.phases_at(stream.player, merged.slot);
     for (std::int32_t p = 0; p < phases.count; ++p) {
-      const int flow = cast_.phase_flows[static_cast<std::size_t>(phases.first + p)];
-      if (cast_.owner[static_cast<std::size_t>(flow)] != stream.player) continue;
-      const double bytes = absorbed.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
+      const int flow = input_.phase_flows[static_cast<std::size_t>(phases.first + p)];
+      if (input_.owner[static_cast<std::size_t>(flow)] != stream.player) continue;
+      const double bytes = merged.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
       use_.alone(flow, bytes * paths_.of_flow[static_cast<std::size_t>(flow)].seconds_per_byte, bytes);
     }
   }
@@ -340,11 +340,11 @@ void Player::write_span(Stream& stream, int index) {
   spans_[static_cast<std::size_t>(stream.span++)] = {
       .who = {stream.player},
       .action = stream.run *
-                    static_cast<std::int32_t>(cast_.players[static_cast<std::size_t>(stream.player)].program->issues.size()) +
+                    static_cast<std::int32_t>(input_.players[static_cast<std::size_t>(stream.player)].program->issues.size()) +
                 stream.action,
       .instruction = stream.step->first,
       .count = stream.step->count,
-      .stream = {index - cast_.players[static_cast<std::size_t>(stream.player)].first_stream},
+      .stream = {index - input_.players[static_cast<std::size_t>(stream.player)].first_stream},
       .ready = to_nanoseconds({stream.ready}),
       .begin = to_nanoseconds({stream.begin}),
       .end = to_nanoseconds({now})};
@@ -360,7 +360,7 @@ void Player::report_block() const {
       blocked += ", ...";
       break;
     }
-    const Cast::Player& player = cast_.players[static_cast<std::size_t>(stream.player)];
+    const PlayerInput::Player& player = input_.players[static_cast<std::size_t>(stream.player)];
     const SegmentId segment = player.program->issues[static_cast<std::size_t>(stream.action)].segment;
     blocked += (blocked.empty() ? "" : ", ") + std::string("role '") + plan_.roles[player.role.index()].name + "' rank " +
                std::to_string(quotient_.classes[static_cast<std::size_t>(stream.player)].members.front().value) +

@@ -1,5 +1,5 @@
 // Player: runs the programs of all rank classes at once on a Clock. In this file a player is one of them, the representative of its class
-// (Cast::Player). A step begins when its stream is free and everything it waits for is done. An exchange or collective begins when all
+// (PlayerInput::Player). A step begins when its stream is free and everything it waits for is done. An exchange or collective begins when all
 // its parties have arrived; it takes its setup time and then moves bytes.
 #pragma once
 
@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "core/result/trace.h"
-#include "replay/cast.h"
 #include "replay/clock.h"
+#include "replay/compute_slowdown.h"
 #include "replay/link_use.h"
+#include "replay/player_input.h"
 #include "replay/replay.h"
-#include "replay/slowing.h"
 
 namespace foreshard::player {
 
 class Player final : public Listener {
  public:
-  Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const FlowPaths& paths,
-         const ReplayOptions& options, std::span<Span> spans);  // `spans`: written, one element per span of the cast
+  Player(Clock& clock, const Plan& plan, const PlayerInput& input, const Quotient& quotient, const FlowPaths& paths,
+         const ReplayOptions& options, std::span<Span> spans);  // `spans`: written, one element per span of the input
 
   void play();  // runs to the end; throws Error when cancelled or when players wait for each other (deadlock)
   void finished(Token token) override;
@@ -49,7 +49,7 @@ class Player final : public Listener {
     std::int32_t meeting = -1, number = 0;  // of a copy: -1. `number` counts the uses of the meeting
     // Parties arrived; their list; the next pending transfer of the meeting.
     std::int32_t arrived = 0, first_party = -1, next = -1;
-    Cast::Phases phases = {};
+    PlayerInput::Phases phases = {};
     std::int32_t phase = 0;       // the current phase
     double setup = 0, bytes = 0;  // the largest of all parties
     bool exclusive = false;       // nothing else can cross its links during this transfer
@@ -63,7 +63,7 @@ class Player final : public Listener {
   bool dependencies_done(Stream& stream);
   bool start(int index);
   double seconds_of(const Stream& stream) const;
-  void arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases);
+  void arrive(int index, bool receives, const MeetingUse& use, const PlayerInput::Phases& phases);
   int pending(int meeting, int number);
   void depart(int transfer);
   double isolated_time(Transfer& transfer) const;
@@ -77,11 +77,11 @@ class Player final : public Listener {
 
   Clock& clock_;
   const Plan& plan_;
-  const Cast& cast_;
+  const PlayerInput& input_;
   const FlowPaths& paths_;
   const Quotient& quotient_;
   const ReplayOptions& options_;
-  Slowing slowing_;
+  ComputeSlowdown slowdown_;
   LinkUse use_;
   std::vector<int> route_of_ = {};  // [flow class]: route of the clock; -1: isolated, or crosses no link
   std::vector<Stream> streams_ = {};

@@ -7,12 +7,12 @@
 #include "core/base/error.h"
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
-#include "replay/cast.h"
 #include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
+#include "replay/player_input.h"
 #include "replay/quotient.h"
 #include "replay/validate.h"
 
@@ -32,7 +32,7 @@ struct Replay::Folded {
   player::Flows flows;
   player::Quotient quotient;
   player::FlowPaths paths;
-  player::Cast cast;
+  player::PlayerInput input;
 
   Folded(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
       : network((player::check_playable(plan), cluster)), ranks(plan) {
@@ -43,7 +43,7 @@ struct Replay::Folded {
     quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
                             options.granularity == Granularity::Stage, options.one_class_per_role);
     paths = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
-    cast = player::make_cast(plan, patterns, flows, quotient, paths, slowdown, options.granularity, options.runs);
+    input = player::make_player_input(plan, patterns, flows, quotient, paths, slowdown, options.granularity, options.runs);
   }
 };
 
@@ -57,13 +57,13 @@ Replay::~Replay() = default;
 
 const std::vector<RankClass>& Replay::classes() const { return folded_->quotient.classes; }
 
-std::size_t Replay::spans() const { return folded_->cast.spans(); }
+std::size_t Replay::spans() const { return folded_->input.spans(); }
 
 std::size_t Replay::links() const { return folded_->quotient.links.size(); }
 
 void Replay::play(player::Clock& clock, Played& played) const {
   const Folded& f = *folded_;
-  player::Player player(clock, plan_, f.cast, f.quotient, f.paths, options_, played.spans);
+  player::Player player(clock, plan_, f.input, f.quotient, f.paths, options_, played.spans);
   player.play();
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");
@@ -85,7 +85,7 @@ Unplayed Replay::unplayed() const {
   for (LinkClass& link : result.trace.links) link.name = folded_->network.name(link.links.front());
   if (!options_.memory) return unplayed;
   PlanMemory& memory = unplayed.memory.emplace(plan_, result.trace.classes);
-  const std::vector<player::Cast::Player>& players = folded_->cast.players;
+  const std::vector<player::PlayerInput::Player>& players = folded_->input.players;
   for (std::size_t c = 0; c < players.size(); ++c)
     for (std::size_t s = 0; s < players[c].steps->size(); ++s)
       if (const player::SegmentSteps* steps = (*players[c].steps)[s])

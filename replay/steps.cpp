@@ -10,14 +10,14 @@ namespace {
 class StepBuilder {
  public:
   StepBuilder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
-              const Flavour& flavour, int streams, Granularity granularity)
+              const StepVariant& variant, int streams, Granularity granularity)
       : instructions_(plan.segments[segment.index()].instructions),
         uses_(patterns.uses[segment.index()]),
-        costs_(flavour.costs->by_segment[segment.index()]),
+        costs_(variant.costs->by_segment[segment.index()]),
         plan_(plan),
         patterns_(patterns),
         meetings_(meetings),
-        flavour_(flavour),
+        variant_(variant),
         streams_(streams),
         granularity_(granularity) {}
 
@@ -40,18 +40,18 @@ class StepBuilder {
     std::int64_t compute = 0, fixed = 0;  // nanoseconds
     double sm_share = 0;                  // the largest of the merged collectives
     double transfers = 0;                 // seconds
-    std::vector<Absorbed> absorbed = {};
+    std::vector<MergedCollective> merged = {};
     std::vector<Stretch> stretches = {};
   };
 
   // Seconds per byte at which the collective i may be merged into a chain; below 0: it is a step of its own.
-  double absorbed(std::size_t i) const {
+  double merged(std::size_t i) const {
     if (granularity_ != Granularity::Stage || uses_[i].collective < 0) return -1;
-    return flavour_.absorbed[static_cast<std::size_t>(uses_[i].collective)];
+    return variant_.merged[static_cast<std::size_t>(uses_[i].collective)];
   }
   bool mergeable(std::size_t i) const {
     const auto& what = instructions_[i].what;
-    return std::holds_alternative<Compute>(what) || std::holds_alternative<Mark>(what) || absorbed(i) >= 0;
+    return std::holds_alternative<Compute>(what) || std::holds_alternative<Mark>(what) || merged(i) >= 0;
   }
 
   // Two collectives may be in one step only if they take the same share of the compute units.
@@ -104,11 +104,11 @@ class StepBuilder {
     step.last = static_cast<std::int32_t>(i);
     ++step.count;
     const auto& what = instructions_[i].what;
-    const double rate = absorbed(i);
+    const double rate = merged(i);
     if (std::holds_alternative<Compute>(what)) {
       step.kind = StepKind::Compute;
       work.compute += costs_[i].busy.value;
-      stretch(work, to_seconds(costs_[i].busy).value * flavour_.slowdown, true);
+      stretch(work, to_seconds(costs_[i].busy).value * variant_.slowdown, true);
       return;
     }
     work.fixed += costs_[i].busy.value;
@@ -118,7 +118,7 @@ class StepBuilder {
       work.transfers += seconds;
       stretch(work, seconds, false);
       work.sm_share = std::max(work.sm_share, costs_[i].sm_share);
-      absorb(work, {patterns_.collective_slot(uses_[i].collective), bytes, seconds});
+      merge_collective(work, {patterns_.collective_slot(uses_[i].collective), bytes, seconds});
     } else if (uses_[i].collective >= 0 || uses_[i].copy || uses_[i].to >= 0 || uses_[i].from >= 0) {
       transfer(step, i);
     }
@@ -130,14 +130,14 @@ class StepBuilder {
     work.stretches.back().seconds += seconds;
   }
 
-  static void absorb(Work& work, const Absorbed& more) {
-    for (Absorbed& known : work.absorbed)
+  static void merge_collective(Work& work, const MergedCollective& more) {
+    for (MergedCollective& known : work.merged)
       if (known.slot == more.slot) {
         known.bytes += more.bytes;
         known.seconds += more.seconds;
         return;
       }
-    work.absorbed.push_back(more);
+    work.merged.push_back(more);
   }
 
   double wire_bytes(std::size_t i) const {
@@ -159,8 +159,8 @@ class StepBuilder {
       step.kind = StepKind::Collective;
       step.slot = patterns_.collective_slot(uses_[i].collective);
     } else if (uses_[i].copy) {
-      if (!flavour_.role.valid()) return;  // no copy of the role leaves its device
-      const int copy = copy_pattern(patterns_, plan_.roles[flavour_.role.index()], instructions_[i]);
+      if (!variant_.role.valid()) return;  // no copy of the role leaves its device
+      const int copy = copy_pattern(patterns_, plan_.roles[variant_.role.index()], instructions_[i]);
       if (copy < 0) return;  // stays on its device: as long as its cost says
       step.kind = StepKind::Copy;
       step.slot = patterns_.copy_slot(copy);
@@ -175,7 +175,7 @@ class StepBuilder {
     for (std::size_t n = 0; n < work_.size(); ++n) {
       Step& step = out_.steps[n];
       const Work& work = work_[n];
-      const double computing = static_cast<double>(work.compute) * 1e-9 * flavour_.slowdown;
+      const double computing = static_cast<double>(work.compute) * 1e-9 * variant_.slowdown;
       step.seconds = computing + static_cast<double>(work.fixed) * 1e-9 + work.transfers;
       if (step.kind == StepKind::Fixed) step.sm_share = work.sm_share;
       step.computing = computing;
@@ -183,9 +183,9 @@ class StepBuilder {
       if (step.kind == StepKind::Compute && computing < step.seconds)
         out_.stretches.insert(out_.stretches.end(), work.stretches.begin(), work.stretches.end());
       step.end_stretch = static_cast<std::int32_t>(out_.stretches.size());
-      step.first_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
-      out_.absorbed.insert(out_.absorbed.end(), work.absorbed.begin(), work.absorbed.end());
-      step.end_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
+      step.first_merged = static_cast<std::int32_t>(out_.merged.size());
+      out_.merged.insert(out_.merged.end(), work.merged.begin(), work.merged.end());
+      step.end_merged = static_cast<std::int32_t>(out_.merged.size());
     }
   }
 
@@ -206,7 +206,7 @@ class StepBuilder {
   const Plan& plan_;
   const Patterns& patterns_;
   const SegmentMeetings& meetings_;
-  const Flavour& flavour_;
+  const StepVariant& variant_;
   int streams_;
   Granularity granularity_;
   std::vector<std::int32_t> predecessor_ = {}, step_of_ = {};
@@ -218,8 +218,8 @@ class StepBuilder {
 }  // namespace
 
 SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
-                        const Flavour& flavour, int streams, Granularity granularity) {
-  return StepBuilder(plan, patterns, segment, meetings, flavour, streams, granularity).build();
+                        const StepVariant& variant, int streams, Granularity granularity) {
+  return StepBuilder(plan, patterns, segment, meetings, variant, streams, granularity).build();
 }
 
 }  // namespace foreshard::player

@@ -27,12 +27,12 @@ struct Step {
   double computing = 0;  // the part of `seconds` in computes, which communication kernels slow: without merged collectives
   double bytes = 0;      // size times the wire factor; a flow moves FlowClass::bytes for each of them
   double sm_share = 0;   // share of the compute units that it takes from computes of other streams
-  std::int32_t slot = -1, from_slot = -1;             // slot of its send, collective or copy; slot of its receive; -1: none
-  MeetingUse meeting = {}, from = {};                 // of its send or collective; of its receive
-  std::int32_t first_after = 0, end_after = 0;        // range of SegmentSteps::afters
-  std::int32_t first_wait = 0, end_wait = 0;          // range of the waits of the segment
-  std::int32_t first_absorbed = 0, end_absorbed = 0;  // range of SegmentSteps::absorbed
-  std::int32_t first_stretch = 0, end_stretch = 0;    // range of SegmentSteps::stretches; empty where all of it computes
+  std::int32_t slot = -1, from_slot = -1;           // slot of its send, collective or copy; slot of its receive; -1: none
+  MeetingUse meeting = {}, from = {};               // of its send or collective; of its receive
+  std::int32_t first_after = 0, end_after = 0;      // range of SegmentSteps::afters
+  std::int32_t first_wait = 0, end_wait = 0;        // range of the waits of the segment
+  std::int32_t first_merged = 0, end_merged = 0;    // range of SegmentSteps::merged
+  std::int32_t first_stretch = 0, end_stretch = 0;  // range of SegmentSteps::stretches; empty where all of it computes
 };
 
 // A part of a merged step that only computes or only communicates.
@@ -42,7 +42,7 @@ struct Stretch {
 };
 
 // A collective that is merged into a step at its isolated time: what it puts on its links.
-struct Absorbed {
+struct MergedCollective {
   std::int32_t slot = 0;
   double bytes = 0, seconds = 0;
 };
@@ -55,7 +55,7 @@ struct After {
 struct SegmentSteps {
   std::vector<Step> steps = {};
   std::vector<After> afters = {};
-  std::vector<Absorbed> absorbed = {};
+  std::vector<MergedCollective> merged = {};
   std::vector<Stretch> stretches = {};
   std::vector<std::int32_t> of_stream = {};        // indices into `steps`, stream by stream, in issue order
   std::vector<std::int32_t> first_of_stream = {};  // [stream]: its first element of of_stream; one element more than streams
@@ -70,15 +70,15 @@ struct SegmentSteps {
 };
 
 // Everything in which the steps of one segment can differ between rank classes.
-struct Flavour {
+struct StepVariant {
   const CostTable* costs = nullptr;
-  double slowdown = 1;                // factor on the time of computes
-  RoleId role = {};                   // decides where copies go; invalid when the role has no copies
-  std::vector<double> absorbed = {};  // [collective]: seconds per byte of a collective that may be merged; below 0: it may not
-  auto operator<=>(const Flavour&) const = default;
+  double slowdown = 1;              // factor on the time of computes
+  RoleId role = {};                 // decides where copies go; invalid when the role has no copies
+  std::vector<double> merged = {};  // [collective]: seconds per byte of a collective that may be merged; below 0: it may not
+  auto operator<=>(const StepVariant&) const = default;
 };
 
 SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
-                        const Flavour& flavour, int streams, Granularity granularity);
+                        const StepVariant& variant, int streams, Granularity granularity);
 
 }  // namespace foreshard::player

@@ -76,7 +76,8 @@ struct Pending {
 // SimGrid's clock goes on from one engine to the next, every engine adds callbacks that stay, and two at a time abort.
 void take_this_process() {
   static std::atomic<bool> taken = false;
-  if (taken.exchange(true)) throw Error("a process plays one simulation (sim/own_process.h), and this one has played its own");
+  if (taken.exchange(true))
+    throw Error("a process plays one simulation (sim/forked_process.h), and this one has played its own");
 }
 
 std::unique_ptr<sg4::Engine> new_engine() {

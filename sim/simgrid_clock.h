@@ -1,7 +1,7 @@
 // SimGridClock: the clock of `simulate`. It implements player::Clock (replay/clock.h, which documents the functions and their units) with
 // SimGrid 3.32, and is the only code that uses SimGrid; this header shows none of its types. SimGrid aborts on invalid numbers, so
 // replay/validate.h checks them beforehand. A process can make only one such clock in its life, because SimGrid keeps its time and the
-// callbacks of every engine until the process ends (sim/own_process.h).
+// callbacks of every engine until the process ends (sim/forked_process.h).
 #pragma once
 
 #include <memory>

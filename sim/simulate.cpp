@@ -4,20 +4,20 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "sim/own_process.h"
+#include "sim/forked_process.h"
 #include "sim/simgrid_clock.h"
 
 namespace foreshard {
 namespace {
 
-using sim::OwnProcess;
+using sim::ForkedProcess;
 using sim::SharedArray;
 using sim::SimGridClock;
 
 // This process expands the plan into flows and folds them; the clock runs in a child process, which writes spans and link use into shared
 // memory.
 Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& options, const Meanwhile& meanwhile) {
-  const OwnProcess::Progress* progress = nullptr;
+  const ForkedProcess::Progress* progress = nullptr;
   SimulateOptions there = options;
   if (options.progress) there.progress = [&](double fraction) { (*progress)(fraction); };
   auto replay = std::make_unique<const Replay>(plan, cluster, there);
@@ -26,7 +26,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   const SharedArray<Played> shared(1);
   Played& played = shared.items().front();
   played = {.spans = spans.items(), .links = links.items()};
-  OwnProcess process([&](const OwnProcess::Progress& to_parent) {
+  ForkedProcess process([&](const ForkedProcess::Progress& to_parent) {
     progress = &to_parent;
     replay->play(*new SimGridClock, played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
   });

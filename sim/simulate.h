@@ -1,4 +1,4 @@
-// simulate: replays a Plan on a Cluster (replay/replay.h) with SimGrid as the clock, in a process of its own (sim/own_process.h).
+// simulate: replays a Plan on a Cluster (replay/replay.h) with SimGrid as the clock, in a process of its own (sim/forked_process.h).
 #pragma once
 
 #include <functional>

@@ -110,14 +110,14 @@ static Measures measure(Bench& bench, const Arguments& arguments, const std::opt
   std::vector<RankId> here;
   if (bench.mesh) here = {{bench.mesh->process()}};
   for (std::int32_t r = 0; !bench.mesh && r < bench.ranks; ++r) here.push_back({r});
-  std::vector<RankSeat> seats;
+  std::vector<RankLocation> seats;
   for (std::size_t i = 0; i < here.size(); ++i)
     seats.push_back(bench.cuda ? gpu::seat_of(*bench.cuda, (first_gpu + static_cast<int>(i)) % bench.cuda->devices(), node)
-                               : RankSeat{.node = node});
+                               : RankLocation{.node = node});
   if (bench.mesh) {
     const std::vector<std::string> told = bench.mesh->all_gather(to_line(seats.front()));
     seats.clear();
-    for (const std::string& line : told) seats.push_back(seat_of_line(line));
+    for (const std::string& line : told) seats.push_back(location_of_line(line));
   }
   const std::vector<MeasuredGroup> groups = groups_to_measure(seats, !bench.mesh, asked_link(arguments));
   CollectiveSizes sizes{.most = bench.largest};

@@ -53,7 +53,7 @@ static std::string links_of(const std::vector<gpu::Properties>& gpus, std::size_
   return numbers.empty() ? ", PCIe to the others" : ", NVLink to" + numbers;
 }
 
-static void look_for_gpus(Surroundings& around, const Arguments& arguments) {
+static void look_for_gpus(ExaminedMachine& around, const Arguments& arguments) {
   around.needs_gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
   try {
     ExecuteOptions unused;
@@ -73,7 +73,7 @@ static void look_for_gpus(Surroundings& around, const Arguments& arguments) {
 }
 
 static ExitCode run_doctor(const Arguments& arguments, const Console& console) {
-  Surroundings around = this_machine([](const char* name) -> const char* { return std::getenv(name); });
+  ExaminedMachine around = this_machine([](const char* name) -> const char* { return std::getenv(name); });
   look_for_gpus(around, arguments);
   const std::vector<Finding> findings = examine(around);
   const bool sound =

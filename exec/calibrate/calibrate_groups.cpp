@@ -26,7 +26,7 @@ std::vector<int> doubled_up_to(int all) {
 
 class Groups {
  public:
-  Groups(const std::vector<RankSeat>& seats, bool threads, std::optional<MeasuredLink> inside)
+  Groups(const std::vector<RankLocation>& seats, bool threads, std::optional<MeasuredLink> inside)
       : seats_(seats), threads_(threads), inside_(inside) {
     std::map<std::string, std::size_t> place;  // node -> index in nodes_, which is in the order of the nodes' first ranks
     for (std::size_t r = 0; r < seats.size(); ++r) {
@@ -68,7 +68,7 @@ class Groups {
     groups_.push_back(std::move(group));
   }
 
-  const RankSeat& seat(RankId rank) const { return seats_[rank.index()]; }
+  const RankLocation& seat(RankId rank) const { return seats_[rank.index()]; }
 
   MeasuredLink class_of(const Members& members) const {
     if (inside_) return *inside_;
@@ -95,7 +95,7 @@ class Groups {
     return reached.size() == members.size();
   }
 
-  const std::vector<RankSeat>& seats_;
+  const std::vector<RankLocation>& seats_;
   bool threads_;
   std::optional<MeasuredLink> inside_;
   std::vector<Members> nodes_ = {};
@@ -117,11 +117,11 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-std::string to_line(const RankSeat& seat) {
+std::string to_line(const RankLocation& seat) {
   return seat.node + "\t" + seat.gpu + "\t" + joined(seat.sees) + "\t" + joined(seat.nvlinks);
 }
 
-RankSeat seat_of_line(const std::string& line) {
+RankLocation location_of_line(const std::string& line) {
   std::array<std::string, 4> parts;
   std::istringstream in(line);
   std::size_t found = 0;
@@ -131,7 +131,7 @@ RankSeat seat_of_line(const std::string& line) {
   return {.node = parts[0], .gpu = parts[1], .sees = words_of(parts[2]), .nvlinks = words_of(parts[3])};
 }
 
-std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankSeat>& seats, bool threads,
+std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& seats, bool threads,
                                              std::optional<MeasuredLink> inside) {
   return Groups(seats, threads, inside).all();
 }

@@ -11,15 +11,15 @@
 namespace foreshard {
 
 // Where a rank runs. GPUs are named by their PCI bus addresses.
-struct RankSeat {
+struct RankLocation {
   std::string node = {}, gpu = {};                   // node: this_node() of its process; gpu: "" if it runs on the CPU
   std::vector<std::string> sees = {}, nvlinks = {};  // GPUs that its process sees; those of them that its GPU has an NVLink to
-  bool operator==(const RankSeat&) const = default;
+  bool operator==(const RankLocation&) const = default;
 };
 
-// A seat as one line of text, to send it to other processes, and back. seat_of_line throws DeviceError for any other text.
-std::string to_line(const RankSeat& seat);
-RankSeat seat_of_line(const std::string& line);
+// A seat as one line of text, to send it to other processes, and back. location_of_line throws DeviceError for any other text.
+std::string to_line(const RankLocation& seat);
+RankLocation location_of_line(const std::string& line);
 
 // A group of ranks that is measured, with the slowest class of links that its collectives use.
 struct MeasuredGroup {
@@ -36,7 +36,7 @@ struct MeasuredGroup {
 //                   once with as many ranks of each node as the smallest node has
 // `threads`: ranks on the CPU are threads of one process, else processes. `inside`: the class of links inside a node, if the caller knows
 // it; else it follows from the seats. Throws Error if it does not follow, because a process does not see the GPU of another.
-std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankSeat>& seats, bool threads,
+std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& seats, bool threads,
                                              std::optional<MeasuredLink> inside = {});
 
 // Identifies the machine of this process: `variable` (the value of FORESHARD_NODE) if it is set, else the boot id of the Linux kernel,

@@ -39,7 +39,7 @@ struct Region {
 
 class CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CollectiveCall& call, const Wire& wire, std::size_t place)
+  CollectiveTask(const CollectiveCall& call, const RankSender& wire, std::size_t place)
       : MeetingTask(wire, call.members), call_(call), own_(static_cast<std::int64_t>(place)) {
     const std::string name = name_of(call);
     first_ = channel_of(name), second_ = channel_of(name + " result"), third_ = channel_of(name + " done");
@@ -61,7 +61,7 @@ class CollectiveTask : public MeetingTask {
   void part_from_neighbours() {
     for (std::int64_t i = 1; i < members_; ++i)
       if (wire_.mesh.lends_to(member(next(i)))) {
-        Landing& it = freed_[static_cast<std::size_t>(i)];
+        PendingReceive& it = freed_[static_cast<std::size_t>(i)];
         it.from = member(next(i)), it.channel = third_;
         it.post(wire_, nullptr, 0, changed_);
       }
@@ -72,12 +72,12 @@ class CollectiveTask : public MeetingTask {
       if (wire_.mesh.lends_to(member(next(i)))) freed_[static_cast<std::size_t>(i)].await(wire_, unused);
   }
   void forget_neighbours() {
-    for (Landing& it : freed_)
+    for (PendingReceive& it : freed_)
       if (it.from.valid()) it.forget(wire_);
   }
 
   std::uint64_t first_ = 0, second_ = 0, third_ = 0;
-  std::vector<Landing> freed_;
+  std::vector<PendingReceive> freed_;
   std::condition_variable changed_;
 };
 
@@ -87,7 +87,7 @@ class CollectiveTask : public MeetingTask {
 // workstations", 2009), but in two rounds instead of 2 (n - 1).
 class ReductionTask : public CollectiveTask {
  public:
-  ReductionTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
+  ReductionTask(const CollectiveCall& call, const RankSender& wire, std::size_t place) : CollectiveTask(call, wire, place) {
     how_ = call.what.combine;
     accumulate_ = call.what.accumulate;
     const Region own = region(own_);
@@ -113,7 +113,7 @@ class ReductionTask : public CollectiveTask {
 
  private:
   struct Part {
-    Landing landing = {};
+    PendingReceive landing = {};
     std::byte* memory = nullptr;
   };
   Part& part_at(std::int64_t place, std::int64_t i) { return parts_[static_cast<std::size_t>(place * members_ + i)]; }
@@ -149,12 +149,12 @@ class ReductionTask : public CollectiveTask {
       if (t >= kAhead && t - kAhead < chunks) sum(t - kAhead, times);
     }
     std::int64_t unused = 0;
-    for (Landing& it : results_) it.await(wire_, unused);
+    for (PendingReceive& it : results_) it.await(wire_, unused);
     part_from_neighbours();
   }
   void forget() override {
     for (Part& it : parts_) it.landing.forget(wire_);
-    for (Landing& it : results_) it.forget(wire_);
+    for (PendingReceive& it : results_) it.forget(wire_);
     forget_neighbours();
   }
 
@@ -205,7 +205,7 @@ class ReductionTask : public CollectiveTask {
     const std::int64_t offset = piece.at - region(own_).chunk(c).at;
     for (std::int64_t i = 0; i < members_; ++i) {
       const std::byte*& source = sources_[static_cast<std::size_t>(i)];
-      const Landing& it = part_at(c % places(), i).landing;
+      const PendingReceive& it = part_at(c % places(), i).landing;
       if (i == own_)
         source = call_.from.data + piece.at;
       else if (it.lent())
@@ -224,7 +224,7 @@ class ReductionTask : public CollectiveTask {
   std::unique_ptr<std::byte[]> memory_;  // received chunks; if all messages are lent, its pages are never touched
   std::byte* taken_ = nullptr;           // the end of memory_: [member], pieces read from lent messages
   std::vector<Part> parts_;              // [place][member]
-  std::vector<Landing> results_;
+  std::vector<PendingReceive> results_;
   std::vector<const std::byte*> sources_;
   Combine how_ = Combine::Sum;
   bool accumulate_ = false;
@@ -233,7 +233,7 @@ class ReductionTask : public CollectiveTask {
 // All-gather, broadcast, all-to-all: every byte is sent directly to its final place.
 class GatherTask : public CollectiveTask {
  public:
-  GatherTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
+  GatherTask(const CollectiveCall& call, const RankSender& wire, std::size_t place) : CollectiveTask(call, wire, place) {
     for (std::int64_t i = 1; i < members_; ++i)
       for (std::int64_t c = 0; c < incoming(next(i)).chunks(); ++c)
         landings_.push_back({.from = member(next(i)), .channel = first_});
@@ -269,11 +269,11 @@ class GatherTask : public CollectiveTask {
           give(member(next(i)), call_.from.data + whole.chunk(c).at, whole.chunk(c).bytes, arrived);
     if (late) post();
     keep_own(times);
-    for (Landing& it : landings_) it.await(wire_, times.met);
+    for (PendingReceive& it : landings_) it.await(wire_, times.met);
     part_from_neighbours();
   }
   void forget() override {
-    for (Landing& it : landings_) it.forget(wire_);
+    for (PendingReceive& it : landings_) it.forget(wire_);
     forget_neighbours();
   }
 
@@ -304,13 +304,14 @@ class GatherTask : public CollectiveTask {
     times.own += thread_cpu_time() - before;
   }
 
-  std::vector<Landing> landings_;
+  std::vector<PendingReceive> landings_;
 };
 
 // The receiver confirms the message to the sender, so that both know the time at which both had arrived.
 class ExchangeTask : public MeetingTask {
  public:
-  ExchangeTask(const ExchangeCall& call, const Wire& wire) : MeetingTask(wire, std::array{call.from, call.to}), call_(call) {
+  ExchangeTask(const ExchangeCall& call, const RankSender& wire)
+      : MeetingTask(wire, std::array{call.from, call.to}), call_(call) {
     const std::string name = "exchange " + call.tag + " ";
     out_ = channel_of(name + std::to_string(call.sent));
     taken_in_ = channel_of(name + "taken " + std::to_string(call.received));
@@ -337,7 +338,7 @@ class ExchangeTask : public MeetingTask {
 
   ExchangeCall call_;
   std::uint64_t out_ = 0, taken_in_ = 0;
-  Landing message_ = {}, taken_ = {};
+  PendingReceive message_ = {}, taken_ = {};
   std::condition_variable changed_;
 };
 
@@ -349,7 +350,7 @@ std::unique_ptr<StreamTask> TcpCommunicator::collective(const CollectiveCall& ca
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
   const auto place = static_cast<std::size_t>(own - call.members.begin());
-  const Wire wire{mesh_, stop_, rank_};
+  const RankSender wire{mesh_, stop_, rank_};
   if (RoundWalk::wanted(call)) return rounds_task(call, wire, place);
   switch (call.what.kind) {
     case CollectiveKind::AllReduce:
@@ -363,7 +364,7 @@ std::unique_ptr<StreamTask> TcpCommunicator::collective(const CollectiveCall& ca
 }
 
 std::unique_ptr<StreamTask> TcpCommunicator::exchange(const ExchangeCall& call) {
-  return std::make_unique<ExchangeTask>(call, Wire{mesh_, stop_, rank_});
+  return std::make_unique<ExchangeTask>(call, RankSender{mesh_, stop_, rank_});
 }
 
 }  // namespace foreshard

@@ -30,7 +30,7 @@ inline std::string name_of(const CollectiveCall& call) {
 
 // Sending by one rank. `when`: the sender's time, in nanoseconds of its steady clock. Bytes given to `lend` must stay unchanged until the
 // receiver has confirmed that it has read them (ProcessMesh::lend).
-struct Wire {
+struct RankSender {
   ProcessMesh& mesh;
   const Stop& stop;
   RankId own = {};
@@ -45,31 +45,31 @@ struct Wire {
 };
 
 // A receive of one message from rank `from`. After `post`, either `await` or `meet` completes it, or `forget` cancels it.
-struct Landing {
+struct PendingReceive {
   RankId from = {};
   std::uint64_t channel = 0;
-  MeshArrival arrival = {};
+  MeshReceive arrival = {};
 
-  void post(const Wire& wire, std::byte* place, std::int64_t bytes, std::condition_variable& changed) {
+  void post(const RankSender& wire, std::byte* place, std::int64_t bytes, std::condition_variable& changed) {
     arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
     wire.mesh.post(from, wire.own, channel, arrival);
   }
   // Blocks until the message is in its place; raises `met` to the sender's time.
-  void await(const Wire& wire, std::int64_t& met) {
+  void await(const RankSender& wire, std::int64_t& met) {
     wire.mesh.await(from, arrival, wire.stop, *wire.watch);
     met = std::max(met, arrival.when);
   }
   // As `await`, but a lent message stays in the sender's memory; `take` copies `bytes` bytes of it from offset `at` on.
-  void meet(const Wire& wire, std::int64_t& met) {
+  void meet(const RankSender& wire, std::int64_t& met) {
     wire.mesh.meet(from, arrival, wire.stop, *wire.watch);
     met = std::max(met, arrival.when);
   }
   bool lent() const { return arrival.lent != 0; }
-  const std::byte* take(const Wire& wire, std::int64_t at, std::byte* to, std::int64_t bytes) const {
+  const std::byte* take(const RankSender& wire, std::int64_t at, std::byte* to, std::int64_t bytes) const {
     wire.mesh.take(from, arrival, static_cast<std::size_t>(at), {to, static_cast<std::size_t>(bytes)});
     return to;
   }
-  void forget(const Wire& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
+  void forget(const RankSender& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
 };
 
 // A task that communicates with other ranks. A derived class implements `meet`, which does the communication and sets times.own, and
@@ -91,13 +91,13 @@ class MeetingTask : public StreamTask {
   }
 
  protected:
-  MeetingTask(const Wire& wire, std::span<const RankId> partners) : wire_(wire), watch_(wire.mesh, partners) {
+  MeetingTask(const RankSender& wire, std::span<const RankId> partners) : wire_(wire), watch_(wire.mesh, partners) {
     wire_.watch = &watch_;
   }
   virtual void meet(TaskTimes& times) = 0;
   virtual void forget() = 0;  // when it returns, no message is written to the operands any more
 
-  Wire wire_;
+  RankSender wire_;
 
  private:
   MeshWatch watch_;

@@ -12,7 +12,7 @@ constexpr Bytes kPiece = {512 << 10};  // largest size of a message
 // Pieces that replace data are received in place; pieces that are added are received in a buffer (`memory_`) and summed from there.
 class RoundsTask : public MeetingTask {
  public:
-  RoundsTask(const CollectiveCall& call, const Wire& wire, std::size_t place)
+  RoundsTask(const CollectiveCall& call, const RankSender& wire, std::size_t place)
       : MeetingTask(wire, call.members), call_(call), own_(static_cast<int>(place)), walk_(call, place, kPiece) {
     channel_ = channel_of(name_of(call) + " rounds");
     std::size_t most = 0;
@@ -39,7 +39,7 @@ class RoundsTask : public MeetingTask {
     }
   }
   void forget() override {
-    for (Landing& it : landings_)
+    for (PendingReceive& it : landings_)
       if (it.from.valid()) it.forget(wire_);
   }
 
@@ -79,14 +79,14 @@ class RoundsTask : public MeetingTask {
   int own_ = 0;
   RoundWalk walk_;
   std::uint64_t channel_ = 0;
-  std::vector<Landing> landings_;               // the receives of a round
+  std::vector<PendingReceive> landings_;        // the receives of a round
   std::unique_ptr<std::byte[]> memory_, base_;  // received pieces that are added; own memory of the walk
   std::condition_variable changed_;
 };
 
 }  // namespace
 
-std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, const Wire& wire, std::size_t place) {
+std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, const RankSender& wire, std::size_t place) {
   return std::make_unique<RoundsTask>(call, wire, place);
 }
 

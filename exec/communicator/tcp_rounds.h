@@ -8,6 +8,6 @@
 namespace foreshard::tcp {
 
 // `place`: position of this rank in call.members.
-std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, const Wire& wire, std::size_t place);
+std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, const RankSender& wire, std::size_t place);
 
 }  // namespace foreshard::tcp

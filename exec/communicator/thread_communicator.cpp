@@ -14,7 +14,7 @@ namespace foreshard {
 // All members meet before any of them accesses another's operands.
 class ThreadMeetings::MeetingTask : public StreamTask {
  protected:
-  MeetingTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
+  MeetingTask(const CollectiveCall& call, PendingCollective& party, const Stop& stop, std::size_t member)
       : call_(call), party_(party), stop_(stop), member_(member) {}
 
   void meet() {
@@ -31,14 +31,14 @@ class ThreadMeetings::MeetingTask : public StreamTask {
   virtual std::uint64_t meetings_per_run() const = 0;
 
   CollectiveCall call_;
-  Party& party_;
+  PendingCollective& party_;
   const Stop& stop_;
   std::size_t member_;
 };
 
 class ThreadMeetings::CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
+  CollectiveTask(const CollectiveCall& call, PendingCollective& party, const Stop& stop, std::size_t member)
       : MeetingTask(call, party, stop, member) {
     how_ = call.what.combine;
     accumulate_ = call.what.accumulate;
@@ -112,7 +112,7 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
 
 class ThreadMeetings::RoundsTask : public MeetingTask {
  public:
-  RoundsTask(const CollectiveCall& call, ThreadMeetings& meetings, Party& party, std::size_t member)
+  RoundsTask(const CollectiveCall& call, ThreadMeetings& meetings, PendingCollective& party, std::size_t member)
       : MeetingTask(call, party, meetings.stop_, member), meetings_(meetings), walk_(call, member, {}) {
     party.bases.resize(party.members), party.progress.resize(party.members);
     for (int t = 0; t < walk_.rounds(); ++t) {
@@ -202,7 +202,7 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
 // The receiver copies the message from the sender's memory; the sender waits until that is done.
 class ThreadMeetings::ExchangeTask : public StreamTask {
  public:
-  ExchangeTask(const ExchangeCall& call, Parcel* out, Parcel* in, const Stop& stop)
+  ExchangeTask(const ExchangeCall& call, PendingMessage* out, PendingMessage* in, const Stop& stop)
       : call_(call), out_(out), in_(in), stop_(stop) {}
 
   TaskTimes run(int) override {
@@ -240,8 +240,8 @@ class ThreadMeetings::ExchangeTask : public StreamTask {
 
  private:
   ExchangeCall call_;
-  Parcel* out_;
-  Parcel* in_;
+  PendingMessage* out_;
+  PendingMessage* in_;
   const Stop& stop_;
 };
 
@@ -258,8 +258,8 @@ void ThreadMeetings::give_memory(std::unique_ptr<std::byte[]> memory) {
   free_memory_.push_back(std::move(memory));
 }
 
-ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
-  Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+ThreadMeetings::PendingCollective& ThreadMeetings::party(const CollectiveCall& call) {
+  PendingCollective*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
   if (!known) {
     known = &parties_.emplace_back();
     known->what = call.what;
@@ -277,9 +277,9 @@ ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
   return *known;
 }
 
-ThreadMeetings::Parcel& ThreadMeetings::parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence,
-                                               Bytes bytes, bool sending, const std::string& where) {
-  Parcel*& known = parcel_of_[{from, to, tag, sequence}];
+ThreadMeetings::PendingMessage& ThreadMeetings::parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence,
+                                                       Bytes bytes, bool sending, const std::string& where) {
+  PendingMessage*& known = parcel_of_[{from, to, tag, sequence}];
   if (!known) {
     known = &parcels_.emplace_back();
     known->bytes = bytes;
@@ -292,11 +292,11 @@ ThreadMeetings::Parcel& ThreadMeetings::parcel(RankId from, RankId to, const std
 }
 
 void ThreadMeetings::check() const {
-  for (const Party& party : parties_)
+  for (const PendingCollective& party : parties_)
     if (party.known != party.members)
       throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
                   "all " + std::to_string(party.members) + " members of the group");
-  for (const Parcel& parcel : parcels_)
+  for (const PendingMessage& parcel : parcels_)
     if (parcel.sender.empty() || parcel.receiver.empty())
       throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
                   parcel.sender.empty() ? "a send" : "a receive");
@@ -307,14 +307,14 @@ std::unique_ptr<StreamTask> ThreadCommunicator::collective(const CollectiveCall&
   check_host_algorithm(call);
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
-  ThreadMeetings::Party& party = meetings_.party(call);
+  ThreadMeetings::PendingCollective& party = meetings_.party(call);
   const auto member = static_cast<std::size_t>(own - call.members.begin());
   if (RoundWalk::wanted(call)) return std::make_unique<ThreadMeetings::RoundsTask>(call, meetings_, party, member);
   return std::make_unique<ThreadMeetings::CollectiveTask>(call, party, meetings_.stop_, member);
 }
 
 std::unique_ptr<StreamTask> ThreadCommunicator::exchange(const ExchangeCall& call) {
-  ThreadMeetings::Parcel *out = nullptr, *in = nullptr;
+  ThreadMeetings::PendingMessage *out = nullptr, *in = nullptr;
   if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call.tag, call.sent, call.send.bytes, true, call.where);
   if (call.from.valid())
     in = &meetings_.parcel(call.from, rank_, call.tag, call.received, call.receive.bytes, false, call.where);

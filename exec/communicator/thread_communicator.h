@@ -34,7 +34,7 @@ class ThreadMeetings {
 
  private:
   friend class ThreadCommunicator;
-  struct Party {  // one collective of a group; it runs once per run of the plan
+  struct PendingCollective {  // one collective of a group; it runs once per run of the plan
     Collective what = {};
     std::string where = {};              // CollectiveCall::where of the first member
     std::size_t members = 0, known = 0;  // size of the group; number of members that have made their task
@@ -48,7 +48,7 @@ class ThreadMeetings {
     std::vector<std::byte*> bases;          // [member] `base` of RoundWalk::piece
     std::vector<std::uint64_t> progress;    // [member] number of rounds that it has done, over all runs
   };
-  struct Parcel {  // one message from a rank to another; it is sent once per run of the plan
+  struct PendingMessage {  // one message from a rank to another; it is sent once per run of the plan
     Bytes bytes = {};
     std::string sender = {}, receiver = {};  // ExchangeCall::where of both sides; empty: its task is not made yet
     std::mutex mutex;
@@ -62,9 +62,9 @@ class ThreadMeetings {
   class RoundsTask;
   class ExchangeTask;
 
-  Party& party(const CollectiveCall& call);
-  Parcel& parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence, Bytes bytes, bool sending,
-                 const std::string& where);
+  PendingCollective& party(const CollectiveCall& call);
+  PendingMessage& parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence, Bytes bytes, bool sending,
+                         const std::string& where);
 
   std::unique_ptr<std::byte[]> take_memory();  // RoundWalk::kOwnMemory bytes, to be returned by give_memory
   void give_memory(std::unique_ptr<std::byte[]> memory);
@@ -72,10 +72,10 @@ class ThreadMeetings {
   const Stop& stop_;
   std::mutex memory_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> free_memory_;
-  std::deque<Party> parties_;
-  std::deque<Parcel> parcels_;
-  std::map<std::tuple<GroupId, RankId, std::int64_t>, Party*> party_of_;  // (group, first member, sequence)
-  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, Parcel*> parcel_of_;
+  std::deque<PendingCollective> parties_;
+  std::deque<PendingMessage> parcels_;
+  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> party_of_;  // (group, first member, sequence)
+  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> parcel_of_;
 };
 
 class ThreadCommunicator : public Communicator {

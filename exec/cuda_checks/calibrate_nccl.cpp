@@ -117,9 +117,9 @@ std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::L
   return std::make_unique<NcclRanks>(runtime, library, options, std::move(here), largest, algorithm);
 }
 
-RankSeat seat_of(Runtime& runtime, int gpu, const std::string& node) {
+RankLocation seat_of(Runtime& runtime, int gpu, const std::string& node) {
   const Properties own = runtime.properties(gpu);
-  RankSeat seat{.node = node, .gpu = own.bus, .nvlinks = own.nvlinks};
+  RankLocation seat{.node = node, .gpu = own.bus, .nvlinks = own.nvlinks};
   for (int other = 0; other < runtime.devices(); ++other) seat.sees.push_back(runtime.properties(other).bus);
   return seat;
 }

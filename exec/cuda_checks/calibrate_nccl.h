@@ -18,6 +18,6 @@ std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::L
                                                        std::vector<RankId> here, Bytes largest, MeasuredAlgorithm algorithm);
 
 // The seat (exec/calibrate/calibrate_groups.h) of a rank on this GPU. `node`: this_node().
-RankSeat seat_of(Runtime& runtime, int gpu, const std::string& node);
+RankLocation seat_of(Runtime& runtime, int gpu, const std::string& node);
 
 }  // namespace foreshard::gpu

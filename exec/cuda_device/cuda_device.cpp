@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "exec/cuda/near_cpus.h"
+#include "exec/cuda/numa_cpus.h"
 #include "exec/host/host_ops.h"
 
 namespace foreshard::gpu {
@@ -124,7 +124,7 @@ void CudaDevice::fill(std::byte* arena, std::byte with, Bytes bytes) {
 
 bool CudaDevice::keep(int step, const Operand& numbers) {
   FS_ASSERT(numbers.elements <= static_cast<std::int64_t>(kMostKept));
-  const NearCpus near(cpus_);
+  const CpuAffinity near(cpus_);
   KeptNumbers& kept = steps_.keep(step, numbers);
   kept.copies = memory_.allocate(Space::PinnedHost, kept.bytes() * kRunsUnderWay);
   return true;
@@ -153,7 +153,7 @@ std::unique_ptr<StreamTask> CudaDevice::host_compute(StreamId, const Compute& wh
 }
 
 void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {
-  const NearCpus near(cpus_);  // while it lives: pinned memory and new threads are near the GPU
+  const CpuAffinity near(cpus_);  // while it lives: pinned memory and new threads are near the GPU
   enter();
   steps_.open(observer);
   for (const StreamId id : streams) {
@@ -193,7 +193,7 @@ void CudaDevice::record(StreamId stream, int event) {
 }
 
 void CudaDevice::launch(StreamId stream, int step, StreamTask* streamed, int run) {
-  if (!std::exchange(settled_, true)) NearCpus(cpus_).stay();
+  if (!std::exchange(settled_, true)) CpuAffinity(cpus_).stay();
   while (steps_.far_ahead(run)) {
     steps_.poll();
     std::this_thread::sleep_for(std::chrono::microseconds(20));

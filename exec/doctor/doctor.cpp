@@ -45,7 +45,7 @@ std::optional<std::int64_t> number(const std::string& text) {
 
 class Examination {
  public:
-  explicit Examination(const Surroundings& around) : around_(around) {}
+  explicit Examination(const ExaminedMachine& around) : around_(around) {}
 
   std::vector<Finding> run() {
     look_at_launcher();
@@ -219,17 +219,17 @@ class Examination {
            "pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; a run with --device host does not need it");
   }
 
-  const Surroundings& around_;
+  const ExaminedMachine& around_;
   std::optional<ProcessPlace> place_;
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
-std::vector<Finding> examine(const Surroundings& around) { return Examination(around).run(); }
+std::vector<Finding> examine(const ExaminedMachine& around) { return Examination(around).run(); }
 
-Surroundings this_machine(const std::function<const char*(const char*)>& variable) {
-  Surroundings around{.variable = variable};
+ExaminedMachine this_machine(const std::function<const char*(const char*)>& variable) {
+  ExaminedMachine around{.variable = variable};
   around.listen = [](const std::string& address, int port) -> std::string {
     try {
       const ListeningSocket door(address, port);

@@ -23,7 +23,7 @@ struct Finding {
 };
 
 // The machine that is examined. Tests construct one of their own.
-struct Surroundings {
+struct ExaminedMachine {
   std::function<const char*(const char*)> variable = {};  // value of an environment variable, null if it is not set
   std::string root = {};                                  // prefix of the paths /proc and /sys; "": those of this machine
   // Tries to listen there. Returns "" on success, else the reason of the failure.
@@ -38,9 +38,9 @@ struct Surroundings {
   std::string usable_nccl = {};                                // the file among them that a run would use; "": none
 };
 // This machine. The caller fills in `needs_gpu`, `gpus` and `no_gpus`, which need the CUDA library. `variable`: the environment.
-Surroundings this_machine(const std::function<const char*(const char*)>& variable);
+ExaminedMachine this_machine(const std::function<const char*(const char*)>& variable);
 
 // All findings, good ones included, in a fixed order of topics. Throws nothing for a bad machine: that is a finding.
-std::vector<Finding> examine(const Surroundings& around);
+std::vector<Finding> examine(const ExaminedMachine& around);
 
 }  // namespace foreshard

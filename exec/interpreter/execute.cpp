@@ -9,7 +9,7 @@
 #include "exec/interpreter/measured_trace.h"
 #include "exec/interpreter/memory_limit.h"
 #include "exec/interpreter/rank_report.h"
-#include "exec/interpreter/team.h"
+#include "exec/interpreter/rank_threads.h"
 #include "exec/mesh/process_mesh.h"
 
 namespace foreshard {
@@ -41,7 +41,8 @@ void check(const Plan& plan, const ExecuteOptions& options) {
 }
 
 // Saves a checkpoint if one is due after `done` steps of this run.
-void save(const Plan& plan, const Team& team, const ExecuteOptions& options, const TrainingPoint& start, int done, bool last) {
+void save(const Plan& plan, const RankThreads& team, const ExecuteOptions& options, const TrainingPoint& start, int done,
+          bool last) {
   const bool due = last || (options.save_every > 0 && done % options.save_every == 0);
   if (options.save.empty() || !due) return;
   const int step = start.step + done;
@@ -56,7 +57,8 @@ void save(const Plan& plan, const Team& team, const ExecuteOptions& options, con
   if (options.keep > 0 && writes) keep_checkpoints(options.save, step, options.keep);
 }
 
-std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOptions& options, const TrainingPoint& start) {
+std::vector<StepReport> run_steps(const Plan& plan, RankThreads& team, const ExecuteOptions& options,
+                                  const TrainingPoint& start) {
   using Clock = std::chrono::steady_clock;
   std::vector<StepReport> reports(static_cast<std::size_t>(options.steps));
   int together = 1;
@@ -81,7 +83,7 @@ std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOpt
 }
 
 // The spans of the last step. For TimeMode::Emulated, the cost of each instruction is its median over all steps but the first.
-std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options, int steps) {
+std::vector<RankReport> last_reports(RankThreads& team, const ExecuteOptions& options, int steps) {
   std::vector<RankReport> reports;
   for (std::int32_t r = team.first_rank(); r < team.end_rank(); ++r) {
     const Interpreter& rank = team.rank({r});
@@ -119,7 +121,7 @@ void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vecto
   done.result.memory = memory_timeline(plan, done.result.trace);
 }
 
-Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
+Execution report(const Plan& plan, RankThreads& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
   Execution done{.steps = std::move(steps), .routers = team.routers(), .notes = team.notes(), .workspace = team.workspace()};
   std::vector<RankReport> reports = last_reports(team, options, static_cast<int>(done.steps.size()));
   if (!reports.empty()) add_trace(done, plan, team.ranks(), std::move(reports), options);
@@ -144,7 +146,7 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
     if (auto refused = exceeds_machine(plan)) return *refused;
   const TrainingPoint start =
       options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume, options.processes);
-  auto team = std::make_unique<Team>(plan, options, start);
+  auto team = std::make_unique<RankThreads>(plan, options, start);
   try {
     Execution done = report(plan, *team, options, run_steps(plan, *team, options, start));
     done.first_step = start.step;

@@ -7,17 +7,17 @@ namespace foreshard {
 
 namespace {
 
-void arrive(MeshArrival& arrival, const MeshMessage& message) {
+void arrive(MeshReceive& arrival, const MeshMessage& message) {
   const std::size_t size = message.lent != 0 ? message.size : message.bytes.size();
   const bool fits = size == arrival.place.size();
   if (fits) std::copy(message.bytes.begin(), message.bytes.end(), arrival.place.begin());
   arrival.found = size, arrival.when = message.when, arrival.lent = message.lent;
-  arrival.state = fits ? MeshArrival::State::Here : MeshArrival::State::Wrong;
+  arrival.state = fits ? MeshReceive::State::Here : MeshReceive::State::Wrong;
 }
 
 }  // namespace
 
-std::string sizes(const MeshArrival& arrival) {
+std::string sizes(const MeshReceive& arrival) {
   return "a message of " + std::to_string(arrival.found) + " bytes instead of " + std::to_string(arrival.place.size()) +
          " bytes";
 }
@@ -28,7 +28,7 @@ std::size_t MeshInbox::Hash::operator()(const Channel& channel) const {
 }
 
 bool MeshInbox::put(const Channel& channel, MeshMessage message) {
-  if (MeshArrival* arrival = next_place(channel)) {
+  if (MeshReceive* arrival = next_place(channel)) {
     arrive(*arrival, message);
     arrival->changed->notify_all();
     return true;
@@ -38,16 +38,16 @@ bool MeshInbox::put(const Channel& channel, MeshMessage message) {
   return false;
 }
 
-void MeshInbox::post(const Channel& channel, MeshArrival& arrival) {
+void MeshInbox::post(const Channel& channel, MeshReceive& arrival) {
   if (const std::optional<MeshMessage> message = next(channel)) return arrive(arrival, *message);
-  arrival.state = MeshArrival::State::Posted;
+  arrival.state = MeshReceive::State::Posted;
   channels_[channel].places.push_back(&arrival);
 }
 
-MeshArrival* MeshInbox::next_place(const Channel& channel) {
-  std::deque<MeshArrival*>& places = channels_[channel].places;
+MeshReceive* MeshInbox::next_place(const Channel& channel) {
+  std::deque<MeshReceive*>& places = channels_[channel].places;
   if (places.empty()) return nullptr;
-  MeshArrival* arrival = places.front();
+  MeshReceive* arrival = places.front();
   places.pop_front();
   return arrival;
 }
@@ -68,7 +68,7 @@ bool MeshInbox::has(const Channel& channel) const {
 
 void MeshInbox::wake_all() {
   for (auto& [channel, waiting] : channels_)
-    for (MeshArrival* arrival : waiting.places) arrival->changed->notify_all();
+    for (MeshReceive* arrival : waiting.places) arrival->changed->notify_all();
 }
 
 }  // namespace foreshard

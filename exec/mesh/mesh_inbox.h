@@ -17,7 +17,7 @@ namespace foreshard {
 
 // A receive. Its message is written directly to `place`, which must stay valid until the message has arrived or the receive was cancelled
 // (`forget`).
-struct MeshArrival {
+struct MeshReceive {
   // Idle: not posted. Posted: waits for its message. Filling: bytes of the message are being written to `place`. Here: the message is
   // complete in `place`, or it is lent and `lent` says where it is. Wrong: the message has another size than `place`.
   enum class State : std::uint8_t { Idle, Posted, Filling, Here, Wrong };
@@ -31,13 +31,13 @@ struct MeshArrival {
   bool arrived() const { return state == State::Here || state == State::Wrong; }
 };
 
-std::string sizes(const MeshArrival& arrival);  // for an error in state Wrong: "a message of 3 bytes instead of 4 bytes"
+std::string sizes(const MeshReceive& arrival);  // for an error in state Wrong: "a message of 3 bytes instead of 4 bytes"
 
 // A message that arrived before its receive was posted.
 struct MeshMessage {
   std::vector<std::byte> bytes = {};
-  std::int64_t when = 0;   // as MeshArrival::when
-  std::uint64_t lent = 0;  // as MeshArrival::lent; if not 0, `bytes` is empty
+  std::int64_t when = 0;   // as MeshReceive::when
+  std::uint64_t lent = 0;  // as MeshReceive::lent; if not 0, `bytes` is empty
   std::size_t size = 0;    // bytes of a lent message
 };
 
@@ -49,14 +49,14 @@ class MeshInbox {
   // returns false.
   bool put(const Channel& channel, MeshMessage message);
   // Completes `arrival` with the oldest message that is kept for the channel. If there is none, `arrival` becomes a posted receive.
-  void post(const Channel& channel, MeshArrival& arrival);
+  void post(const Channel& channel, MeshReceive& arrival);
   // Removes the oldest posted receive of the channel and returns it; null if there is none.
-  MeshArrival* next_place(const Channel& channel);
+  MeshReceive* next_place(const Channel& channel);
   // Removes the oldest message kept for the channel and returns it.
   std::optional<MeshMessage> next(const Channel& channel);
   bool has(const Channel& channel) const;  // whether a message is kept for the channel
   // Cancels a posted receive.
-  void forget(const Channel& channel, MeshArrival& arrival) { std::erase(channels_[channel].places, &arrival); }
+  void forget(const Channel& channel, MeshReceive& arrival) { std::erase(channels_[channel].places, &arrival); }
   void wake_all();  // notifies the condition variable of every posted receive
 
   std::int64_t waiting() const { return waiting_; }  // bytes of all messages that are kept
@@ -67,7 +67,7 @@ class MeshInbox {
   };
   struct Waiting {  // at most one of the two is not empty
     std::deque<MeshMessage> messages = {};
-    std::deque<MeshArrival*> places = {};
+    std::deque<MeshReceive*> places = {};
   };
 
   std::unordered_map<Channel, Waiting, Hash> channels_;

@@ -14,7 +14,7 @@
 
 namespace foreshard {
 
-struct MeshArrival;
+struct MeshReceive;
 struct MeshFrame;
 
 // What a process runs: an instruction of one of its ranks.
@@ -38,7 +38,7 @@ struct MeshPeer {
   // Guarded by the mutex of the mesh:
   bool read = false;               // its reader thread has ended: no more messages will arrive
   MeshRunning running = {};        // what it last reported
-  MeshArrival* filling = nullptr;  // the receive whose message is arriving now; null: none, or it was cancelled
+  MeshReceive* filling = nullptr;  // the receive whose message is arriving now; null: none, or it was cancelled
   bool touches = false;            // a thread is writing to the place of `filling` at this moment
 
   // All throw DeviceError. `write` sets frame.bytes to the size of `bytes`.

@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/printable.h"
+#include "exec/mesh/greeting_reader.h"
 #include "exec/mesh/near_memory.h"
-#include "exec/mesh/waiting_room.h"
 
 namespace foreshard {
 
@@ -42,18 +42,18 @@ class Rendezvous {
 
  private:
   void invite(ListeningSocket& door);
-  void send_away(WaitingRoom::Visitor& visitor, int port);
+  void send_away(GreetingReader::Visitor& visitor, int port);
   std::vector<const Socket*> companions() const;
   void expect_companions();
   std::string missing_processes() const;
-  void refuse_the_rest(WaitingRoom& room, const std::string& why, int missing);
+  void refuse_the_rest(GreetingReader& room, const std::string& why, int missing);
   std::string refusal(const MeshHello& hello) const;
   void tell_all(const std::string& answer);
   std::unique_ptr<ListeningSocket> knock();
   void meet_others(ListeningSocket& door, const std::vector<MeshAddress>& addresses);
   std::int64_t compare_clocks();
   void answer_with_clock();
-  std::vector<Nearness> compare_places();
+  std::vector<PeerMemoryAccess> compare_places();
 
   int process() const { return options_.place.process; }
   int processes() const { return options_.place.processes; }
@@ -79,7 +79,7 @@ MeshConnections Rendezvous::meet() {
     log("knocked at " + place.address + " port " + std::to_string(place.port));
   }
   const std::int64_t offset = compare_clocks();
-  std::vector<Nearness> near = compare_places();
+  std::vector<PeerMemoryAccess> near = compare_places();
   return {.sockets = std::move(sockets_), .near = std::move(near), .clock_offset = offset};
 }
 
@@ -121,11 +121,11 @@ void Rendezvous::expect_companions() {
 }
 
 // Tells the reason to the processes that have not connected yet; otherwise they would only see a connection that ends.
-void Rendezvous::refuse_the_rest(WaitingRoom& room, const std::string& why, int missing) {
+void Rendezvous::refuse_the_rest(GreetingReader& room, const std::string& why, int missing) {
   const Deadline until = std::chrono::steady_clock::now() + kRefusing;
   try {
     while (missing > 0) {
-      WaitingRoom::Visitor visitor = room.next(until);
+      GreetingReader::Visitor visitor = room.next(until);
       if (visitor.hello.job != options_.job) continue;
       send_text(visitor.socket, kRefused + why, until);
       --missing;
@@ -135,7 +135,7 @@ void Rendezvous::refuse_the_rest(WaitingRoom& room, const std::string& why, int 
 }
 
 // Rejects a process of another job; this run keeps waiting for its own.
-void Rendezvous::send_away(WaitingRoom::Visitor& visitor, int port) {
+void Rendezvous::send_away(GreetingReader::Visitor& visitor, int port) {
   log("sent away a process of another job, from " + visitor.socket.peer());
   try {
     send_text(visitor.socket,
@@ -155,10 +155,10 @@ std::string Rendezvous::missing_processes() const {
 
 void Rendezvous::invite(ListeningSocket& door) {
   std::vector<MeshAddress> addresses(sockets_.size());
-  WaitingRoom room(door);
+  GreetingReader room(door);
   int strangers = 0;
   for (int missing = processes() - 1; missing > 0;) {
-    WaitingRoom::Visitor visitor;
+    GreetingReader::Visitor visitor;
     try {
       visitor = room.next(until_, companions());
     } catch (const DeviceError&) {
@@ -215,9 +215,9 @@ void Rendezvous::meet_others(ListeningSocket& door, const std::vector<MeshAddres
     socket(p) = Socket::connect(address, port, until_);
     send_text(socket(p), text_of({process(), processes(), 0, options_.job, ""}), until_);
   }
-  WaitingRoom room(door);
+  GreetingReader room(door);
   for (int missing = processes() - 1 - process(); missing > 0;) {
-    WaitingRoom::Visitor visitor = room.next(until_, {&socket(0)});
+    GreetingReader::Visitor visitor = room.next(until_, {&socket(0)});
     const MeshHello& hello = visitor.hello;
     const bool expected =
         hello.job == options_.job && hello.processes == processes() && hello.process > process() && hello.process < processes();
@@ -261,14 +261,14 @@ void Rendezvous::answer_with_clock() {
   }
 }
 
-std::vector<Nearness> Rendezvous::compare_places() {
+std::vector<PeerMemoryAccess> Rendezvous::compare_places() {
   std::vector<Socket*> others;
   for (int p = 0; p < processes(); ++p)
     if (p != process()) others.push_back(&socket(p));
-  std::vector<Nearness> near = find_neighbours(others, options_.lends, until_);
-  const auto count = std::count_if(near.begin(), near.end(), [](const Nearness& one) { return one.borrows_from != 0; });
+  std::vector<PeerMemoryAccess> near = find_peer_memory_access(others, options_.lends, until_);
+  const auto count = std::count_if(near.begin(), near.end(), [](const PeerMemoryAccess& one) { return one.borrows_from != 0; });
   log(std::to_string(count) + " of the others are on this machine and let their memory be read");
-  near.insert(near.begin() + process(), Nearness{});
+  near.insert(near.begin() + process(), PeerMemoryAccess{});
   return near;
 }
 

@@ -13,8 +13,8 @@
 namespace foreshard {
 
 struct MeshConnections {
-  std::vector<Socket> sockets = {};  // [process]; that of the calling process is not open
-  std::vector<Nearness> near = {};   // [process]
+  std::vector<Socket> sockets = {};         // [process]; that of the calling process is not open
+  std::vector<PeerMemoryAccess> near = {};  // [process]
   // Nanoseconds: this process's steady clock + clock_offset = clock of process 0. From the fastest of several round trips (Cristian,
   // "Probabilistic clock synchronization", 1989).
   std::int64_t clock_offset = 0;

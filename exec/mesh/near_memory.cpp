@@ -38,10 +38,10 @@ bool read_memory(int process, std::uint64_t address, void* to, std::size_t bytes
 // Each process sends a random number (challenge) to each other process, which stores it and answers with its pid and the address. If the
 // asking process can read the same number there, then both are on one machine, reading is allowed, and the pid is that of the process at
 // the other end of the connection.
-std::vector<Nearness> find_neighbours(const std::vector<Socket*>& others, bool lends, Deadline until) {
+std::vector<PeerMemoryAccess> find_peer_memory_access(const std::vector<Socket*>& others, bool lends, Deadline until) {
   const std::size_t count = others.size();
   std::vector<Challenge> asked(count), kept(count);
-  std::vector<Nearness> near(count);
+  std::vector<PeerMemoryAccess> near(count);
   const auto hear = [&](Socket& socket, auto& into) {
     if (!socket.receive(&into, sizeof into, until))
       throw DeviceError("rendezvous with " + socket.peer(), "the connection ended");

@@ -16,13 +16,13 @@ namespace foreshard {
 bool read_memory(int process, std::uint64_t address, void* to, std::size_t bytes);
 
 // Whether two processes can read each other's memory.
-struct Nearness {
+struct PeerMemoryAccess {
   int borrows_from = 0;   // pid of the other process if this process can read its memory, else 0
   bool lends_to = false;  // whether the other process can read this process's memory
 };
 // Finds out, for each of `others` (the connections to all other processes), whether it can read this process's memory and the reverse.
 // Every process calls it at the same time. `lends`: whether this process allows others to read its memory. Throws DeviceError if a
 // connection ends or `until` passes.
-std::vector<Nearness> find_neighbours(const std::vector<Socket*>& others, bool lends, Deadline until);
+std::vector<PeerMemoryAccess> find_peer_memory_access(const std::vector<Socket*>& others, bool lends, Deadline until);
 
 }  // namespace foreshard

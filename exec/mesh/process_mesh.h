@@ -74,11 +74,11 @@ class ProcessMesh {
   // `await` blocks until it is there; it throws Stopped, and DeviceError if the message has another size or the sender has ended. `meet` is
   // as `await`, but leaves a lent message in the sender's memory; `take` then copies bytes [at, at + piece.size()) of it. `forget` cancels
   // the receive: when it returns, nothing writes to arrival.place any more.
-  void post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
-  void await(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch);
-  void meet(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch);
-  void take(RankId from, const MeshArrival& arrival, std::size_t at, std::span<std::byte> piece);
-  void forget(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
+  void post(RankId from, RankId to, std::uint64_t channel, MeshReceive& arrival);
+  void await(RankId from, MeshReceive& arrival, const Stop& stop, MeshWatch& watch);
+  void meet(RankId from, MeshReceive& arrival, const Stop& stop, MeshWatch& watch);
+  void take(RankId from, const MeshReceive& arrival, std::size_t at, std::span<std::byte> piece);
+  void forget(RankId from, RankId to, std::uint64_t channel, MeshReceive& arrival);
 
   // Collectives over the processes, for texts: called by one thread of every process, in the same order. They throw DeviceError when
   // another process has failed or ended.
@@ -114,9 +114,9 @@ class ProcessMesh {
   template <class Read>
   bool goes_on(int process, const Read& read);
   void lose(int process, const std::string& problem);                        // the connection has failed
-  bool look_out(int process, const MeshArrival& arrival, MeshWatch& watch);  // busy polling; true: the message has arrived
+  bool look_out(int process, const MeshReceive& arrival, MeshWatch& watch);  // busy polling; true: the message has arrived
   void read_message(int process, const MeshFrame& frame);
-  MeshArrival* place_for(MeshPeer& peer, const Channel& channel, const MeshFrame& frame);
+  MeshReceive* place_for(MeshPeer& peer, const Channel& channel, const MeshFrame& frame);
   bool land(MeshPeer& peer, const Channel& channel, const MeshFrame& frame);
   void fill(MeshPeer& peer, std::span<std::byte> place);
   void leave(MeshPeer& peer, bool whole, bool broken);  // the thread stops writing to the place of a receive

@@ -69,17 +69,17 @@ void ProcessMesh::put(const Channel& channel, MeshMessage message) {
   if (!inbox_.put(channel, std::move(message))) changed_.notify_all();
 }
 
-void ProcessMesh::post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival) {
+void ProcessMesh::post(RankId from, RankId to, std::uint64_t channel, MeshReceive& arrival) {
   const std::lock_guard lock(mutex_);
   inbox_.post({from.value, to.value, channel}, arrival);
 }
 
-void ProcessMesh::await(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch) {
+void ProcessMesh::await(RankId from, MeshReceive& arrival, const Stop& stop, MeshWatch& watch) {
   meet(from, arrival, stop, watch);
   if (arrival.lent != 0) take(from, arrival, 0, arrival.place);
 }
 
-void ProcessMesh::meet(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch) {
+void ProcessMesh::meet(RankId from, MeshReceive& arrival, const Stop& stop, MeshWatch& watch) {
   const int there = process_of(from);
   watch.pause_if_long();
   std::unique_lock lock(mutex_);
@@ -90,13 +90,13 @@ void ProcessMesh::meet(RankId from, MeshArrival& arrival, const Stop& stop, Mesh
   }
   stop.wait(lock, *arrival.changed, [&] { return arrival.arrived() || peer_at(there).over; });
   if (!arrival.arrived()) throw DeviceError("receiving from " + options_.name_of(there), "it has ended");
-  if (arrival.state == MeshArrival::State::Wrong)
+  if (arrival.state == MeshReceive::State::Wrong)
     throw DeviceError("receiving from " + options_.name_of(there), sizes(arrival));
-  arrival.state = MeshArrival::State::Idle;
+  arrival.state = MeshReceive::State::Idle;
 }
 
 // Called by the thread that needs the bytes, so that they land in the caches of its core.
-void ProcessMesh::take(RankId from, const MeshArrival& arrival, std::size_t at, std::span<std::byte> piece) {
+void ProcessMesh::take(RankId from, const MeshReceive& arrival, std::size_t at, std::span<std::byte> piece) {
   const int there = process_of(from);
   const int process = peer_at(there).borrows_from;
   blaming(there, [&] {
@@ -105,7 +105,7 @@ void ProcessMesh::take(RankId from, const MeshArrival& arrival, std::size_t at, 
   });
 }
 
-void ProcessMesh::forget(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival) {
+void ProcessMesh::forget(RankId from, RankId to, std::uint64_t channel, MeshReceive& arrival) {
   std::unique_lock lock(mutex_);
   inbox_.forget({from.value, to.value, channel}, arrival);
   MeshPeer& peer = peer_at(process_of(from));
@@ -113,7 +113,7 @@ void ProcessMesh::forget(RankId from, RankId to, std::uint64_t channel, MeshArri
     peer.filling = nullptr;
     changed_.wait(lock, [&] { return !peer.touches; });
   }
-  arrival.state = MeshArrival::State::Idle;
+  arrival.state = MeshReceive::State::Idle;
 }
 
 // ---- words between processes ------------------------------------------------------------------------------------------------

@@ -90,24 +90,24 @@ void ProcessMesh::expect_room(const MeshPeer& peer, std::int64_t bytes) const {
 }
 
 // The posted receive that the message belongs to, now in state Filling; null: none is posted.
-MeshArrival* ProcessMesh::place_for(MeshPeer& peer, const Channel& channel, const MeshFrame& frame) {
+MeshReceive* ProcessMesh::place_for(MeshPeer& peer, const Channel& channel, const MeshFrame& frame) {
   const std::lock_guard lock(mutex_);
-  MeshArrival* arrival = inbox_.next_place(channel);
+  MeshReceive* arrival = inbox_.next_place(channel);
   if (!arrival) return nullptr;
   arrival->found = static_cast<std::size_t>(frame.bytes), arrival->when = frame.when - offset_, arrival->lent = 0;
   if (arrival->found != arrival->place.size()) {
-    arrival->state = MeshArrival::State::Wrong;
+    arrival->state = MeshReceive::State::Wrong;
     arrival->changed->notify_all();
     throw DeviceError("receiving from " + peer.socket.peer(), sizes(*arrival));
   }
-  arrival->state = MeshArrival::State::Filling;
+  arrival->state = MeshReceive::State::Filling;
   peer.filling = arrival;
   return arrival;
 }
 
 // Receives the message directly into the place of a posted receive; false: none is posted.
 bool ProcessMesh::land(MeshPeer& peer, const Channel& channel, const MeshFrame& frame) {
-  const MeshArrival* arrival = place_for(peer, channel, frame);
+  const MeshReceive* arrival = place_for(peer, channel, frame);
   if (!arrival) return false;
   if (frame.bytes == 0)
     leave(peer, true, false);
@@ -147,7 +147,7 @@ void ProcessMesh::leave(MeshPeer& peer, bool whole, bool broken) {
   const std::lock_guard lock(mutex_);
   peer.touches = false;
   if (!peer.filling) return changed_.notify_all();  // cancelled meanwhile
-  if (whole) peer.filling->state = MeshArrival::State::Here, peer.filling->changed->notify_all();
+  if (whole) peer.filling->state = MeshReceive::State::Here, peer.filling->changed->notify_all();
   if (whole || broken) peer.filling = nullptr;
 }
 

@@ -52,7 +52,7 @@ void MeshWatch::pause_if_long() {
 }
 
 // Polls for the message for a moment. Returns whether it has arrived.
-bool ProcessMesh::look_out(int process, const MeshArrival& arrival, MeshWatch& watch) {
+bool ProcessMesh::look_out(int process, const MeshReceive& arrival, MeshWatch& watch) {
   using Waiting = MeshPeer::Waiting;
   const std::int64_t began = steady_now();
   watch.begin();

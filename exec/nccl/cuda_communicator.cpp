@@ -27,7 +27,7 @@ Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
 
 class CudaMeetings::CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
+  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
       : MeetingTask(meetings, call, party, own) {
     fold_ = call.what.combine == Combine::Max ? Fold::Max : call.what.combine == Combine::Mean ? Fold::Mean : Fold::Sum;
     accumulate_ = call.what.accumulate;
@@ -100,7 +100,7 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
 // The receiver's stream copies from the sender's memory; the sender's stream waits until that is done.
 class CudaMeetings::ExchangeTask : public GpuTask {
  public:
-  ExchangeTask(const CudaMeetings& meetings, const ExchangeCall& call, Parcel* out, Parcel* in)
+  ExchangeTask(const CudaMeetings& meetings, const ExchangeCall& call, PendingMessage* out, PendingMessage* in)
       : meetings_(meetings), call_(call), out_(out), in_(in) {}
   bool meets() const override { return true; }
 
@@ -137,12 +137,12 @@ class CudaMeetings::ExchangeTask : public GpuTask {
  private:
   const CudaMeetings& meetings_;
   ExchangeCall call_;
-  Parcel* out_;
-  Parcel* in_;
+  PendingMessage* out_;
+  PendingMessage* in_;
 };
 
-CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
-  Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+CudaMeetings::PendingCollective& CudaMeetings::party(const CollectiveCall& call) {
+  PendingCollective*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
   if (!known) {
     known = &parties_.emplace_back();
     known->what = call.what;
@@ -158,9 +158,9 @@ CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
   return *known;
 }
 
-CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
-                                           bool sending, int gpu) {
-  Parcel*& known = parcel_of_[{from, to, call.tag, sequence}];
+CudaMeetings::PendingMessage& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
+                                                   bool sending, int gpu) {
+  PendingMessage*& known = parcel_of_[{from, to, call.tag, sequence}];
   const MemoryRange& stretch = sending ? call.send : call.receive;
   if (!known) {
     known = &parcels_.emplace_back();
@@ -197,7 +197,7 @@ bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
 
 void CudaMeetings::connect() {
   std::map<std::pair<int, int>, bool> pairs;  // (GPU, peer) -> whether a sum needs the access
-  for (const Party& party : parties_) {
+  for (const PendingCollective& party : parties_) {
     if (party.rounds) {
       pairs_of_rounds(party, pairs);
       continue;
@@ -207,7 +207,7 @@ void CudaMeetings::connect() {
         if (party.members[own].gpu != party.members[peer].gpu && uses(party.what.kind, own, peer))
           pairs[{party.members[own].gpu, party.members[peer].gpu}] |= sums(party.what.kind);
   }
-  for (const Parcel& parcel : parcels_)
+  for (const PendingMessage& parcel : parcels_)
     if (parcel.from != parcel.to) pairs[{parcel.to, parcel.from}] |= false;
   for (const auto& [pair, needed] : pairs)
     if (!runtime_.reach(pair.first, pair.second) && needed)
@@ -216,11 +216,11 @@ void CudaMeetings::connect() {
 }
 
 void CudaMeetings::check() const {
-  for (const Party& party : parties_)
+  for (const PendingCollective& party : parties_)
     if (party.known != party.members.size())
       throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
                   "all " + std::to_string(party.members.size()) + " members of the group");
-  for (const Parcel& parcel : parcels_)
+  for (const PendingMessage& parcel : parcels_)
     if (parcel.sender.empty() || parcel.receiver.empty())
       throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
                   parcel.sender.empty() ? "a send" : "a receive");
@@ -239,7 +239,7 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
                 "at most " + std::to_string(kMostPeers) + " on the GPUs of one process");
   if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
   const auto own = static_cast<std::size_t>(at - call.members.begin());
-  CudaMeetings::Party& party = meetings_.party(call);
+  CudaMeetings::PendingCollective& party = meetings_.party(call);
   const int gpu = device_.gpu();  // a CUDA event belongs to the GPU whose stream records it
   party.members[own] = {.from = call.from.data,
                         .to = call.to.data,
@@ -253,7 +253,7 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
 }
 
 std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
-  CudaMeetings::Parcel *out = nullptr, *in = nullptr;
+  CudaMeetings::PendingMessage *out = nullptr, *in = nullptr;
   if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true, device_.gpu());
   if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false, device_.gpu());
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);

@@ -40,7 +40,7 @@ class CudaMeetings {
     int gpu = 0;
     Event *ready = nullptr, *done = nullptr;
   };
-  struct Party {  // one collective of a group; it runs once per run of the plan
+  struct PendingCollective {  // one collective of a group; it runs once per run of the plan
     Collective what = {};
     std::string where = {};              // CollectiveCall::where of the first member
     std::size_t known = 0, arrived = 0;  // members that have made their task; members that wait on the host
@@ -51,7 +51,7 @@ class CudaMeetings {
     std::mutex mutex;
     std::condition_variable changed;
   };
-  struct Parcel {  // one message from a rank to another; it is sent once per run of the plan
+  struct PendingMessage {  // one message from a rank to another; it is sent once per run of the plan
     Bytes bytes = {};
     std::string sender = {}, receiver = {};   // ExchangeCall::where of both sides; empty: its task is not made yet
     const std::byte* data = nullptr;          // in the sender's memory
@@ -67,20 +67,21 @@ class CudaMeetings {
   class ExchangeTask;
   // Own memory (RoundWalk) of a rank. The collectives of one group share it, because they run one after the other on one stream.
   std::byte* own_memory(RankId rank, GroupId group, Bytes bytes, int gpu);
-  std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, Party& party, std::size_t own, RankId rank, int gpu);
-  void pairs_of_rounds(const Party& party, std::map<std::pair<int, int>, bool>& pairs) const;
-  Party& party(const CollectiveCall& call);
-  Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending, int gpu);
+  std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, PendingCollective& party, std::size_t own, RankId rank,
+                                          int gpu);
+  void pairs_of_rounds(const PendingCollective& party, std::map<std::pair<int, int>, bool>& pairs) const;
+  PendingCollective& party(const CollectiveCall& call);
+  PendingMessage& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending, int gpu);
   Event* event_of(int gpu) { return events_.try_emplace(gpu, runtime_, gpu, false).first->second.take(); }
   Runtime& runtime_;
   const Stop& stop_;
   GpuMemory memory_{runtime_};
   std::map<std::pair<RankId, GroupId>, std::byte*> own_memory_ = {};
   std::map<int, EventPool> events_;  // by GPU
-  std::deque<Party> parties_;
-  std::deque<Parcel> parcels_;
-  std::map<std::tuple<GroupId, RankId, std::int64_t>, Party*> party_of_;  // (group, first member, sequence)
-  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, Parcel*> parcel_of_;
+  std::deque<PendingCollective> parties_;
+  std::deque<PendingMessage> parcels_;
+  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> party_of_;  // (group, first member, sequence)
+  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> parcel_of_;
 };
 
 class CudaCommunicator : public Communicator {

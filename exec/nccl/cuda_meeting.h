@@ -12,7 +12,7 @@ class CudaMeetings::MeetingTask : public GpuTask {
   bool meets() const override { return true; }
 
  protected:
-  MeetingTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
+  MeetingTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
       : meetings_(meetings), call_(call), party_(party), own_(own) {}
 
   // Barrier between the streams of all members: work enqueued after it begins when all members have reached this point of their streams.
@@ -26,7 +26,7 @@ class CudaMeetings::MeetingTask : public GpuTask {
 
   const CudaMeetings& meetings_;
   CollectiveCall call_;
-  Party& party_;
+  PendingCollective& party_;
   std::size_t own_;
 
  private:

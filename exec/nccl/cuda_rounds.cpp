@@ -12,7 +12,7 @@ constexpr Bytes kOwnMemory = {16 << 20};  // more than on the host, because ever
 
 class CudaMeetings::RoundsTask : public MeetingTask {
  public:
-  RoundsTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
+  RoundsTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
       : MeetingTask(meetings, call, party, own), walk_(call, own, {}, kOwnMemory) {}
   const RoundWalk& walk() const { return walk_; }
 
@@ -76,8 +76,8 @@ std::byte* CudaMeetings::own_memory(RankId rank, GroupId group, Bytes bytes, int
   return known = memory_.allocate(Space::Device, kOwnMemory);
 }
 
-std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call, Party& party, std::size_t own, RankId rank,
-                                                      int gpu) {
+std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call, PendingCollective& party, std::size_t own,
+                                                      RankId rank, int gpu) {
   auto task = std::make_unique<RoundsTask>(*this, call, party, own);
   party.rounds = true;
   party.bases.resize(call.members.size());
@@ -87,7 +87,7 @@ std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call
 }
 
 // The pairs (GPU of the receiver, GPU of the sender), and whether they need peer access: a sum does, a copy can go through the host.
-void CudaMeetings::pairs_of_rounds(const Party& party, std::map<std::pair<int, int>, bool>& pairs) const {
+void CudaMeetings::pairs_of_rounds(const PendingCollective& party, std::map<std::pair<int, int>, bool>& pairs) const {
   for (const MessageRound& round : collective_rounds(party.what, static_cast<int>(party.members.size())).rounds)
     for (const SliceMessage& message : round) {
       const int to = party.members[static_cast<std::size_t>(message.to)].gpu;

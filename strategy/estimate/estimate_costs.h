@@ -97,7 +97,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   double tensor_speed = 1, shards_speed = 1;
   double tensor_beside_replicas = 1, replicas_speed = 1;  // the same of a tensor collective and one over equal shards
   // NIC contention: factor on the isolated time of each when all stages that share a NIC send at once.
-  double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
+  double tensor_contention = 1, shards_contention = 1, replicas_contention = 1;
   // The same of tensor collectives for roles_between() stages: it is contained in the measured ShapeCosts.
   double tensor_probed = 1;
   LinkLoads loads = {};  // where stages share a NIC
@@ -106,7 +106,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   // kinds, which `lower` refuses.
   std::vector<GridCosts> by_gpu = {};
   std::vector<int> gpu = {};  // [pipeline rank]
-  bool torn = false;
+  bool mixes_gpus = false;
   // Isolated seconds, read from the ladders above; linear between sizes.
   double collective_time(CollectiveKind kind, double bytes) const;
   double experts_time(CollectiveKind kind, double bytes) const;

@@ -104,9 +104,9 @@ void Screen::find_gpus(const Point& point, GridCosts& grid) const {
   for (std::int32_t role = 0; role < point.pp; ++role) {
     const int first = ranks.first({role}).value;
     grid.gpu.push_back(gpu_at({first}));
-    for (int i = 1; i < ranks.count({role}); ++i) grid.torn |= gpu_at({first + i}) != grid.gpu.back();
+    for (int i = 1; i < ranks.count({role}); ++i) grid.mixes_gpus |= gpu_at({first + i}) != grid.gpu.back();
   }
-  if (grid.torn) return;
+  if (grid.mixes_gpus) return;
   for (const Screen& screen : gpus_) grid.by_gpu.push_back(measured_grid(screen.model_, point));
 }
 
@@ -135,7 +135,7 @@ TimedPoint Screen::timed(const Point& point, const GridCosts& grid, Parts& parts
     part.moving = own.moving();
     part.moving.hop = PointTimes(model_, point, *part.shape, grid).moving().hop;
     part.plain = part.moving;
-    if (!point.overlap_p2p) stand_still(part.plain);
+    if (!point.overlap_p2p) block_while_sending(part.plain);
     part.times = part.plain;
     if (sharded) own.shard(part.times);
   }

@@ -113,7 +113,7 @@ double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
 }  // namespace
 
 // A transfer that does not overlap with computes delays the sender as long as the receiver.
-void stand_still(PipelineTimes& times) {
+void block_while_sending(PipelineTimes& times) {
   for (const int kind : {0, 1, 2}) {
     if (kind != 2) times.forward[static_cast<std::size_t>(kind)] += times.hop;
     if (kind != 0) times.backward[static_cast<std::size_t>(kind)] += times.hop;

@@ -22,7 +22,7 @@ struct PipelineTimes {
 
 double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times);
 // For transfers that do not overlap with computing: adds the hop to the times of the stages that send, and sets it to 0.
-void stand_still(PipelineTimes& times);
+void block_while_sending(PipelineTimes& times);
 // Lower bound on the makespan of that schedule with a flush, for transfers of any duration.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& times);
 

@@ -189,7 +189,7 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
 }
 
 // Factor on the isolated time of a collective when all stages on the node run theirs at once.
-static double crowd(IsolatedTimes& alone, const Instruction& run, int stages) {
+static double contention(IsolatedTimes& alone, const Instruction& run, int stages) {
   constexpr int kMost = 16;  // neighbours share a node
   const int own = alone.kind({0}, run);
   if (own < 0) return 1;
@@ -367,10 +367,11 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
     grid.loads = read_loads(alone, point.pp, {tensor, of_shards_run, segment.instructions.front(), of_replicas_run});
   if (point.pp == 1) return grid;
   if (shares_nics(of.cluster)) {
-    grid.tensor_crowd = crowd(alone, tensor, point.pp);
-    grid.tensor_probed = crowd(alone, tensor, roles_between(point));
-    grid.shards_crowd = crowd(alone, of_shards_run, point.pp);
-    grid.replicas_crowd = crowd(alone, point.zero_group > 0 ? of_replicas_run : segment.instructions.front(), point.pp);
+    grid.tensor_contention = contention(alone, tensor, point.pp);
+    grid.tensor_probed = contention(alone, tensor, roles_between(point));
+    grid.shards_contention = contention(alone, of_shards_run, point.pp);
+    grid.replicas_contention =
+        contention(alone, point.zero_group > 0 ? of_replicas_run : segment.instructions.front(), point.pp);
   }
   for (double& seconds : grid.tied) seconds = time(0, next++);
   const int hops = std::min(point.pp - 1, 8);

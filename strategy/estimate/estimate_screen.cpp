@@ -25,7 +25,7 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
 
 bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
   const double needs = grid.by_gpu.empty() ? memory_of(model_, point, shape, grid) : mixed(point, shape, shape, grid).needs;
-  return !grid.torn && needs * kMemorySlack <= capacity_;
+  return !grid.mixes_gpus && needs * kMemorySlack <= capacity_;
 }
 
 // Each recomputed layer frees the same bytes of every chunk in flight, so the number of layers that makes room is a quotient. The time

@@ -150,7 +150,7 @@ double PointTimes::late_start(const PipelineTimes& times) const {
   const auto i = static_cast<std::size_t>(kind);
   ChunkTail first = chunk_tail(kind, layers_[i], times.backward[i]);
   ChunkTail other = chunk_tail(Middle, layers_[Middle], times.backward[Middle]);
-  first.gather *= grid_.shards_crowd, first.one_gather *= grid_.shards_crowd, other.gather *= grid_.shards_crowd;
+  first.gather *= grid_.shards_contention, first.one_gather *= grid_.shards_contention, other.gather *= grid_.shards_contention;
   const double forward = times.forward[i], own = shape_.forward_communication.of(kind, layers_[i]), v = point_.virtual_stages;
   const double share = first.one_gather / std::max(first.gather, 1e-30);
   double late = std::max(first.one_gather + time_beside(grid_, forward, own, first.gather - first.one_gather) - forward,
@@ -165,9 +165,9 @@ double PointTimes::late_start(const PipelineTimes& times) const {
 // Sums and gathers of several stages share a link, beginning with the stage whose last backward ends first. The tail of the first stage,
 // which ends last, becomes longer by the time that they still take then. A rank's own traffic is that of all its chunks.
 PointTimes::Tail PointTimes::among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const {
-  const bool shards = grid_.shards_crowd > 1, groups = grid_.replicas_crowd > 1;
+  const bool shards = grid_.shards_contention > 1, groups = grid_.replicas_contention > 1;
   const double together =
-      std::min<double>(point_.pp, std::max(1.0, std::round(std::max(grid_.shards_crowd, grid_.replicas_crowd))));
+      std::min<double>(point_.pp, std::max(1.0, std::round(std::max(grid_.shards_contention, grid_.replicas_contention))));
   const auto sums_of = [&](const Tail& of) { return (shards ? of.sums : 0) + (groups ? of.over_groups : 0); };
   const auto gathers_of = [&](const Tail& of) { return shards ? of.gathers : 0; };
   const bool overlapped = point_.overlap_gradients || point_.cuts().gradients;

@@ -30,8 +30,7 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     const double experts = shape_.experts.layer;
     const double scatter = scattered(layer) + grid_.experts_time(CollectiveKind::ReduceScatter, experts * grad);
     const double gather =
-        gathered(layer) +
-        (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
+        gathered(layer) + (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
     // Parameters of the end stages beside their layers. A tied head on the rank of the embedding gathers the embedding and adds to its
     // gradient.
     const double embedding = kind == First || kind == Only ? shape_.parameters.one[First] - layer : 0;
@@ -46,8 +45,7 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
       next_to = std::max(0.0, next_to - held_up);
     }
     // After a backward, its last reductions (that of the embedding too) come before the gather for the next action's first layer.
-    const double behind =
-        point_.cuts().parameters ? (scatter + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
+    const double behind = point_.cuts().parameters ? (scatter + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
     const double first = point_.cuts().parameters && ahead <= 0 ? behind + gather + gathered(embedding) : 0;
     const bool in_forward = !schedule_entry(point_.schedule).forwards_first;  // there backwards come one after the other
     const double said = ahead > 0 ? early : in_forward ? gather : 0;
@@ -142,7 +140,7 @@ double PointTimes::link_time() const {
 TimedPoint PointTimes::timed() const {
   const PipelineTimes moving = this->moving();
   PipelineTimes times = moving;
-  if (!point_.overlap_p2p) stand_still(times);
+  if (!point_.overlap_p2p) block_while_sending(times);
   const PipelineTimes plain = times;
   const bool sharded = point_.cuts().gradients && point_.dp * point_.cp > 1;
   if (sharded) shard(times);

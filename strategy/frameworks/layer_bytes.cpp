@@ -15,7 +15,7 @@ class LayerMeasure {
   LayerMeasure(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full)
       : layer_(layer), strategy_(strategy), traits_(traits), copies_(copies) {
     const KeepRule plain = keep_rule(layer, {});
-    const KeepRule rule = keep_rule(layer, redone_by(strategy.recompute, full));
+    const KeepRule rule = keep_rule(layer, recomputed_by(strategy.recompute, full));
     bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
     bytes_.left = left();
     bytes_.backward = gradients();

@@ -23,7 +23,7 @@ void BackwardProgram::used(SegmentBuilder& out, int l, int name, BackwardState& 
   }
   if (state.half == Work::I && value == layer.graph->output && l + 1 < static_cast<int>(values_.layers.size())) {
     const ChunkLayer& after = values_.layers[static_cast<std::size_t>(l) + 1];
-    LayerLeft& left = state.left[static_cast<std::size_t>(l) + 1];
+    LayerBackwardEnd& left = state.left[static_cast<std::size_t>(l) + 1];
     if (left.uses[after.real(after.graph->input)] > 0) {  // a weight gradient of the layer after reads it last
       left.owns_input = true;
       return;

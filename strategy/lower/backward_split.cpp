@@ -58,7 +58,7 @@ void BackwardProgram::join_kept(SegmentBuilder& out, const BackwardState& state)
   };
   for (const Deferred& deferred : state.deferred)
     for (const int held : deferred.gradients) add(state.held[static_cast<std::size_t>(held)].block);
-  for (const LayerLeft& left : state.left)
+  for (const LayerBackwardEnd& left : state.left)
     for (std::size_t v = 0; v < left.where.size(); ++v)
       if (left.present[v] && left.uses[v] > 0) add(left.where[v]);
   std::erase_if(others, [&](int use) { return out.at(use).stream == frame_.way(Purpose::ReceiveBackward).stream; });
@@ -78,7 +78,7 @@ Segment BackwardProgram::weights(const BackwardVariant& variant, BackwardState s
     mark = emit_.begins() >= 0 ? emit_.begins() : out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
   std::size_t next = 0;
   for (int l = static_cast<int>(values_.layers.size()) - 1; l >= 0; --l) {
-    const LayerLeft& left = state.left[static_cast<std::size_t>(l)];
+    const LayerBackwardEnd& left = state.left[static_cast<std::size_t>(l)];
     state.present = left.present, state.redone = left.redone, state.where = left.where, state.uses = left.uses;
     for (; next < state.deferred.size() && state.deferred[next].layer == l; ++next)
       deferred_gradients(out, state.deferred[next], variant, state);

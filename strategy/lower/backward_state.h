@@ -9,11 +9,11 @@
 
 namespace foreshard {
 
-struct Deferred {  // a weight gradient that the segment of input gradients leaves to the segment of weight gradients
-  int layer = 0, op = 0;            // layer of the chunk, operator of the layer
+struct Deferred {         // a weight gradient that the segment of input gradients leaves to the segment of weight gradients
+  int layer = 0, op = 0;  // layer of the chunk, operator of the layer
   std::vector<int> gradients = {};  // gradients of the operator's outputs: indices into BackwardState::held
 };
-struct LayerLeft {  // a layer at the end of its input gradients: the members of BackwardState of the same names
+struct LayerBackwardEnd {  // a layer at the end of its input gradients: the members of BackwardState of the same names
   std::vector<char> present = {}, redone = {};
   std::vector<Block> where = {};
   std::vector<int> uses = {};
@@ -34,8 +34,8 @@ struct BackwardState {
   std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) whose gradient was written: finds tied ones
   int border = -1;  // index into held: gradient of the output of the layer whose backward comes next; -1 none
   Work half = Work::B;
-  std::vector<Deferred> deferred = {};  // in the order in which the segment of weight gradients computes them
-  std::vector<LayerLeft> left = {};  // [layer]
+  std::vector<Deferred> deferred = {};      // in the order in which the segment of weight gradients computes them
+  std::vector<LayerBackwardEnd> left = {};  // [layer]
 
   const Block& block_of(int held_at) const { return held[static_cast<std::size_t>(held_at)].block; }
 };

@@ -21,7 +21,7 @@ bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int
 // [op graph layer]
 std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
   const bool stops = framework_preset(s.framework).recompute_stops;
-  std::vector<Redone> redone(graph.layers.size(), redone_by(s.recompute, false));
+  std::vector<Redone> redone(graph.layers.size(), recomputed_by(s.recompute, false));
   const std::vector<int> ranks = ranks_of_stages(s);
   int of_model = 0;
   for (int stage = 0; stage < layers.stages(); ++stage) {
@@ -31,9 +31,9 @@ std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, co
       const int rank = ranks[static_cast<std::size_t>(stage)], number = of_model++;
       if (s.recompute.kind == RecomputeKind::Each) {
         if (static_cast<std::size_t>(number) < s.recompute.each.size())
-          redone[static_cast<std::size_t>(l)] = redone_by(s.recompute.each[static_cast<std::size_t>(number)]);
+          redone[static_cast<std::size_t>(l)] = recomputed_by(s.recompute.each[static_cast<std::size_t>(number)]);
       } else if (takes_in(s.recompute, stage, rank, of_stage++, number, s.pp)) {
-        redone[static_cast<std::size_t>(l)] = redone_by(s.recompute, true, stops);
+        redone[static_cast<std::size_t>(l)] = recomputed_by(s.recompute, true, stops);
       }
     }
   }
@@ -60,15 +60,15 @@ std::vector<char> away_of_layers(const Strategy& s, const OpGraph& graph, const 
 
 }  // namespace
 
-Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops) {
+Redone recomputed_by(const Recompute& recompute, bool in_full_range, bool stops) {
   if (recompute.kind == RecomputeKind::Full && in_full_range) return {.whole = true, .stops = stops};
   if (recompute.kind == RecomputeKind::Selective) return {.modules = {"attention"}};
   if (recompute.kind == RecomputeKind::Modules) return {.modules = recompute.modules};
   return {};
 }
 
-Redone redone_by(const LayerRecompute& layer) {
-  return redone_by(Recompute{.kind = layer.kind, .modules = layer.modules}, true);
+Redone recomputed_by(const LayerRecompute& layer) {
+  return recomputed_by(Recompute{.kind = layer.kind, .modules = layer.modules}, true);
 }
 
 int ActivationPolicy::row_of(int layer) const {

@@ -238,7 +238,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);
 // What `recompute` recomputes of one layer. `in_full_range`: the layer is among those that full recomputation covers; `stops`: with early
 // stop (Redone::stops).
-Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops = false);
-Redone redone_by(const LayerRecompute& layer);  // for a choice of one layer
+Redone recomputed_by(const Recompute& recompute, bool in_full_range, bool stops = false);
+Redone recomputed_by(const LayerRecompute& layer);  // for a choice of one layer
 
 }  // namespace foreshard

@@ -100,7 +100,7 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
         ++tally.enumerated, ++order;
         point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
         point.overlap_p2p = overlap.p2p;
-        if (costs_of_grid && costs_of_grid->torn)
+        if (costs_of_grid && costs_of_grid->mixes_gpus)
           ++tally.pruned.shape;
         else if (hopeless)
           ++tally.pruned.bound;

@@ -79,7 +79,7 @@ class LayerFiller {
       const LayerGraph& graph = lowering_.graph.kinds[at(layer.kind)];
       std::vector<LayerOption> options;
       for (const LayerRecompute& form : forms_) {
-        const KeepRule rule = keep_rule(graph, redone_by(form));
+        const KeepRule rule = keep_rule(graph, recomputed_by(form));
         LayerOption option;
         for (std::size_t i = 0; i < graph.operators.size(); ++i)
           if (const auto time = seconds.find((equal ? "" : layer.name) + "/" + graph.operators[i].name);

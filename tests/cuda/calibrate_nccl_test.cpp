@@ -12,8 +12,8 @@
 namespace foreshard::gpu {
 namespace {
 
-std::vector<RankSeat> seats_of(FakeRuntime& runtime, const std::vector<std::string>& nodes) {
-  std::vector<RankSeat> seats;
+std::vector<RankLocation> seats_of(FakeRuntime& runtime, const std::vector<std::string>& nodes) {
+  std::vector<RankLocation> seats;
   for (std::size_t gpu = 0; gpu < nodes.size(); ++gpu) seats.push_back(seat_of(runtime, static_cast<int>(gpu), nodes[gpu]));
   return seats;
 }

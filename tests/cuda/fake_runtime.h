@@ -43,7 +43,7 @@ struct FakeSettings {
   int nvlinked = 1;                         // so many in a row have NVLinks between them
   int peers = 1024;                         // so many in a row reach each other's memory
   int connections = 32;                     // of a GPU to the host
-  std::vector<int> near_cpus = {};          // of every GPU
+  std::vector<int> numa_cpus = {};          // of every GPU
   bool blocking_streams = false;            // streams are made such that they order themselves with the legacy one
   Bytes memory = {std::int64_t{1} << 30U};  // of one GPU; more is not given
   emulator::Settings kernels = {.checks_sharing = false};

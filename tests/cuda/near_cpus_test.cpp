@@ -1,4 +1,4 @@
-#include "exec/cuda/near_cpus.h"
+#include "exec/cuda/numa_cpus.h"
 
 #include <gtest/gtest.h>
 
@@ -20,36 +20,36 @@ std::vector<int> allowed() {
   return all;
 }
 
-TEST(NearCpus, AreReadFromTheAddressOfTheGpu) {
+TEST(CpuAffinity, AreReadFromTheAddressOfTheGpu) {
   const std::string root = testing::TempDir() + "near_cpus_" + std::to_string(getpid());
   const std::string device = root + "/sys/bus/pci/devices/0000:1b:00.0";
   std::filesystem::create_directories(device);
   std::ofstream(device + "/local_cpulist") << "0-2,64,96-97\n";
-  EXPECT_EQ(near_cpus("0000:1B:00.0", root), (std::vector<int>{0, 1, 2, 64, 96, 97}));
+  EXPECT_EQ(numa_cpus("0000:1B:00.0", root), (std::vector<int>{0, 1, 2, 64, 96, 97}));
   std::ofstream(device + "/local_cpulist") << "\n";
-  EXPECT_EQ(near_cpus("0000:1b:00.0", root), std::vector<int>{});
-  EXPECT_EQ(near_cpus("0000:1c:00.0", root), std::vector<int>{});
+  EXPECT_EQ(numa_cpus("0000:1b:00.0", root), std::vector<int>{});
+  EXPECT_EQ(numa_cpus("0000:1c:00.0", root), std::vector<int>{});
   std::filesystem::remove_all(root);
 }
 
-TEST(NearCpus, AreThoseOfTheThreadAndOfThoseThatItStarts) {
+TEST(CpuAffinity, AreThoseOfTheThreadAndOfThoseThatItStarts) {
   const std::vector<int> before = allowed();
   {
-    const NearCpus near({before.back(), CPU_SETSIZE - 1});
+    const CpuAffinity near({before.back(), CPU_SETSIZE - 1});
     EXPECT_EQ(allowed(), std::vector<int>{before.back()});
     std::vector<int> inherited;
     std::thread([&] { inherited = allowed(); }).join();
     EXPECT_EQ(inherited, std::vector<int>{before.back()});
   }
   EXPECT_EQ(allowed(), before);
-  const NearCpus nowhere({});
+  const CpuAffinity nowhere({});
   EXPECT_EQ(allowed(), before);
 }
 
 // Streams and ranks of a training put their work on the GPU from there, and leave the caller's thread as it was.
-TEST(NearCpus, FeedTheGpu) {
+TEST(CpuAffinity, FeedTheGpu) {
   const std::vector<int> before = allowed();
-  FakeRuntime runtime({.near_cpus = {before.back()}});
+  FakeRuntime runtime({.numa_cpus = {before.back()}});
   ExecuteOptions options = on_fake(runtime, 2);
   options.before = [&](RankId, int, int, int) { EXPECT_EQ(allowed(), std::vector<int>{before.back()}); };
   static_cast<void>(run(lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 4}})), options));

@@ -68,7 +68,7 @@ Properties FakeRuntime::properties(int device) {
           .products = "products of a fake",
           .memory = settings_.memory,
           .bus = bus_of(device),
-          .cpus = settings_.near_cpus,
+          .cpus = settings_.numa_cpus,
           .nvlinks = nvlinks};
 }
 Bytes FakeRuntime::free_memory(int device) {

@@ -22,10 +22,10 @@ void FakeRuntime::end_range() {
 }
 
 void FakeRuntime::note_place() {
-  if (settings_.near_cpus.empty()) return;
+  if (settings_.numa_cpus.empty()) return;
   cpu_set_t set;
   sched_getaffinity(0, sizeof set, &set);
-  for (const int cpu : settings_.near_cpus) CPU_CLR(cpu, &set);
+  for (const int cpu : settings_.numa_cpus) CPU_CLR(cpu, &set);
   if (CPU_COUNT(&set) > 0) ++far_calls_;
 }
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "exec/interpreter/team.h"
+#include "exec/interpreter/rank_threads.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -61,7 +61,7 @@ TEST(Fault, ARankThatHangsStopsTheOthersByName) {
 // The same with the patience that everybody gets: no rank goes on from the moment of the hang, and 5 seconds later at most all
 // have stopped. The time is told, not judged: this machine may be busy.
 TEST(Fault, DefaultPatienceEndsAHangWithinFiveSeconds) {
-  EXPECT_LT(Team::longest_hang({}), std::chrono::seconds(5));
+  EXPECT_LT(RankThreads::longest_hang({}), std::chrono::seconds(5));
   using Clock = std::chrono::steady_clock;
   static std::atomic<bool> over = false;  // the rank comes back when the test is over
   static std::atomic<Clock::time_point> hung = Clock::time_point();

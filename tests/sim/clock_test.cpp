@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 #include "replay/light_clock.h"
-#include "sim/own_process.h"
+#include "sim/forked_process.h"
 #include "sim/simgrid_clock.h"
 
 namespace foreshard::sim {
@@ -62,7 +62,7 @@ template <class SomeClock>
 void play(const std::function<void()>& body) {
   if (std::is_same_v<SomeClock, LightClock>) return body();
   const SharedArray<bool> passed(1);
-  OwnProcess([&](const OwnProcess::Progress&) {
+  ForkedProcess([&](const ForkedProcess::Progress&) {
     body();
     passed.items().front() = !testing::Test::HasFailure();
   }).wait();
@@ -338,7 +338,7 @@ TEST(SimGridClock, AgreesWithTheLightClock) {
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     const RandomTraffic made = traffic(seed);
     const SharedArray<double> simgrid(made.flows.size());
-    OwnProcess([&](const OwnProcess::Progress&) {
+    ForkedProcess([&](const ForkedProcess::Progress&) {
       std::ranges::copy(ends_of<SimGridClock>(made), simgrid.items().begin());
     }).wait();
     const std::vector<double> light = ends_of<LightClock>(made);

@@ -7,12 +7,12 @@
 
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
-#include "replay/cast.h"
 #include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
+#include "replay/player_input.h"
 #include "replay/quotient.h"
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"
@@ -156,11 +156,11 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
       for (player::Crossing& crossing : flow.bundles) crossing.times = 1;
   }
   const player::FlowPaths ways = player::find_flow_paths(plan, ranks, patterns, flows, quotient);
-  const player::Cast cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
+  const player::PlayerInput input = player::make_player_input(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
   const ReplayOptions options;
   player::LightClock clock;
-  std::vector<Span> spans(cast.spans());
-  player::Player player(clock, plan, cast, quotient, ways, options, spans);
+  std::vector<Span> spans(input.spans());
+  player::Player player(clock, plan, input, quotient, ways, options, spans);
   player.play();
   return player.makespan();
 }

@@ -68,7 +68,7 @@ TEST(Granularity, StageAbsorbsCollectivesOfTwinsOnTheirOwnLinks) {
   }
 }
 
-// Not absorbed: members that are not alike (rank 1 is slow), and links that somebody else uses meanwhile.
+// Not merged: members that are not alike (rank 1 is slow), and links that somebody else uses meanwhile.
 TEST(Granularity, StageKeepsCollectivesThatOthersCanDisturb) {
   Line line(4);
   line.of.issue(line.role, {compute(0, 2 * kMs), collective(0, CollectiveKind::AllReduce, line.all, 2 * kMsOfBytes)});

@@ -2,7 +2,7 @@
 // Reference: exec/host/host_norm.cpp.
 #pragma once
 
-#include "exec/cuda/kernels/held_row.h"
+#include "exec/cuda/kernels/register_row.h"
 
 namespace foreshard::gpu {
 
@@ -31,7 +31,7 @@ GPU_FUNCTION RowStatistics row_statistics(const View& x, std::int64_t at, std::i
 template <Type type>
 GPU_FUNCTION void norm_forward_packs(const NormArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;
-  const HeldRow<type> row(a.rows, a.h, a.warps_of_row);
+  const RegisterRow<type> row(a.rows, a.h, a.warps_of_row);
   const float over = 1.0f / static_cast<float>(a.h);
   Quad32 held[kHeldPacks];
   float x[n], mean = 0, squares = 0;

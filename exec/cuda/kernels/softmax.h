@@ -2,7 +2,7 @@
 // Reference: exec/host/host_attention.cpp.
 #pragma once
 
-#include "exec/cuda/kernels/held_row.h"
+#include "exec/cuda/kernels/register_row.h"
 
 namespace foreshard::gpu {
 
@@ -11,7 +11,7 @@ namespace foreshard::gpu {
 template <Type type>
 GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;
-  const HeldRow<type> row(a.rows, a.columns, a.warps_of_row);
+  const RegisterRow<type> row(a.rows, a.columns, a.warps_of_row);
   const int columns = static_cast<int>(a.columns), visible = a.causal ? row.number() % columns + 1 : columns;
   Quad32 held[kHeldPacks];
   float x[n], largest = -INFINITY, sum = 0;
@@ -46,7 +46,7 @@ GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(fl
 template <Type type>
 GPU_FUNCTION void softmax_backward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   constexpr int n = kPack<type>;
-  const HeldRow<type> row(a.rows, a.columns, a.warps_of_row);
+  const RegisterRow<type> row(a.rows, a.columns, a.warps_of_row);
   Quad32 held[kHeldPacks], held_dp[kHeldPacks];
   float p[n], dp[n], sum = 0;
   GPU_UNROLL

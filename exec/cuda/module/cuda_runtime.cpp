@@ -12,7 +12,7 @@
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/module/attention_library.h"
 #include "exec/cuda/module/kernels.h"
-#include "exec/cuda/near_cpus.h"
+#include "exec/cuda/numa_cpus.h"
 
 namespace foreshard::gpu {
 
@@ -50,7 +50,7 @@ class CudaRuntime : public Runtime {
             .products = products_.version(),
             .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
             .bus = bus(device),
-            .cpus = near_cpus(bus(device)),
+            .cpus = numa_cpus(bus(device)),
             .nvlinks = nvlinks(device)};
   }
 

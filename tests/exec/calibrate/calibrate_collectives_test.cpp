@@ -12,8 +12,8 @@ namespace {
 
 using enum MeasuredLink;
 
-std::vector<RankSeat> seats(const std::vector<std::string>& nodes) {
-  std::vector<RankSeat> all;
+std::vector<RankLocation> seats(const std::vector<std::string>& nodes) {
+  std::vector<RankLocation> all;
   for (const std::string& node : nodes) all.push_back({.node = node});
   return all;
 }

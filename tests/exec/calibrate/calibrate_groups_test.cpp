@@ -23,8 +23,8 @@ std::string text(const std::vector<MeasuredGroup>& groups) {
   return all;
 }
 
-std::vector<RankSeat> seats(const std::vector<std::string>& nodes) {
-  std::vector<RankSeat> all;
+std::vector<RankLocation> seats(const std::vector<std::string>& nodes) {
+  std::vector<RankLocation> all;
   for (const std::string& node : nodes) all.push_back({.node = node});
   return all;
 }
@@ -47,16 +47,16 @@ TEST(MeasuredGroups, GrowInsideANodeAndAcrossNodes) {
 // GPUs 0-1 and 2-3 with bridges between them: four of them talk over PCIe, and so do 0 and 2, two over NVLink. A chain of NVLinks is enough.
 TEST(MeasuredGroups, GpusTellTheirLinks) {
   const std::vector<std::string> all = {"g0", "g1", "g2", "g3"};
-  std::vector<RankSeat> bridged = {
+  std::vector<RankLocation> bridged = {
       {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0"}}, {"a", "g2", all, {"g3"}}, {"a", "g3", all, {"g2"}}};
   EXPECT_EQ(text(groups_to_measure(bridged, false)), "nvlink 1: 0 1; pcie 1: 0 1 2 3");
   std::swap(bridged[1], bridged[2]);
   EXPECT_EQ(text(groups_to_measure(bridged, false)), "pcie 1: 0 1; pcie 1: 0 1 2 3; nvlink 1: 0 2");
-  const std::vector<RankSeat> chain = {
+  const std::vector<RankLocation> chain = {
       {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0", "g2"}}, {"a", "g2", all, {"g1", "g3"}}, {"a", "g3", all, {"g2"}}};
   EXPECT_EQ(text(groups_to_measure(chain, true)), "nvlink 1: 0 1; nvlink 1: 0 1 2 3; pcie 1: 0 2");
   // Each process sees its own GPU only: somebody has to say.
-  const std::vector<RankSeat> hidden = {{"a", "g0", {"g0"}, {}}, {"a", "g1", {"g1"}, {}}};
+  const std::vector<RankLocation> hidden = {{"a", "g0", {"g0"}, {}}, {"a", "g1", {"g1"}, {}}};
   try {
     groups_to_measure(hidden, false);
     FAIL();
@@ -69,11 +69,11 @@ TEST(MeasuredGroups, GpusTellTheirLinks) {
 }
 
 TEST(MeasuredGroups, SeatsTravelAsLines) {
-  const RankSeat seat{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
-  EXPECT_EQ(seat_of_line(to_line(seat)), seat);
-  EXPECT_EQ(seat_of_line(to_line({.node = "b"})), (RankSeat{.node = "b"}));
-  EXPECT_THROW(seat_of_line("nonsense"), DeviceError);
-  EXPECT_THROW(seat_of_line(""), DeviceError);
+  const RankLocation seat{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
+  EXPECT_EQ(location_of_line(to_line(seat)), seat);
+  EXPECT_EQ(location_of_line(to_line({.node = "b"})), (RankLocation{.node = "b"}));
+  EXPECT_THROW(location_of_line("nonsense"), DeviceError);
+  EXPECT_THROW(location_of_line(""), DeviceError);
   EXPECT_EQ(this_node("rack7"), "rack7");
   EXPECT_EQ(this_node(nullptr), this_node(""));
   EXPECT_FALSE(this_node(nullptr).empty());

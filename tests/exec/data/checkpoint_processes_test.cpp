@@ -8,7 +8,7 @@
 
 #include "exec/data/checkpoint.h"
 #include "exec/data/safetensors.h"
-#include "exec/interpreter/team.h"
+#include "exec/interpreter/rank_threads.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
@@ -75,7 +75,7 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
     in_processes(3, 4, [&](ProcessMesh& mesh) {
       ExecuteOptions options = quiet(1);
       options.processes = &mesh;
-      Team team(plan, options, {});
+      RankThreads team(plan, options, {});
       const std::string path = file(mesh.process() == apart ? "elsewhere/" + name : name);
       writers[static_cast<std::size_t>(mesh.process())] =
           save_checkpoint(path, plan, team.ranks(), team.memories(), {.samples = 8}, &mesh);
@@ -105,7 +105,7 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileReadItThemselves) {
     in_processes(3, 4, [&](ProcessMesh& mesh) {
       ExecuteOptions options = quiet(1);
       options.processes = &mesh;
-      Team team(plan, options, {});
+      RankThreads team(plan, options, {});
       readers[static_cast<std::size_t>(mesh.process())] =
           load_checkpoint(mesh.process() == 1 ? of_process_1 : saved, plan, team.ranks(), team.memories(), &mesh);
       save_checkpoint(file("again"), plan, team.ranks(), team.memories(), training_point(saved), &mesh);

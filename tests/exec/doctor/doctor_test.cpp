@@ -36,7 +36,7 @@ class Doctor : public testing::Test {
     write("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 62914560 kB\n");
     write("sys/fs/cgroup/memory.max", "34359738368\n"), write("sys/fs/cgroup/memory.current", "1073741824\n");
   }
-  Surroundings around(const Variables& variables) {
+  ExaminedMachine around(const Variables& variables) {
     variables_ = variables;
     return {.variable =
                 [this](const char* name) {
@@ -61,7 +61,7 @@ class Doctor : public testing::Test {
     return all;
   }
   // Of one topic.
-  std::string about(const std::string& topic, const Surroundings& around) {
+  std::string about(const std::string& topic, const ExaminedMachine& around) {
     std::vector<Finding> findings = examine(around);
     std::erase_if(findings, [&](const Finding& finding) { return finding.topic != topic; });
     return text(findings);
@@ -73,12 +73,12 @@ class Doctor : public testing::Test {
 
 TEST_F(Doctor, ASoundNodeOfASlurmJob) {
   furnish();
-  Surroundings sound = around({{"SLURM_PROCID", "0"},
-                               {"SLURM_NTASKS", "16"},
-                               {"SLURM_NNODES", "2"},
-                               {"SLURM_JOB_ID", "7"},
-                               {"SLURM_STEP_ID", "0"},
-                               {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1"}});
+  ExaminedMachine sound = around({{"SLURM_PROCID", "0"},
+                                  {"SLURM_NTASKS", "16"},
+                                  {"SLURM_NNODES", "2"},
+                                  {"SLURM_JOB_ID", "7"},
+                                  {"SLURM_STEP_ID", "0"},
+                                  {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1"}});
   sound.gpus = {"0 NVIDIA H100 80GB HBM3"}, sound.needs_gpu = true;
   sound.nccl = {{"/usr/lib/libnccl.so.2", "version 2.28.9"}}, sound.usable_nccl = "/usr/lib/libnccl.so.2";
   EXPECT_EQ(text(examine(sound)),
@@ -122,7 +122,7 @@ TEST_F(Doctor, TheLauncherIsUnderstoodOrNot) {
 
 TEST_F(Doctor, TheRendezvousIsTried) {
   furnish();
-  Surroundings taken = around({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}});
+  ExaminedMachine taken = around({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}});
   taken.listen = [](const std::string&, int) { return "listening on 10.0.0.1 port 29500 failed: Address already in use"; };
   EXPECT_EQ(about("rendezvous", taken),
             "wrong rendezvous: listening on 10.0.0.1 port 29500 failed: Address already in use\n"
@@ -143,7 +143,7 @@ TEST_F(Doctor, TheRendezvousIsTried) {
 
 // A real port: taken by this test, an address that no machine has (RFC 5737), and a free one.
 TEST_F(Doctor, ThisMachineCanListenOrNot) {
-  const Surroundings here = this_machine([](const char*) -> const char* { return nullptr; });
+  const ExaminedMachine here = this_machine([](const char*) -> const char* { return nullptr; });
   const ListeningSocket door("127.0.0.1", 0);
   EXPECT_NE(here.listen("127.0.0.1", door.port()).find("Address already in use"), std::string::npos);
   EXPECT_NE(here.listen("192.0.2.1", 0).find("Cannot assign requested address"), std::string::npos);
@@ -152,7 +152,7 @@ TEST_F(Doctor, ThisMachineCanListenOrNot) {
 
 TEST_F(Doctor, LimitsThatStopARun) {
   furnish();
-  Surroundings poor = around({{"RANK", "0"}, {"WORLD_SIZE", "64"}});
+  ExaminedMachine poor = around({{"RANK", "0"}, {"WORLD_SIZE", "64"}});
   poor.open_files = 256, poor.shared_memory = {64 << 20};
   EXPECT_EQ(about("files", poor), "wrong files: 256 open files; 64 processes need 384\n  -> ulimit -n 384\n");
   EXPECT_EQ(about("shared memory", poor),
@@ -180,7 +180,7 @@ TEST_F(Doctor, NcclIsLookedForEverywhere) {
     write(path, "no library");
   fs::create_symlink(root_ / "usr/lib/x86_64-linux-gnu/libnccl.so.2", root_ / "usr/lib/libnccl.so.2");
   const auto found = [&](const Variables& variables) {
-    const Surroundings here = around(variables);
+    const ExaminedMachine here = around(variables);
     std::string all;
     for (const std::string& path : nccl::candidates(here.variable, here.root)) all += path.substr(root_.string().size()) + "\n";
     return all;
@@ -190,7 +190,7 @@ TEST_F(Doctor, NcclIsLookedForEverywhere) {
             "/opt/env/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
             "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2\n");
   EXPECT_EQ(found({{"NCCL_ROOT", "/opt/nccl"}}).substr(0, 26), "/opt/nccl/lib/libnccl.so.2");
-  const Surroundings named = around({{"FORESHARD_NCCL", "/here/libnccl.so.2"}});
+  const ExaminedMachine named = around({{"FORESHARD_NCCL", "/here/libnccl.so.2"}});
   EXPECT_EQ(nccl::candidates(named.variable, named.root), std::vector<std::string>{"/here/libnccl.so.2"});
   EXPECT_EQ(nccl::version_text(22809), "2.28.9");
 }

@@ -217,7 +217,7 @@ TEST(MeshFuzz, ABrokenPeerStopsTheRunAndNothingElse) {
       mesh.guard(&stop);
       std::vector<std::byte> place(100);
       std::condition_variable changed;
-      MeshArrival arrival{.place = place, .changed = &changed};
+      MeshReceive arrival{.place = place, .changed = &changed};
       MeshWatch watch(mesh, std::array{RankId{1}});
       try {
         for (int i = 0; i < 3; ++i) {

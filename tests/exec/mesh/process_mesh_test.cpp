@@ -185,7 +185,7 @@ TEST(ProcessMesh, WhatIsLentMayComeEarly) {
     std::condition_variable changed;
     Stop stop;
     MeshWatch watch(mesh, std::array{RankId{0}});
-    MeshArrival whole{.place = place, .changed = &changed},
+    MeshReceive whole{.place = place, .changed = &changed},
         short_one{.place = std::span(place).first(99'999), .changed = &changed};
     mesh.post({0}, {1}, 9, whole);
     mesh.meet({0}, whole, stop, watch);

@@ -12,9 +12,9 @@
 
 namespace foreshard {
 
-class WaitingRoom {
+class GreetingReader {
  public:
-  explicit WaitingRoom(ListeningSocket& door) : door_(door) {}
+  explicit GreetingReader(ListeningSocket& door) : door_(door) {}
 
   struct Visitor {
     Socket socket = {};
@@ -25,17 +25,18 @@ class WaitingRoom {
   Visitor next(Deadline until, const std::vector<const Socket*>& companions = {});
 
  private:
-  struct Guest {
+  struct PendingConnection {
     Socket socket = {};
     Deadline until = {};
     std::string heard = {};  // bytes received so far
     std::string text = {};   // the greeting, when it is complete
   };
   void listen(Deadline until, const std::vector<const Socket*>& companions);
-  static bool stays(Guest& guest);  // reads what has arrived; false: it is no process of a run and is to be disconnected
+  static bool stays(
+      PendingConnection& guest);  // reads what has arrived; false: it is no process of a run and is to be disconnected
 
   ListeningSocket& door_;
-  std::deque<Guest> guests_;
+  std::deque<PendingConnection> guests_;
 };
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
 // A process for each simulation: answers, errors, progress, cancelling and deaths come back.
-#include "sim/own_process.h"
+#include "sim/forked_process.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -22,23 +22,23 @@
 namespace foreshard::sim {
 namespace {
 
-using Body = std::function<void(const OwnProcess::Progress&)>;
+using Body = std::function<void(const ForkedProcess::Progress&)>;
 
 std::string message(const Body& body) {
   try {
-    OwnProcess(body).wait();
+    ForkedProcess(body).wait();
   } catch (const std::exception& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(OwnProcess, WhatItWritesIsReadHere) {
+TEST(ForkedProcess, WhatItWritesIsReadHere) {
   const SharedArray<int> numbers(1'000'000), none(0);
   EXPECT_EQ(none.items().size(), 0u);
   EXPECT_EQ(numbers.items().back(), 0);
   int own = 0;
-  OwnProcess process([&](const OwnProcess::Progress&) {
+  ForkedProcess process([&](const ForkedProcess::Progress&) {
     own = 7;
     std::ranges::fill(numbers.items(), own);
   });
@@ -47,10 +47,10 @@ TEST(OwnProcess, WhatItWritesIsReadHere) {
   EXPECT_EQ(std::ranges::count(numbers.items(), 7), 1'000'000);
 }
 
-TEST(OwnProcess, ThisOneGoesOnMeanwhile) {
+TEST(ForkedProcess, ThisOneGoesOnMeanwhile) {
   const SharedArray<int> numbers(1);
   const std::atomic_ref<int> said(numbers.items().front());
-  OwnProcess process([&](const OwnProcess::Progress&) {
+  ForkedProcess process([&](const ForkedProcess::Progress&) {
     while (said == 0) usleep(100);
   });
   said = 1;
@@ -58,7 +58,7 @@ TEST(OwnProcess, ThisOneGoesOnMeanwhile) {
 }
 
 // After a fork the first write to a page of the heap would cost a page fault each.
-TEST(OwnProcess, TheHeapIsNotSharedAnyMore) {
+TEST(ForkedProcess, TheHeapIsNotSharedAnyMore) {
 #ifdef MADV_POPULATE_WRITE
   const auto faults = [] {
     rusage usage = {};
@@ -74,7 +74,7 @@ TEST(OwnProcess, TheHeapIsNotSharedAnyMore) {
     GTEST_SKIP() << "this kernel does not populate pages";
   if (mallinfo2().arena > std::size_t{16} << 20U)
     GTEST_SKIP() << "the heap of this process is larger than those that are copied";
-  OwnProcess process([](const OwnProcess::Progress&) {});
+  ForkedProcess process([](const ForkedProcess::Progress&) {});
   const long before = faults();
   for (std::vector<char>& block : blocks) block.front() = 1;
   EXPECT_LT(faults() - before, 100);
@@ -82,26 +82,26 @@ TEST(OwnProcess, TheHeapIsNotSharedAnyMore) {
 #endif
 }
 
-TEST(OwnProcess, ErrorsComeBackAndNothingStays) {
-  EXPECT_EQ(message([](const OwnProcess::Progress&) { throw Error("plan", "costs", "-1", "0 or more"); }),
+TEST(ForkedProcess, ErrorsComeBackAndNothingStays) {
+  EXPECT_EQ(message([](const ForkedProcess::Progress&) { throw Error("plan", "costs", "-1", "0 or more"); }),
             "plan: costs: found -1, expected 0 or more");
-  EXPECT_THROW(OwnProcess([](const OwnProcess::Progress&) { throw std::bad_alloc(); }).wait(), std::bad_alloc);
+  EXPECT_THROW(ForkedProcess([](const ForkedProcess::Progress&) { throw std::bad_alloc(); }).wait(), std::bad_alloc);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
 }
 
-TEST(OwnProcess, ADeathIsADeviceError) {
-  EXPECT_EQ(message([](const OwnProcess::Progress&) { std::raise(SIGKILL); }), "simulation failed: ended by signal 9");
-  EXPECT_EQ(message([](const OwnProcess::Progress&) { _exit(3); }), "simulation failed: ended with status 3");
+TEST(ForkedProcess, ADeathIsADeviceError) {
+  EXPECT_EQ(message([](const ForkedProcess::Progress&) { std::raise(SIGKILL); }), "simulation failed: ended by signal 9");
+  EXPECT_EQ(message([](const ForkedProcess::Progress&) { _exit(3); }), "simulation failed: ended with status 3");
 }
 
-TEST(OwnProcess, ProgressIsHeardAndCancelEndsIt) {
+TEST(ForkedProcess, ProgressIsHeardAndCancelEndsIt) {
   std::atomic<bool> cancel = false;
   double heard = 0;
   const auto hear = [&](double fraction) {
     heard = fraction;
     cancel = true;
   };
-  EXPECT_THROW(OwnProcess([](const OwnProcess::Progress& progress) {
+  EXPECT_THROW(ForkedProcess([](const ForkedProcess::Progress& progress) {
                  progress(0.25);
                  for (;;) pause();
                }).wait(&cancel, hear),

@@ -1,4 +1,4 @@
-// Cast: everything that the player (replay/player.h) reads. For every rank class: its program, the steps of its segments, the flow classes
+// PlayerInput: everything that the player (replay/player.h) reads. For every rank class: its program, the steps of its segments, the flow classes
 // of its slots, and the meetings (communication operations with several parties) that it takes part in. Built once per simulation,
 // read-only during it.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace foreshard::player {
 
-struct Cast {
+struct PlayerInput {
   struct Player {  // the representative rank of a class
     RoleId role = {};
     const RoleProgram* program = nullptr;
@@ -55,7 +55,8 @@ struct Cast {
 
 // `slowdown` [rank]: factor on the time of its computes. `runs`: how often the plan runs, one after the other. Throws Error when some
 // members of a group do not take part in its collectives.
-Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-               const std::vector<double>& slowdown, Granularity granularity, int runs = 1);
+PlayerInput make_player_input(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+                              const FlowPaths& paths, const std::vector<double>& slowdown, Granularity granularity,
+                              int runs = 1);
 
 }  // namespace foreshard::player

@@ -1,4 +1,4 @@
-#include "sim/own_process.h"
+#include "sim/forked_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -48,7 +48,7 @@ void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
   if (!write_all(pipe, &head, sizeof head) || !write_all(pipe, from, bytes)) _exit(1);
 }
 
-[[noreturn]] void run_child(int pipe, const std::function<void(const OwnProcess::Progress&)>& body) {
+[[noreturn]] void run_child(int pipe, const std::function<void(const ForkedProcess::Progress&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
@@ -100,7 +100,7 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(1, 
 
 SharedMemory::~SharedMemory() { munmap(at_, bytes_); }
 
-OwnProcess::OwnProcess(const std::function<void(const Progress&)>& body) {
+ForkedProcess::ForkedProcess(const std::function<void(const Progress&)>& body) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw DeviceError("pipe", std::strerror(errno));
   std::fflush(nullptr);  // else the child would write this process's buffered output a second time
@@ -119,14 +119,14 @@ OwnProcess::OwnProcess(const std::function<void(const Progress&)>& body) {
   copy_heap();
 }
 
-OwnProcess::~OwnProcess() {
+ForkedProcess::~ForkedProcess() {
   close(pipe_);
   if (pid_ > 0) kill(pid_, SIGKILL);
   if (pid_ > 0) reap();
 }
 
 // False at the end of the pipe.
-bool OwnProcess::read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const {
+bool ForkedProcess::read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const {
   char* at = static_cast<char*>(into);
   while (bytes > 0) {
     if (cancel != nullptr) wait_for_bytes(pipe_, *cancel);
@@ -139,7 +139,7 @@ bool OwnProcess::read(void* into, std::size_t bytes, const std::atomic<bool>* ca
   return true;
 }
 
-int OwnProcess::reap() {
+int ForkedProcess::reap() {
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -147,7 +147,7 @@ int OwnProcess::reap() {
   return status;
 }
 
-void OwnProcess::wait(const std::atomic<bool>* cancel, const Progress& progress) {
+void ForkedProcess::wait(const std::atomic<bool>* cancel, const Progress& progress) {
   for (Head head; read(&head, sizeof head, cancel);) {
     double fraction = 0;
     std::string text;

@@ -1,4 +1,4 @@
-#include "exec/cuda/near_cpus.h"
+#include "exec/cuda/numa_cpus.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 namespace foreshard::gpu {
 
 // The file contains, for example, "0-15,64-79".
-std::vector<int> near_cpus(const std::string& bus, const std::string& root) {
+std::vector<int> numa_cpus(const std::string& bus, const std::string& root) {
   std::string address = bus;
   std::transform(address.begin(), address.end(), address.begin(), [](unsigned char c) { return std::tolower(c); });
   std::ifstream file(root + "/sys/bus/pci/devices/" + address + "/local_cpulist");
@@ -23,7 +23,7 @@ std::vector<int> near_cpus(const std::string& bus, const std::string& root) {
   return all;
 }
 
-NearCpus::NearCpus(const std::vector<int>& cpus) {
+CpuAffinity::CpuAffinity(const std::vector<int>& cpus) {
   if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
   cpu_set_t wanted;
   CPU_ZERO(&wanted);
@@ -31,7 +31,7 @@ NearCpus::NearCpus(const std::vector<int>& cpus) {
     if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &wanted);
   if (CPU_COUNT(&wanted) > 0) changed_ = sched_setaffinity(0, sizeof wanted, &wanted) == 0;
 }
-NearCpus::~NearCpus() {
+CpuAffinity::~CpuAffinity() {
   if (changed_) sched_setaffinity(0, sizeof before_, &before_);
 }
 

@@ -10,16 +10,16 @@ namespace foreshard::gpu {
 
 // The CPUs near the GPU with this PCI address ("0000:1B:00.0"), from local_cpulist in sysfs of Linux; empty if that is not available.
 // `root`: prefix of the path, for tests.
-std::vector<int> near_cpus(const std::string& bus, const std::string& root = "");
+std::vector<int> numa_cpus(const std::string& bus, const std::string& root = "");
 
 // While it lives, this thread and the threads that it starts run only on these CPUs, as far as the thread's affinity allows them. If it
 // allows none of them, nothing changes.
-class NearCpus {
+class CpuAffinity {
  public:
-  explicit NearCpus(const std::vector<int>& cpus);
-  ~NearCpus();
-  NearCpus(const NearCpus&) = delete;
-  NearCpus& operator=(const NearCpus&) = delete;
+  explicit CpuAffinity(const std::vector<int>& cpus);
+  ~CpuAffinity();
+  CpuAffinity(const CpuAffinity&) = delete;
+  CpuAffinity& operator=(const CpuAffinity&) = delete;
   void stay() { changed_ = false; }  // keeps the affinity when this object ends
 
  private:

@@ -1,4 +1,4 @@
-#include "exec/mesh/waiting_room.h"
+#include "exec/mesh/greeting_reader.h"
 
 #include <poll.h>
 
@@ -17,11 +17,12 @@ constexpr std::size_t kMostGuests = 256;       // if there are more, the one tha
 
 }  // namespace
 
-WaitingRoom::Visitor WaitingRoom::next(Deadline until, const std::vector<const Socket*>& companions) {
+GreetingReader::Visitor GreetingReader::next(Deadline until, const std::vector<const Socket*>& companions) {
   while (true) {
-    const auto ready = std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.text.empty(); });
+    const auto ready =
+        std::find_if(guests_.begin(), guests_.end(), [](const PendingConnection& guest) { return !guest.text.empty(); });
     if (ready != guests_.end()) {
-      Guest guest = std::move(*ready);
+      PendingConnection guest = std::move(*ready);
       guests_.erase(ready);
       try {
         return {std::move(guest.socket), hello_of(guest.text, guest.socket.peer())};
@@ -33,10 +34,10 @@ WaitingRoom::Visitor WaitingRoom::next(Deadline until, const std::vector<const S
   }
 }
 
-void WaitingRoom::listen(Deadline until, const std::vector<const Socket*>& companions) {
+void GreetingReader::listen(Deadline until, const std::vector<const Socket*>& companions) {
   std::vector<pollfd> entries = {{.fd = door_.descriptor(), .events = POLLIN, .revents = 0}};
   Deadline next = until;
-  for (const Guest& guest : guests_) {
+  for (const PendingConnection& guest : guests_) {
     entries.push_back({.fd = guest.socket.descriptor(), .events = POLLIN, .revents = 0});
     next = std::min(next, guest.until);
   }
@@ -62,7 +63,7 @@ void WaitingRoom::listen(Deadline until, const std::vector<const Socket*>& compa
   guests_.push_back({.socket = std::move(socket), .until = now + kGreeting});
 }
 
-bool WaitingRoom::stays(Guest& guest) {
+bool GreetingReader::stays(PendingConnection& guest) {
   try {
     std::array<char, 4096> piece;
     while (guest.text.empty()) {

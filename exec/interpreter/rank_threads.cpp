@@ -1,4 +1,4 @@
-#include "exec/interpreter/team.h"
+#include "exec/interpreter/rank_threads.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,11 @@ static constexpr auto kLook = 50ms;
 static constexpr int kIdleLooks = 10;
 static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
 
-std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
+std::chrono::milliseconds RankThreads::longest_hang(const ExecuteOptions& options) {
   return options.patience + options.first_use + kLook * (kIdleLooks + 1) + kLeave;
 }
 
-Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
+RankThreads::RankThreads(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
     : plan_(plan),
       options_(options),
       ranks_(plan_),
@@ -61,7 +61,7 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
   this->start();
 }
 
-void Team::equip(Member& member, RankId rank) {
+void RankThreads::equip(Member& member, RankId rank) {
   std::mutex* alone = options_.time == TimeMode::Emulated ? &alone_ : nullptr;
   if (devices_) {
     member.device = devices_->device(rank, alone);
@@ -75,14 +75,14 @@ void Team::equip(Member& member, RankId rank) {
     member.communicator = std::make_unique<ThreadCommunicator>(meetings_, rank);
 }
 
-void Team::start() {
+void RankThreads::start() {
   if (mesh_) mesh_->guard(&stop_);
   for (auto& member : members_) member->interpreter->open();
   for (auto& member : members_) member->thread = std::thread([this, &member] { work(*member); });
   if (mesh_) mesh_->ask([this] { return runs_now(); });
 }
 
-Team::~Team() {
+RankThreads::~RankThreads() {
   if (mesh_) mesh_->ask({}), mesh_->guard(nullptr);
   {
     const std::lock_guard lock(mutex_);
@@ -95,7 +95,7 @@ Team::~Team() {
   }
 }
 
-void Team::work(Member& member) {
+void RankThreads::work(Member& member) {
   try {
     int done = 0;
     while (true) {
@@ -119,7 +119,7 @@ void Team::work(Member& member) {
 }
 
 // The all_gather is a barrier: no process returns before all processes have ended the steps.
-void Team::run(int first_step, int steps) {
+void RankThreads::run(int first_step, int steps) {
   if (!mesh_) return run_here(first_step, steps);
   try {
     run_here(first_step, steps);
@@ -130,7 +130,7 @@ void Team::run(int first_step, int steps) {
   static_cast<void>(mesh_->all_gather(""));
 }
 
-void Team::run_here(int first_step, int steps) {
+void RankThreads::run_here(int first_step, int steps) {
   {
     const std::lock_guard lock(mutex_);
     first_ = first_step, until_ = first_step + steps;
@@ -141,7 +141,7 @@ void Team::run_here(int first_step, int steps) {
   if (const std::string broken = broken_guard(); !broken.empty()) throw DeviceError("check of the guards", broken);
 }
 
-void Team::watch() {
+void RankThreads::watch() {
   const auto clock = [this] { return options_.now ? options_.now() : std::chrono::steady_clock::now(); };
   std::int64_t ended = ended_steps();
   auto moved = clock();
@@ -162,7 +162,7 @@ void Team::watch() {
   if (stop_.raised()) throw DeviceError("the run", stop_.why());
 }
 
-std::int64_t Team::ended_steps() const {
+std::int64_t RankThreads::ended_steps() const {
   std::int64_t sum = 0;
   for (const auto& member : members_) sum += member->interpreter->ended();
   if (!mesh_) return sum;
@@ -170,14 +170,14 @@ std::int64_t Team::ended_steps() const {
   return sum + mesh_->others_ended();
 }
 
-bool Team::first_run_ended() const {
+bool RankThreads::first_run_ended() const {
   return std::all_of(members_.begin(), members_.end(), [](const auto& member) {
     return member->interpreter->ended() >= static_cast<std::int64_t>(member->interpreter->steps().size());
   });
 }
 
 // Whether a stream has computed since the last call, in this process or another one.
-bool Team::computes() {
+bool RankThreads::computes() {
   bool any = false;
   for (const auto& member : members_) any = member->device->works() || any;
   computes_ = any;
@@ -185,7 +185,7 @@ bool Team::computes() {
 }
 
 // An instruction that a rank of this process runs: preferably one that does not communicate.
-MeshRunning Team::runs_now() const {
+MeshRunning RankThreads::runs_now() const {
   MeshRunning any;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running()) {
@@ -198,7 +198,7 @@ MeshRunning Team::runs_now() const {
 
 // The reason of a hang. A rank, in any process, that runs an instruction without communication causes it. If there is none, all ranks wait
 // for each other, and the reason lists the instructions in which they wait.
-std::string Team::who_hangs(std::chrono::milliseconds patience) const {
+std::string RankThreads::who_hangs(std::chrono::milliseconds patience) const {
   std::vector<MeshRunning> all;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running())
@@ -214,7 +214,7 @@ std::string Team::who_hangs(std::chrono::milliseconds patience) const {
          " ms; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
 }
 
-bool Team::ended() {
+bool RankThreads::ended() {
   if (mesh_) mesh_->ask({});
   const auto over = [&] {
     {
@@ -231,7 +231,7 @@ bool Team::ended() {
   return over();
 }
 
-std::vector<const RankMemory*> Team::memories() const {
+std::vector<const RankMemory*> RankThreads::memories() const {
   std::vector<const RankMemory*> all(static_cast<std::size_t>(ranks_.count()));
   for (std::size_t i = 0; i < members_.size(); ++i)
     all[static_cast<std::size_t>(first_rank_) + i] = &members_[i]->interpreter->memory();
@@ -250,7 +250,7 @@ struct Told {
 
 }  // namespace
 
-StepReport Team::report(int step) const {
+StepReport RankThreads::report(int step) const {
   StepReport report;
   Told first;
   std::size_t count = 0;  // number of ranks so far; losses are summed in the order of the ranks
@@ -295,13 +295,13 @@ StepReport Team::report(int step) const {
   return report;
 }
 
-Bytes Team::workspace() const {
+Bytes RankThreads::workspace() const {
   Bytes sum = {};
   for (const auto& member : members_) sum += member->device->overhead();
   return sum;
 }
 
-std::string Team::broken_guard() const {
+std::string RankThreads::broken_guard() const {
   for (std::size_t r = 0; r < members_.size(); ++r)
     if (const std::string block = members_[r]->interpreter->memory().broken_guard(); !block.empty())
       return "rank " + std::to_string(static_cast<std::size_t>(first_rank_) + r) + " wrote past " + block;

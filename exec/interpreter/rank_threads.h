@@ -1,4 +1,4 @@
-// Team: the ranks of a plan as threads of this process. It starts them, runs them step by step, and stops them if they fail or hang.
+// RankThreads: the ranks of a plan as threads of this process. It starts them, runs them step by step, and stops them if they fail or hang.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +15,12 @@
 
 namespace foreshard {
 
-class Team {
+class RankThreads {
  public:
   // Prepares all ranks and starts their threads. `start`: the point from which the training continues. `options` must outlive it. Throws
   // Error for a plan that cannot be run, DeviceError if a device or connection fails.
-  Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start);
-  ~Team();
+  RankThreads(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start);
+  ~RankThreads();
 
   // Runs `steps` steps of all ranks, without a barrier between them, and returns when they have ended. Throws DeviceError if a rank has
   // failed or hangs.

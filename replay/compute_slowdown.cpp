@@ -1,4 +1,4 @@
-#include "replay/slowing.h"
+#include "replay/compute_slowdown.h"
 
 #include <algorithm>
 
@@ -7,17 +7,17 @@ namespace foreshard::player {
 // The least share of the compute units that communication kernels leave to computes.
 constexpr double kLeast = 0.02;
 
-Slowing::Slowing(const Cast& cast, Clock& clock)
-    : cast_(cast),
+ComputeSlowdown::ComputeSlowdown(const PlayerInput& input, Clock& clock)
+    : input_(input),
       clock_(clock),
-      worker_of_(static_cast<std::size_t>(cast.streams), -1),
-      disturbs_(static_cast<std::size_t>(cast.streams), false),
-      taken_(static_cast<std::size_t>(cast.streams), 0),
-      going_(static_cast<std::size_t>(cast.streams)) {
-  for (const Cast::Player& who : cast.players) add(who);
+      worker_of_(static_cast<std::size_t>(input.streams), -1),
+      disturbs_(static_cast<std::size_t>(input.streams), false),
+      taken_(static_cast<std::size_t>(input.streams), 0),
+      going_(static_cast<std::size_t>(input.streams)) {
+  for (const PlayerInput::Player& who : input.players) add(who);
 }
 
-void Slowing::add(const Cast::Player& who) {
+void ComputeSlowdown::add(const PlayerInput::Player& who) {
   std::vector<char> computes(static_cast<std::size_t>(who.streams), false), takes(computes);
   for (const SegmentSteps* steps : *who.steps) {
     if (steps == nullptr) continue;
@@ -37,15 +37,15 @@ void Slowing::add(const Cast::Player& who) {
 }
 
 // Sums all shares on every call, so that rounding errors do not accumulate.
-double Slowing::left(int player) const {
-  const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
+double ComputeSlowdown::left(int player) const {
+  const PlayerInput::Player& who = input_.players[static_cast<std::size_t>(player)];
   double sum = 0;
   for (std::int32_t s = who.first_stream; s < who.first_stream + who.streams; ++s) sum += taken_[static_cast<std::size_t>(s)];
   return std::max(kLeast, 1 - sum);
 }
 
 // Accounts for the work done since the last change.
-void Slowing::go_on(Going& going) const {
+void ComputeSlowdown::go_on(Going& going) const {
   double elapsed = clock_.now().value - going.since;
   going.since = clock_.now().value;
   going.work = std::max(0.0, going.work - elapsed * going.speed);
@@ -61,7 +61,7 @@ void Slowing::go_on(Going& going) const {
 }
 
 // Sets the worker's speed so that it ends when the remaining stretches would end if nothing else changed.
-void Slowing::pace(int worker, Going& going, double left) {
+void ComputeSlowdown::pace(int worker, Going& going, double left) {
   going.left = left;
   if (going.stretch == going.end) {
     going.speed = left;
@@ -72,7 +72,7 @@ void Slowing::pace(int worker, Going& going, double left) {
   clock_.set_speed(worker, going.speed);
 }
 
-void Slowing::compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done) {
+void ComputeSlowdown::compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done) {
   const auto s = static_cast<std::size_t>(stream);
   going_[s] = {.stretch = steps.stretches.data() + step.first_stretch,
                .end = steps.stretches.data() + step.end_stretch,
@@ -84,10 +84,10 @@ void Slowing::compute(int player, int stream, const SegmentSteps& steps, const S
   clock_.compute(worker_of_[s], {step.seconds}, done);
 }
 
-void Slowing::change(int player, int stream, double sm_share) {
+void ComputeSlowdown::change(int player, int stream, double sm_share) {
   if (!disturbs_[static_cast<std::size_t>(stream)]) return;
   taken_[static_cast<std::size_t>(stream)] = sm_share;
-  const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
+  const PlayerInput::Player& who = input_.players[static_cast<std::size_t>(player)];
   const double now_left = left(player);
   for (std::int32_t i = who.first_stream; i < who.first_stream + who.streams; ++i) {
     const auto s = static_cast<std::size_t>(i);

@@ -1,19 +1,19 @@
-// Slowing: communication kernels take a share of a rank's compute units while they run, and so slow the computes of other streams. Such
+// ComputeSlowdown: communication kernels take a share of a rank's compute units while they run, and so slow the computes of other streams. Such
 // computes run on a worker of the clock, whose speed is 1 - the sum of the shares that are taken (at least 0.02). Of a merged step only the
 // computes are slowed: it ends as if its parts had run one by one.
 #pragma once
 
 #include <vector>
 
-#include "replay/cast.h"
 #include "replay/clock.h"
+#include "replay/player_input.h"
 
 namespace foreshard::player {
 
-class Slowing {
+class ComputeSlowdown {
  public:
   // Adds workers to the clock for streams whose computes can be slowed.
-  Slowing(const Cast& cast, Clock& clock);
+  ComputeSlowdown(const PlayerInput& input, Clock& clock);
 
   // Streams are numbered over all players.
   int worker(int stream) const { return worker_of_[static_cast<std::size_t>(stream)]; }  // -1: nothing can slow its computes
@@ -35,11 +35,11 @@ class Slowing {
   };
   void go_on(Going& going) const;
   void pace(int worker, Going& going, double left);
-  void add(const Cast::Player& who);
+  void add(const PlayerInput::Player& who);
   void change(int player, int stream, double sm_share);
   double left(int player) const;  // the share of the compute units that no communication takes
 
-  const Cast& cast_;
+  const PlayerInput& input_;
   Clock& clock_;
   std::vector<int> worker_of_ = {};  // [stream of all players]
   std::vector<char> disturbs_ = {};  // [stream of all players]: its communication can run beside computes of another stream

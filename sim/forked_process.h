@@ -1,4 +1,4 @@
-// OwnProcess: runs a function in a forked child process, which writes its results into memory that parent and child share. SimGrid keeps
+// ForkedProcess: runs a function in a forked child process, which writes its results into memory that parent and child share. SimGrid keeps
 // its clock and the callbacks of every engine for the life of a process, so each simulation gets a process of its own.
 #pragma once
 
@@ -40,14 +40,14 @@ class SharedArray {
   std::size_t size_;
 };
 
-class OwnProcess {
+class ForkedProcess {
  public:
   using Progress = std::function<void(double fraction)>;  // `fraction`: share of the work that is done, 0 to 1
   // Forks and runs `body` in the child, which passes its progress to the parent. Throws DeviceError if no process can be started.
-  explicit OwnProcess(const std::function<void(const Progress&)>& body);
-  ~OwnProcess();  // kills the child if it still runs, and reaps it
-  OwnProcess(const OwnProcess&) = delete;
-  OwnProcess& operator=(const OwnProcess&) = delete;
+  explicit ForkedProcess(const std::function<void(const Progress&)>& body);
+  ~ForkedProcess();  // kills the child if it still runs, and reaps it
+  ForkedProcess(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(const ForkedProcess&) = delete;
 
   // Blocks until `body` returns, and calls `progress` in this process whenever `body` reports progress. Rethrows an Error or std::bad_alloc
   // of `body`. Throws DeviceError if the child died (SimGrid aborts on its errors), and Error "cancelled" if `cancel` is set first.

@@ -1,4 +1,4 @@
-#include "replay/cast.h"
+#include "replay/player_input.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,10 +12,10 @@
 namespace foreshard::player {
 namespace {
 
-class CastBuilder {
+class PlayerInputBuilder {
  public:
-  CastBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-              const std::vector<double>& slowdown, Granularity granularity, int runs)
+  PlayerInputBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+                     const FlowPaths& paths, const std::vector<double>& slowdown, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
@@ -26,25 +26,25 @@ class CastBuilder {
         runs_(runs),
         meeting_points_(find_meeting_points(plan)) {}
 
-  Cast build() {
-    cast_.slots = patterns_.slot_count();
-    cast_.points = static_cast<int>(meeting_points_.points.size());
-    cast_.runs = runs_;
+  PlayerInput build() {
+    input_.slots = patterns_.slot_count();
+    input_.points = static_cast<int>(meeting_points_.points.size());
+    input_.runs = runs_;
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const RoleId role{static_cast<std::int32_t>(r)};
-      cast_.programs.push_back(read_role(plan_, meeting_points_, role));
+      input_.programs.push_back(read_role(plan_, meeting_points_, role));
       costs_.push_back(&costs_of(plan_, plan_.roles[r]));
-      points_.push_back(points_of(cast_.programs.back()));
+      points_.push_back(points_of(input_.programs.back()));
       copies_.push_back(!patterns_.slots[r].empty() && patterns_.slots[r].back() >= patterns_.copy_slot(0));
     }
-    cast_.phases.resize(q_.classes.size() * static_cast<std::size_t>(cast_.slots));
-    cast_.meeting_of.assign(q_.classes.size() * static_cast<std::size_t>(cast_.points), -1);
+    input_.phases.resize(q_.classes.size() * static_cast<std::size_t>(input_.slots));
+    input_.meeting_of.assign(q_.classes.size() * static_cast<std::size_t>(input_.points), -1);
     for (std::size_t c = 0; c < q_.classes.size(); ++c) add_player(c);
     for (const FlowClass& flow : q_.flows)
-      cast_.owner.push_back(q_.class_of[flows_.parties(flow.example).front().index()].value);
+      input_.owner.push_back(q_.class_of[flows_.parties(flow.example).front().index()].value);
     check_groups();
     count_spans();
-    return std::move(cast_);
+    return std::move(input_);
   }
 
  private:
@@ -60,14 +60,15 @@ class CastBuilder {
     const RoleId role = q_.classes[c].role;
     for (const int slot : patterns_.slots[role.index()]) {
       const Flows::Asked& asked = flows_.at(rank, slot);
-      cast_.phases[c * static_cast<std::size_t>(cast_.slots) + static_cast<std::size_t>(slot)] = {
-          static_cast<std::int32_t>(cast_.phase_flows.size()), asked.phases};
-      for (int p = 0; p < asked.phases; ++p) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
+      input_.phases[c * static_cast<std::size_t>(input_.slots) + static_cast<std::size_t>(slot)] = {
+          static_cast<std::int32_t>(input_.phase_flows.size()), asked.phases};
+      for (int p = 0; p < asked.phases; ++p)
+        input_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
     }
     for (const int point : points_[role.index()]) meet(c, rank, point);
     const auto streams = static_cast<std::int32_t>(plan_.roles[role.index()].streams.size());
-    cast_.players.push_back({role, &cast_.programs[role.index()], steps_of(c, rank, role), cast_.streams, streams});
-    cast_.streams += streams;
+    input_.players.push_back({role, &input_.programs[role.index()], steps_of(c, rank, role), input_.streams, streams});
+    input_.streams += streams;
   }
 
   // Players meet at (flow class, tag) for an exchange and at (flow class of the group's first collective, group) for a
@@ -88,28 +89,28 @@ class CastBuilder {
           flow = flows_.at(rank, patterns_.collective_slot(static_cast<int>(k))).first;
     }
     const auto [at, added] =
-        meetings_.try_emplace({q_.flow_of[static_cast<std::size_t>(flow)], second}, static_cast<int>(cast_.meetings.size()));
+        meetings_.try_emplace({q_.flow_of[static_cast<std::size_t>(flow)], second}, static_cast<int>(input_.meetings.size()));
     if (added) {
-      cast_.meetings.emplace_back();
+      input_.meetings.emplace_back();
       if (second >= 0)  // sender and receiver
-        cast_.meetings.back() = {2, {static_cast<std::int32_t>(cast_.phase_flows.size()), 1}};
-      if (second >= 0) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(flow)]);
+        input_.meetings.back() = {2, {static_cast<std::int32_t>(input_.phase_flows.size()), 1}};
+      if (second >= 0) input_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(flow)]);
     }
-    if (second < 0) ++cast_.meetings[static_cast<std::size_t>(at->second)].parties;
-    cast_.meeting_of[c * static_cast<std::size_t>(cast_.points) + static_cast<std::size_t>(number)] = at->second;
+    if (second < 0) ++input_.meetings[static_cast<std::size_t>(at->second)].parties;
+    input_.meeting_of[c * static_cast<std::size_t>(input_.points) + static_cast<std::size_t>(number)] = at->second;
   }
 
   void count_spans() {
     std::int64_t spans = 0;
-    for (const Cast::Player& player : cast_.players)
+    for (const PlayerInput::Player& player : input_.players)
       for (int s = 0; s < player.streams; ++s) {
-        cast_.first_span.push_back(static_cast<std::int32_t>(spans));
+        input_.first_span.push_back(static_cast<std::int32_t>(spans));
         for (std::size_t segment = 0; segment < player.steps->size(); ++segment)
           if (const SegmentSteps* steps = (*player.steps)[segment])
             spans += std::int64_t{runs_} * player.program->times_issued[segment] * steps->count(s);
         FS_ASSERT(spans < std::int64_t{1} << 31);
       }
-    cast_.first_span.push_back(static_cast<std::int32_t>(spans));
+    input_.first_span.push_back(static_cast<std::int32_t>(spans));
   }
 
   void check_groups() const {
@@ -120,7 +121,7 @@ class CastBuilder {
       for (const RankId member : flows_.parties(flow)) classes.push_back(q_.class_of[member.index()]);
       std::sort(classes.begin(), classes.end());
       const auto members = std::unique(classes.begin(), classes.end()) - classes.begin();
-      if (cast_.meetings[static_cast<std::size_t>(meeting)].parties != static_cast<std::int32_t>(members))
+      if (input_.meetings[static_cast<std::size_t>(meeting)].parties != static_cast<std::int32_t>(members))
         throw Error("plan", "group '" + plan_.groups[static_cast<std::size_t>(-1 - where.second)].name + "'",
                     "a member that never takes part", "every member of a group in all of its collectives");
     }
@@ -149,12 +150,12 @@ class CastBuilder {
   }
 
   const std::vector<const SegmentSteps*>* steps_of(std::size_t c, RankId rank, RoleId role) {
-    const Flavour plain{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    const StepVariant plain{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
     std::vector<Isolated> all;
     if (granularity_ == Granularity::Stage) {
       all.resize(patterns_.collectives.size());
       for (std::size_t k = 0; k < all.size(); ++k)
-        if (cast_.phases_at(static_cast<int>(c), patterns_.collective_slot(static_cast<int>(k))).count > 0)
+        if (input_.phases_at(static_cast<int>(c), patterns_.collective_slot(static_cast<int>(k))).count > 0)
           all[k] = isolated(k, rank);
     }
     const int streams = static_cast<int>(plan_.roles[role.index()].streams.size());
@@ -163,14 +164,14 @@ class CastBuilder {
     std::vector<std::int32_t> last(plan_.segments.size(), -1);  // action that issues a segment
     const std::vector<Action>& actions = plan_.roles[role.index()].actions;
     for (std::size_t a = 0; a < actions.size(); ++a) last[actions[a].segment.index()] = static_cast<std::int32_t>(a);
-    std::vector<const SegmentSteps*>& set = cast_.step_sets.emplace_back(plan_.segments.size(), nullptr);
+    std::vector<const SegmentSteps*>& set = input_.step_sets.emplace_back(plan_.segments.size(), nullptr);
     for (const SegmentId s : patterns_.segments[role.index()]) {
-      Flavour flavour = plain;
-      for (const Isolated& each : all) flavour.absorbed.push_back(last[s.index()] < each.before ? each.seconds : -1);
-      const auto [steps, fresh] = steps_.try_emplace({s, streams, flavour}, nullptr);
+      StepVariant variant = plain;
+      for (const Isolated& each : all) variant.merged.push_back(last[s.index()] < each.before ? each.seconds : -1);
+      const auto [steps, fresh] = steps_.try_emplace({s, streams, variant}, nullptr);
       if (fresh)
-        steps->second = &cast_.all_steps.emplace_back(
-            make_steps(plan_, patterns_, s, meeting_points_.segments[s.index()], flavour, streams, granularity_));
+        steps->second = &input_.all_steps.emplace_back(
+            make_steps(plan_, patterns_, s, meeting_points_.segments[s.index()], variant, streams, granularity_));
       set[s.index()] = steps->second;
     }
     return at->second = &set;
@@ -189,16 +190,16 @@ class CastBuilder {
   std::vector<std::vector<int>> points_ = {};  // [role]: meeting points that it uses
   std::vector<char> copies_ = {};              // [role]
   std::map<std::pair<int, int>, int> meetings_ = {};
-  std::map<std::tuple<RoleId, Flavour, std::vector<Isolated>>, const std::vector<const SegmentSteps*>*> sets_ = {};
-  std::map<std::tuple<SegmentId, int, Flavour>, const SegmentSteps*> steps_ = {};
-  Cast cast_ = {};
+  std::map<std::tuple<RoleId, StepVariant, std::vector<Isolated>>, const std::vector<const SegmentSteps*>*> sets_ = {};
+  std::map<std::tuple<SegmentId, int, StepVariant>, const SegmentSteps*> steps_ = {};
+  PlayerInput input_ = {};
 };
 
 }  // namespace
 
-Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const FlowPaths& paths,
-               const std::vector<double>& slowdown, Granularity granularity, int runs) {
-  return CastBuilder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
+PlayerInput make_player_input(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+                              const FlowPaths& paths, const std::vector<double>& slowdown, Granularity granularity, int runs) {
+  return PlayerInputBuilder(plan, patterns, flows, quotient, paths, slowdown, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

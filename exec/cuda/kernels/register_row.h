@@ -1,4 +1,4 @@
-// HeldRow: a row of a matrix in the registers of one or more warps, so that a kernel that passes over a row several times reads it from
+// RegisterRow: a row of a matrix in the registers of one or more warps, so that a kernel that passes over a row several times reads it from
 // memory only once.
 #pragma once
 
@@ -10,9 +10,9 @@ namespace foreshard::gpu {
 // kThreads threads. number(): the row; has(k): whether this thread has a k-th pack; column(k), at(k): first column of that pack, and its
 // index in the array.
 template <Type type>
-class HeldRow {
+class RegisterRow {
  public:
-  GPU_MEMBER HeldRow(std::int64_t rows, std::int64_t columns, int warps_of_row)
+  GPU_MEMBER RegisterRow(std::int64_t rows, std::int64_t columns, int warps_of_row)
       : columns_(static_cast<int>(columns)), step_(kPack<type> * kWarp * warps_of_row) {
     const int rows_of_block = warps() / warps_of_row, team = warp() / warps_of_row;
     number_ = static_cast<int>(block()) * rows_of_block + team;
