@@ -13,7 +13,7 @@
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::training_test {
 
 static Strategy strategy_in(DType precision, Strategy strategy = {}) {
   strategy = in_double(strategy);
@@ -439,4 +439,4 @@ TEST(CudaTraining, WithoutABarrierBetweenStepsTheSameBits) {
   EXPECT_TRUE(two.conflicts().empty());
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::training_test

@@ -11,7 +11,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::equivalence_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -310,4 +310,4 @@ TEST(Equivalence, ConvolutionalNetwork) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::equivalence_test

@@ -7,7 +7,7 @@
 #include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::experts_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -130,4 +130,4 @@ TEST(ExpertModels, TheLossFalls) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::experts_test

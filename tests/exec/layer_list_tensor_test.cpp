@@ -11,7 +11,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::layer_list_tensor_test {
 namespace {
 
 // A whole layer whose output both a pair and the sum behind it read; then a pair without biases, and a layer alone.
@@ -120,4 +120,4 @@ TEST(LayerListTensor, WhatCannotBeCutIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::layer_list_tensor_test

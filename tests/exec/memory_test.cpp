@@ -12,7 +12,7 @@
 #include "tests/exec/allocations.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::memory_test {
 namespace {
 
 std::vector<Strategy> strategies() {
@@ -199,4 +199,4 @@ TEST(Memory, AnInfeasiblePlanFailsBeforeTheFirstStep) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::memory_test

@@ -7,7 +7,7 @@
 #include "core/result/memory_timeline.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::offloaded_activations_test {
 namespace {
 
 std::vector<Strategy> strategies() {
@@ -80,4 +80,4 @@ TEST(OffloadedActivations, LieInHostMemory) {
   EXPECT_EQ((here - (all - there)).value, there.value / kLayersOut * 2 + input.value);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::offloaded_activations_test

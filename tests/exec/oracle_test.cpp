@@ -11,7 +11,7 @@
 #include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::oracle_test {
 namespace {
 
 constexpr double kTolerance = 1e-11;
@@ -122,4 +122,4 @@ TEST(Oracle, MixturesOfExpertsOnFourRanks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::oracle_test

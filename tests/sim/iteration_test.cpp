@@ -9,7 +9,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::iteration_test {
 namespace {
 
 using namespace playing;
@@ -148,4 +148,4 @@ TEST(Iteration, RunsFollowEachOtherWithoutABarrier) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::iteration_test

@@ -8,7 +8,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::schedule_test {
 namespace {
 
 using namespace playing;
@@ -147,4 +147,4 @@ TEST(PlayedSchedule, LatencyFormulas) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::schedule_test

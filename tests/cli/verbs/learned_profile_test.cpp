@@ -9,7 +9,7 @@
 #include "tests/cli/run_line.h"
 #include "validation/measured.h"
 
-namespace foreshard {
+namespace foreshard::learned_profile_test {
 namespace {
 
 const std::string kTable = std::string(FORESHARD_SOURCE) + "/data/measured/vtrain_single.csv";
@@ -150,4 +150,4 @@ TEST_F(LearnedFiles, ValidateSaysWhatLearningIsWorth) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::learned_profile_test

@@ -7,7 +7,7 @@
 
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::check_plan_test {
 namespace {
 
 std::string text(const std::vector<PlanDefect>& defects) {
@@ -311,4 +311,4 @@ TEST(CheckPlan, NoOrderOrLifeOfTheSmallPlanIsDispensable) {
   drop("release", &Instruction::releases);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::check_plan_test

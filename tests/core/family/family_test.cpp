@@ -11,7 +11,7 @@
 #include "core/graph/transformer_flops.h"
 #include "core/json/json_edit.h"
 
-namespace foreshard {
+namespace foreshard::family_test {
 
 static Transformer shape(const std::string& name) { return std::get<Transformer>(load_model(name).shape); }
 static std::string text_of(const std::string& name) { return read_file(data_directory() + "/models/" + name + ".json"); }
@@ -292,4 +292,4 @@ TEST(Families, ShippedModelsHaveOperators) {
     EXPECT_NO_THROW(build_op_graph(load_model(name), {.seq = 4096})) << name;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::family_test

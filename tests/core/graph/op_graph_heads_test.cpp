@@ -9,7 +9,7 @@
 #include "core/graph/op_graph_saved.h"
 #include "core/model/model.h"
 
-namespace foreshard {
+namespace foreshard::op_graph_heads_test {
 namespace {
 
 const Transformer& transformer(const Model& model) { return std::get<Transformer>(model.shape); }
@@ -131,4 +131,4 @@ TEST(OpGraphHeads, FullLayersOfLlama4HaveNoPositions) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::op_graph_heads_test

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "tests/core/support_models.h"
 
-namespace foreshard {
+namespace foreshard::op_graph_test {
 namespace {
 
 std::int64_t elements(const std::vector<std::int64_t>& dims) {
@@ -252,4 +252,4 @@ TEST(OpGraph, LawsOverRandomModels) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::op_graph_test

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 
-namespace foreshard {
+namespace foreshard::model_test {
 
 namespace fs = std::filesystem;
 
@@ -197,4 +197,4 @@ TEST(ModelFile, AnUnknownNameSuggestsTheNearest) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::model_test

@@ -6,7 +6,7 @@
 #include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::plan_json_version1_test {
 namespace {
 
 // A plan of version 1 with these axes and this order; nothing else of it differs from version 2.
@@ -96,4 +96,4 @@ TEST(PlanJsonVersion1, WordsSayWhatAnInstructionDoes) {
       << wrong("slice=nobody");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::plan_json_version1_test

@@ -6,7 +6,7 @@
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 
-namespace foreshard {
+namespace foreshard::machine_profile_test {
 namespace {
 
 MachineProfile small() {
@@ -180,4 +180,4 @@ TEST(MachineProfile, VariantsTellKernelsApart) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::machine_profile_test

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::calibrate_groups_test {
 namespace {
 
 using enum MeasuredLink;
@@ -101,4 +101,4 @@ TEST(MeasuredGroups, MembersAreWhereTheGroupSays) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::calibrate_groups_test

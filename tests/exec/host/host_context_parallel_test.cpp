@@ -5,7 +5,7 @@
 
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_context_parallel_test {
 namespace {
 
 struct Job {
@@ -214,4 +214,4 @@ TEST(HostContext, PositionsOfTwoChunks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_context_parallel_test

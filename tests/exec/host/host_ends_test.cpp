@@ -6,7 +6,7 @@
 #include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_ends_test {
 namespace {
 
 constexpr std::int64_t kSamples = 2, kPositions = 3, kTokens = kSamples * kPositions, kVocab = 10, kColumns = 12, kHidden = 4;
@@ -201,4 +201,4 @@ TEST(HostSumOfSquares, LossAndGradient) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_ends_test

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard::host {
+namespace foreshard::host::host_kernel_test {
 namespace {
 
 Form form_of(const Compute& what) { return {.what = what, .reads = {}, .writes = {}}; }
@@ -134,4 +134,4 @@ TEST(HostKernel, OverflowRule) {
   EXPECT_NE(message([&] { rule(65536, 0); }).find("growth=0, expected at least 1 step"), std::string::npos);
 }
 
-}  // namespace foreshard::host
+}  // namespace foreshard::host::host_kernel_test

@@ -9,7 +9,7 @@
 #include "tests/exec/allocations.h"
 #include "tests/exec/host_graph.h"
 
-namespace foreshard {
+namespace foreshard::host_ops_test {
 namespace {
 
 struct alignas(64) Line {
@@ -118,4 +118,4 @@ TEST(HostOps, RefusalsNameWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_ops_test

@@ -10,7 +10,7 @@
 #include "report/words/span_words.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::lanes_test {
 namespace {
 
 // Slices that may overlap, in the order of their begin.
@@ -112,4 +112,4 @@ TEST(Lanes, ABubbleIsFoundWhereItIs) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::lanes_test

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::memory_traits_test {
 namespace {
 
 MemoryTraits read(const std::string& text) { return read_memory_traits(JsonReader::parse(text, "f.json")); }
@@ -91,4 +91,4 @@ TEST(MemoryTraitsOfFile, ChunksOfTheLogits) {
   EXPECT_EQ(with_flags(traits, "--seed 1").logits.parts, 1);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::memory_traits_test

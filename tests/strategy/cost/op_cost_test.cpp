@@ -16,7 +16,7 @@
 #include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
-namespace foreshard {
+namespace foreshard::op_cost_test {
 namespace {
 
 Gpu a100() { return load_cluster("dgx-a100").gpus.front(); }
@@ -334,4 +334,4 @@ TEST(OpCost, WindowsAndChunksAreShorter) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::op_cost_test

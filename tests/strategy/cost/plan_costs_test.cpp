@@ -13,7 +13,7 @@
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::plan_costs_test {
 namespace {
 
 struct Found {
@@ -355,4 +355,4 @@ TEST(PlanCosts, AProductTakesItsGeluAlong) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::plan_costs_test

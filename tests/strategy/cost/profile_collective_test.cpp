@@ -7,7 +7,7 @@
 #include "core/network/network.h"
 #include "strategy/cost/plan_costs.h"
 
-namespace foreshard {
+namespace foreshard::profile_collective_test {
 namespace {
 
 using enum MeasuredLink;
@@ -190,4 +190,4 @@ TEST(ProfiledCollective, PhasesShareTheMeasuredTime) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::profile_collective_test

@@ -10,7 +10,7 @@
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::profile_time_test {
 namespace {
 
 Compute product(std::int64_t m, std::int64_t n, std::int64_t k, Phase phase = Phase::Forward) {
@@ -140,4 +140,4 @@ TEST(ProfileTime, WhatLiesOutsideTheArenaIsWhatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::profile_time_test

@@ -13,7 +13,7 @@
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::settle_algorithms_test {
 namespace {
 
 std::vector<Collective> collectives(const Plan& plan) {
@@ -123,4 +123,4 @@ TEST(SettleAlgorithms, OnlyGradientsAreGatheredOnARoot) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::settle_algorithms_test

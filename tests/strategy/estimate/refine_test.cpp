@@ -7,7 +7,7 @@
 #include "strategy/schedule/schedule_read.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::refine_test {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST(Refine, FurtherMicrobatchesOfARingTakeAsLongAsLowered) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::refine_test

@@ -7,7 +7,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_framework.h"
 
-namespace foreshard {
+namespace foreshard::framework_allocation_test {
 namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0, kGiB = 1024.0 * kMiB;
@@ -297,4 +297,4 @@ TEST(MemoryTraits, WrongKeysAreNamed) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::framework_allocation_test

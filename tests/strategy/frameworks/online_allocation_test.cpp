@@ -3,7 +3,7 @@
 #include "core/result/order_bound.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::online_allocation_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -53,4 +53,4 @@ TEST(OnlineAllocation, OfPlansIsAboveWhatIsAlive) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::online_allocation_test

@@ -13,7 +13,7 @@
 #include "strategy/schedule/schedule.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::lower_schedules_test {
 
 namespace {
 
@@ -296,4 +296,4 @@ TEST(LowerSchedules, WhatUpdatesOfStagesCannotDoIsRefused) {
   EXPECT_EQ(why({}, true), pipedream + "the tied embedding is of two");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lower_schedules_test

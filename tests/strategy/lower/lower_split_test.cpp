@@ -11,7 +11,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::lower_split_test {
 
 namespace {
 
@@ -209,4 +209,4 @@ TEST(LowerSplit, MutationsAreFound) {
   EXPECT_GT(rules(swapped).size(), 1u);  // and its blocks are used outside their lives
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lower_split_test

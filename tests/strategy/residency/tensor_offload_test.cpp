@@ -9,7 +9,7 @@
 
 #include "tests/strategy/residency/support_page.h"
 
-namespace foreshard {
+namespace foreshard::tensor_offload_test {
 
 namespace {
 
@@ -272,4 +272,4 @@ TEST(FreeTime, Vgg16) {
   EXPECT_EQ(row(plan), offload_page_row("free time, within the peak of vDNN"));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::tensor_offload_test

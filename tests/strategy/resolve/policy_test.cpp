@@ -7,7 +7,7 @@
 #include "strategy/resolve/resolve.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::policy_test {
 namespace {
 
 Strategy resolved(const Strategy& strategy) {
@@ -129,4 +129,4 @@ TEST(Policy, FilesAreChecked) {
   EXPECT_THROW(parse_policies(R"({"policies": {"mine": {}}})", "fsdp2", "f.json"), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::policy_test

@@ -7,7 +7,7 @@
 #include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
-namespace foreshard {
+namespace foreshard::schedule_more_test {
 
 using Times = ScheduleTimes<std::int64_t>;
 
@@ -312,4 +312,4 @@ TEST(ScheduleMore, ReadsWhatPyTorchWrites) {
             "3 stages on one rank where the strategy has 2 virtual stages per rank");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::schedule_more_test

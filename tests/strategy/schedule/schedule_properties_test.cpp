@@ -10,7 +10,7 @@
 #include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
-namespace foreshard {
+namespace foreshard::schedule_properties_test {
 
 using Times = ScheduleTimes<std::int64_t>;
 
@@ -243,4 +243,4 @@ TEST(ScheduleLaws, ADeadlockNamesTheBlockedActions) {
   EXPECT_EQ(blocked, (std::vector<std::string>{"rank 0 is at 0B0 and waits for 1B0", "rank 1 is at 1F1 and waits for 0F1"}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::schedule_properties_test

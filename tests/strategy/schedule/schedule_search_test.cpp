@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::schedule_search_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST(ScheduleSearch, NothingInFlightIsRefused) {
   EXPECT_EQ(std::get<Infeasible>(answer).reason, "pipeline rank 1 may keep no micro-batch in flight");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::schedule_search_test

@@ -14,7 +14,7 @@
 #include "strategy/schedule/schedule_rules.h"
 #include "tests/strategy/support_schedules.h"
 
-namespace foreshard {
+namespace foreshard::schedule_test {
 
 static ScheduleLists lists_of(Schedule id, ScheduleShape shape) {
   const ScheduleEntry& entry = schedule_entry(id);
@@ -320,4 +320,4 @@ TEST(Schedule, TransfersThatOccupyTheWayTakeTurns) {
   EXPECT_EQ(evaluate(lists, times)->makespan, 24);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::schedule_test

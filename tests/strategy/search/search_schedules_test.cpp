@@ -8,7 +8,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
-namespace foreshard {
+namespace foreshard::search_schedules_test {
 
 namespace {
 
@@ -118,4 +118,4 @@ TEST(SearchSchedules, NoneOfThemByDefault) {
       }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_schedules_test

@@ -10,7 +10,7 @@
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::search_staged_test {
 
 namespace {
 
@@ -162,4 +162,4 @@ TEST(SearchStages, StepsKeepTheTensorDegreeThatIsFixed) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_staged_test
