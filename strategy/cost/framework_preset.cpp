@@ -265,7 +265,8 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
     return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
   if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;
   if (is<ops::CrossEntropy>(what.op)) return preset.styles.cross_entropy;
-  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::BalanceExperts>(what.op)) return preset.styles.optimizer;
+  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::BalanceExperts>(what.op))
+    return preset.styles.optimizer;
   return fused;
 }
 

@@ -87,7 +87,12 @@ class RegionChoices {
  public:
   RegionChoices(const Model& model, const Cluster& cluster, const Strategy& strategy, const TunedRows& rows,
                 const LowerOptions& options, const Lowering& base, int window, const TimedLayers& times)
-      : model_(model), cluster_(cluster), strategy_(strategy), rows_(rows), options_(options), trial_(base, options.pack_by_order) {
+      : model_(model),
+        cluster_(cluster),
+        strategy_(strategy),
+        rows_(rows),
+        options_(options),
+        trial_(base, options.pack_by_order) {
     options_.ignore_memory = true;
     std::vector<Bytes> sizes;
     for (const OffloadRegion& layer : times.layers) sizes.push_back(layer.parameters);

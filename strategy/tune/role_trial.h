@@ -19,8 +19,8 @@ class RoleTrial {
   // Arena + framework memory + reserve <= memory of the GPU, the condition that does_not_fit tests on a whole plan.
   bool fits(int rank) { return arena(rank) <= room(rank); }
   Bytes arena(int rank) { return arena(rank, room(rank)); }  // that the rank's program needs
-  Bytes arena(int rank, Bytes enough);                       // the same; packed by the order only if it is above `enough` otherwise
-  Bytes room(int rank) const;                                // that the rank's GPU has for an arena
+  Bytes arena(int rank, Bytes enough);  // the same; packed by the order only if it is above `enough` otherwise
+  Bytes room(int rank) const;           // that the rank's GPU has for an arena
 
  private:
   const Lowering& base_;

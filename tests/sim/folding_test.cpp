@@ -18,7 +18,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::folding_test {
 namespace {
 
 using namespace playing;
@@ -243,4 +243,4 @@ TEST(Folding, WideTrunksDoNotSplitStages) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::folding_test

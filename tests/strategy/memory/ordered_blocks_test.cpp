@@ -38,7 +38,8 @@ void expect_order(const Lowered& job) {
     const BlockPairs overlapping = overlaps(timed);
     for (int a = 0; a < static_cast<int>(timed.size()); ++a)
       for (int b = 0; b < static_cast<int>(timed.size()); ++b) {
-        const bool meets = found.meets.has(a, b), both = plain[static_cast<std::size_t>(a)] && plain[static_cast<std::size_t>(b)];
+        const bool meets = found.meets.has(a, b),
+                   both = plain[static_cast<std::size_t>(a)] && plain[static_cast<std::size_t>(b)];
         ASSERT_EQ(meets, found.meets.has(b, a));
         ASSERT_TRUE(!meets || overlapping.has(a, b)) << a << " " << b;
         ASSERT_TRUE(meets || !both || !overlapping.has(a, b)) << a << " " << b;
@@ -57,7 +58,8 @@ TEST(OrderedBlocks, LongRunsAreNotLookedAt) {
   std::size_t steps = 0;
   for (const Action& action : job.plan.roles[0].actions) steps += job.plan.segments[action.segment.index()].instructions.size();
   const auto within = [&](std::size_t most_steps, std::size_t most_blocks) {
-    return ordered_blocks(job.plan, {0}, Space::Device, {.steps = static_cast<int>(most_steps), .blocks = static_cast<int>(most_blocks)})
+    return ordered_blocks(job.plan, {0}, Space::Device,
+                          {.steps = static_cast<int>(most_steps), .blocks = static_cast<int>(most_blocks)})
         .blocks.size();
   };
   const std::size_t all = within(steps, 10'000);

@@ -107,8 +107,8 @@ TEST(SlotNumbers, PlansStaySound) {
     double most = 0;
     const std::vector<Bytes> bounds = order_bounds(plan);
     for (std::size_t r = 0; r < bounds.size(); ++r)
-      most = std::max(most, static_cast<double>(arena_bytes(plan.roles[r], Space::Device).value) /
-                                static_cast<double>(bounds[r].value));
+      most = std::max(
+          most, static_cast<double>(arena_bytes(plan.roles[r], Space::Device).value) / static_cast<double>(bounds[r].value));
     return most;
   };
   for (const Schedule schedule : {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleV}) {

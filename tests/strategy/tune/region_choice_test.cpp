@@ -134,7 +134,8 @@ TEST(RegionChoices, EveryPairOfChoicesIsSound) {
           for (const int by_second : choices_of(second)) {
             RegionRule rule{.window = 3, .choices = std::vector<RegionChoice>(static_cast<std::size_t>(layers))};
             for (int layer = 0; layer < layers; ++layer) rule.region_of_layer.push_back(layer);
-            rule.choices[static_cast<std::size_t>(first)] = {by_first}, rule.choices[static_cast<std::size_t>(second)] = {by_second};
+            rule.choices[static_cast<std::size_t>(first)] = {by_first},
+            rule.choices[static_cast<std::size_t>(second)] = {by_second};
             closed.rows.regions = rule;
             const auto answer = lower(model, cluster, closed.strategy, {.ignore_memory = true}, closed.rows);
             ASSERT_TRUE(std::holds_alternative<Lowered>(answer));
