@@ -13,7 +13,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::recompute_schedule_test {
 namespace {
 
 Bytes activations(const Plan& plan) {
@@ -219,4 +219,4 @@ TEST(RecomputeSchedule, GoesWithEveryOtherChoice) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::recompute_schedule_test

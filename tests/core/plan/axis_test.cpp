@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::axis_test {
 
 using enum DenseKind;
 
@@ -37,4 +37,4 @@ TEST(RankOrder, AxesOfOneKindStayTogether) {
   EXPECT_EQ(axis_name(Data, 2), "dp.2");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::axis_test

@@ -5,7 +5,7 @@
 #include "core/result/order_bound.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::arenas_test {
 namespace {
 
 // Arena over order bound, of the rank where it is largest.
@@ -96,4 +96,4 @@ TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
   EXPECT_LE(above, plans / 25);  // of all, 64 of 2,032
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::arenas_test
