@@ -36,14 +36,14 @@ struct TallyArgs {
   }
 };
 
-// Biases of routers from their counts, which become 0 (ops::BalanceExperts).
+// Biases of routers from their counts (ops::BalanceExperts).
 struct BalanceArgs {
-  View counts, before, biases, cleared;
+  View counts, before, biases;
   int experts;
   float speed;
   template <class F>
   void each(F f) const {
-    f(counts), f(before), f(biases), f(cleared);
+    f(counts), f(before), f(biases);
   }
 };
 

@@ -105,16 +105,19 @@ Kernel dispatch_forward(const host::Form& form, const Rows& rows) {
   const std::int64_t marks = sources * rows.experts;
   const std::size_t experts = in.size() - 1;
   const auto run = [=](const Launcher& on, const Call& call) {
-    PlacesArgs at = {.experts = reads(call.reads[experts])};
+    PlacesArgs sizes = {};
     const auto scratch = [&](std::int64_t i) { return scratch_array(call.scratch + 8 * i * marks, marks, Type::I64); };
-    at.wanted = scratch(0), at.first = scratch(1), at.end = scratch(2);
-    at.counts = writes(call.writes[2]), at.places = writes(call.writes[1]);
-    at.choices = rows.choices(), at.room = rows.room, at.capacity = op.capacity, at.dealt = op.dealt;
-    at.experts_of_layer = static_cast<int>(rows.experts), at.ranks = static_cast<int>(rows.ranks);
-    at.own = sources > 1 ? call.arguments.expert_rank : -1;
-    on.launch(KernelId::count_choices, rows.experts, sources, 256, at);
-    on.launch(KernelId::divide_room, sources, 1, 32, at);
-    on.launch(KernelId::place_choices, rows.experts, sources, 256, at);
+    sizes.choices = rows.choices(), sizes.room = rows.room, sizes.capacity = op.capacity, sizes.dealt = op.dealt;
+    sizes.experts_of_layer = static_cast<int>(rows.experts), sizes.ranks = static_cast<int>(rows.ranks);
+    sizes.own = sources > 1 ? call.arguments.expert_rank : -1;
+    PlacesArgs count = sizes, divide = sizes, place = sizes;  // each kernel gets the arrays that it uses
+    count.experts = place.experts = reads(call.reads[experts]);
+    count.wanted = divide.wanted = scratch(0);
+    divide.first = place.first = scratch(1), divide.end = place.end = scratch(2);
+    divide.counts = writes(call.writes[2]), place.places = writes(call.writes[1]);
+    on.launch(KernelId::count_choices, rows.experts, sources, 256, count);
+    on.launch(KernelId::divide_room, sources, 1, 32, divide);
+    on.launch(KernelId::place_choices, rows.experts, sources, 256, place);
     clear(on, call.writes[0], rows.size());
     ChoiceRowsArgs sent = {.from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.writes[1])};
     if (op.scaled) sent.weights = reads(call.reads[1]);
@@ -276,8 +279,9 @@ Kernel make_balance_experts(const host::Form& form) {
   const auto experts = static_cast<int>(dims[1]);
   return {.run = [=](const Launcher& on, const Call& call) {
     BalanceArgs args = {.counts = reads(call.reads[0]), .before = reads(call.reads[1]), .biases = writes(call.writes[0])};
-    args.cleared = writes(call.writes[1]), args.experts = experts, args.speed = speed;
+    args.experts = experts, args.speed = speed;
     on.launch(KernelId::balance_experts, routers, 1, 256, args);
+    clear(on, call.writes[1], routers * experts);  // after all blocks have read the counts, which may be the same array
   }};
 }
 

@@ -3359,6 +3359,54 @@ worst: what the worst order of the same work would need</source>
         <translation>--framework %1 无法运行任何策略：%2</translation>
     </message>
     <message>
+        <source>an asynchronous server and a worker are on 2 GPUs, %1 has one</source>
+        <translation>异步服务器和一个工作者需要 2 块 GPU，%1 只有一块</translation>
+    </message>
+    <message>
+        <source>an asynchronous server and its workers need equal GPUs</source>
+        <translation>异步服务器及其工作者需要相同的 GPU</translation>
+    </message>
+    <message>
+        <source>framework %1 has no asynchronous server</source>
+        <translation>框架 %1 没有异步服务器</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has workers on one GPU each, not stages</source>
+        <translation>异步服务器的工作者各占一块 GPU，没有流水线阶段</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has workers on one GPU each: found tp %1, cp %2, pp %3</source>
+        <translation>异步服务器的工作者各占一块 GPU：实际为 tp %1、cp %2、pp %3</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has workers with all experts</source>
+        <translation>异步服务器的每个工作者拥有全部专家</translation>
+    </message>
+    <message>
+        <source>an asynchronous server keeps all optimizer states: there is nothing to shard</source>
+        <translation>异步服务器保存全部优化器状态：没有可切分的</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has workers that keep everything on their GPU</source>
+        <translation>异步服务器的工作者把一切都放在自己的 GPU 上</translation>
+    </message>
+    <message>
+        <source>an asynchronous server takes gradients as they are</source>
+        <translation>异步服务器按原样接收梯度</translation>
+    </message>
+    <message>
+        <source>an asynchronous server updates before it knows all workers&apos; gradients</source>
+        <translation>异步服务器在得知全部工作者的梯度之前就更新</translation>
+    </message>
+    <message>
+        <source>dp %1 workers and a server need %2 GPUs, but %3 has %4</source>
+        <translation>dp %1 个工作者和一个服务器需要 %2 块 GPU，但 %3 只有 %4 块</translation>
+    </message>
+    <message>
+        <source>all %1 strategies need more memory in %2 than a GPU has, or cannot run in it</source>
+        <translation>全部 %1 个策略在 %2 中所需的显存都超过一个 GPU 的显存，或无法在其中运行</translation>
+    </message>
+    <message>
         <source>all %1 strategies need more memory than %2 % of a GPU</source>
         <translation>全部 %1 个策略所需的显存都超过一个 GPU 的 %2 %</translation>
     </message>

@@ -71,7 +71,11 @@ std::string share_range(const std::vector<double>& shares, Run run) {
   return (low == high ? low : low + "-" + high) + " %";
 }
 
-std::string short_word(BubbleCause cause) { return cause == BubbleCause::ExposedCommunication ? "comm." : words_of(cause); }
+std::string short_word(BubbleCause cause) {
+  if (cause == BubbleCause::ExposedCommunication) return "comm.";
+  if (cause == BubbleCause::Dependency) return "depend.";
+  return cause == BubbleCause::Imbalance ? "imbalance" : words_of(cause);
+}
 
 // The two causes with the largest shares, each the mean over the rows of the run.
 std::string mostly(const Summary& summary, Run run) {

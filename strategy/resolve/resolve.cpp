@@ -9,6 +9,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
+#include "strategy/resolve/refuse_asynchronous.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
@@ -18,31 +19,6 @@ namespace foreshard {
 namespace {
 
 using Refusal = std::optional<Infeasible>;
-
-// The workers of an asynchronous server are whole replicas, each on a GPU.
-Refusal refuse_asynchronous(const Cluster& cluster, const Strategy& s) {
-  if (!s.communication.asynchronous) return {};
-  const auto refuse = [](const std::string& reason, std::string instead) {
-    return Infeasible{.reason = "an asynchronous server " + reason, .would_help = {std::move(instead), "--asynchronous=false"}};
-  };
-  const std::string& first = cluster.nodes.front().shape.gpu;
-  if (gpu_count(cluster) < 2) return refuse("and a worker are on 2 GPUs: " + cluster.name + " has one", "a larger cluster");
-  if (std::ranges::any_of(cluster.nodes, [&](const NodeGroup& group) { return group.shape.gpu != first; }))
-    return refuse("and its workers need equal GPUs", "a cluster of one kind of GPU");
-  if (s.framework != Strategy{}.framework) return refuse("is not in framework " + s.framework, "--framework foreshard");
-  if (!s.stages.empty()) return refuse("has workers on one GPU each, not stages", "--dp");
-  if (s.tp * s.cp * s.pp > 1)
-    return refuse("has workers on one GPU each: found tp " + std::to_string(s.tp) + ", cp " + std::to_string(s.cp) + ", pp " +
-                      std::to_string(s.pp),
-                  "--tp 1 --cp 1 --pp 1");
-  if (s.experts.ep * s.experts.etp > 1) return refuse("has workers with all experts", "--ep 1 --etp 1");
-  if (s.zero.stage > 0) return refuse("keeps all optimizer states: there is nothing to shard", "--zero 0");
-  if (!(s.offload == OffloadChoice{}))
-    return refuse("has workers that keep everything on their GPU", "--policy auto and no --offload-...");
-  if (s.communication.gradients.codec != Codec::None) return refuse("takes gradients as they are", "--compress-gradients none");
-  if (s.optimizer.loss_scale == 0) return refuse("updates before it knows all workers' gradients", "--loss-scale 1024");
-  return {};
-}
 
 Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
   const int servers = s.communication.asynchronous ? 1 : 0;  // on GPUs of their own
@@ -56,13 +32,17 @@ Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
                         .would_help = {"degrees whose product divides " + std::to_string(gpus)}};
     s.dp = static_cast<int>(gpus / model_ranks);
   }
+  if (model_ranks * s.dp > gpus && servers > 0)
+    return Infeasible{.reason = "dp " + std::to_string(s.dp) + " workers and a server need " + std::to_string(s.dp + 1) +
+                                " GPUs, but " + cluster.name + " has " + std::to_string(gpus + 1),
+                      .would_help = {"--dp " + std::to_string(gpus), "a larger cluster"}};
   if (model_ranks * s.dp > gpus) {
     const std::string fewer =
         model_ranks <= gpus ? "--dp " + std::to_string(gpus / model_ranks) : "a smaller --tp, --cp or --pp";
     return Infeasible{.reason = "tp " + std::to_string(s.tp) + " x cp " + std::to_string(s.cp) + " x pp " +
                                 std::to_string(s.pp) + " x dp " + std::to_string(s.dp) + " = " +
                                 std::to_string(model_ranks * s.dp) + " ranks, but " + cluster.name + " has " +
-                                std::to_string(gpus) + " GPUs" + (servers > 0 ? " beside that of the server" : ""),
+                                std::to_string(gpus) + " GPUs",
                       .would_help = {fewer, "a larger cluster"}};
   }
   if (s.zero.group == 0) s.zero.group = s.dp;

@@ -20,8 +20,7 @@ const std::string kPlay = "simulate --json --granularity stage --ignore-memory -
 const std::string kGpt2 = kPlay + "--model gpt2-124m --cluster ";
 
 struct KeyCase {
-  std::string path = {};  // of --set
-  std::string value = {};
+  std::string path = {}, value = {};  // of --set
   std::string job = {};
   std::string elsewhere = {};  // no step takes longer for it: where it is seen
 };

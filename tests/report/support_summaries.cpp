@@ -29,7 +29,7 @@ Summary typical(int stages) {
   s.gpus = 1024;
   s.stages = stages;
   s.microbatches = 192;
-  s.bubble.by_cause = {0.051, 0.044, 0.012, 0.0089, 0, 0.001};
+  s.bubble.by_cause = {0.051, 0.044, 0.012, 0.0089, 0, 0.001, 0};
   for (const double share : s.bubble.by_cause) s.bubble.fraction += share;
   s.communication.exposed = 0.0089 + 0.098;
   s.communication.hidden = 0.14;
@@ -39,7 +39,7 @@ Summary typical(int stages) {
   for (int r = 0; r < stages; ++r) {
     s.stage_times.push_back({{r == 0 ? 0.1054 : r == stages - 1 ? 0.1134 : 0.1034}, {0.1411}, {0.0712}, {0.00213}});
     s.bubble.per_stage.push_back(0.09 + r * 0.001);
-    s.bubble.by_cause_per_stage.push_back({0.06 - 0.003 * r, 0.02 + 0.004 * r, 0.004, 0.006, 0, 0});
+    s.bubble.by_cause_per_stage.push_back({0.06 - 0.003 * r, 0.02 + 0.004 * r, 0.004, 0.006, 0, 0, 0});
     s.memory.push_back(memory_of(r, s.fit.framework));
   }
   s.fit.margin = s.fit.capacity - s.fit.reserve - s.memory[0].with_framework;

@@ -28,7 +28,8 @@ GPU_FUNCTION float sum_of_best(GPU_SHARED_VIEW(float, kMostExperts) keys, int fi
   return sum;
 }
 
-// The softmax of `count` logits of a token into p; returns the log of the sum of their exponentials.
+// The softmax of `count` logits of a token into p; returns the log of the sum of their exponentials. No barrier follows: a thread may read
+// the elements that it has written itself.
 GPU_FUNCTION float softmax_into(const View& logits, std::int64_t from, int count, GPU_SHARED_VIEW(float, kMostExperts) p,
                                 GPU_SHARED_VIEW(float, kMostWarps) parts) {
   float largest = -INFINITY, sum = 0;
@@ -37,7 +38,6 @@ GPU_FUNCTION float softmax_into(const View& logits, std::int64_t from, int count
   for (int i = thread(); i < count; i += threads()) sum += expf(load(logits, from + i) - largest);
   sum = block_fold(sum, false, parts);
   for (int i = thread(); i < count; i += threads()) p[i] = expf(load(logits, from + i) - largest) / sum;
-  GPU_BARRIER();
   return largest + logf(sum);
 }
 
@@ -46,6 +46,7 @@ GPU_FUNCTION float score_of(const RouteArgs& a, std::int64_t at) {
   return a.scoring == Scoring::Sigmoid ? 1.0f / (1.0f + expf(-x)) : x;
 }
 
+// As softmax_into: no barrier follows.
 GPU_FUNCTION void scores_into(const RouteArgs& a, GPU_SHARED_VIEW(float, kMostExperts) scores,
                               GPU_SHARED_VIEW(float, kMostWarps) parts) {
   const std::int64_t from = block() * a.experts_of_layer;
@@ -54,7 +55,6 @@ GPU_FUNCTION void scores_into(const RouteArgs& a, GPU_SHARED_VIEW(float, kMostEx
     return;
   }
   for (int i = thread(); i < a.experts_of_layer; i += threads()) scores[i] = score_of(a, from + i);
-  GPU_BARRIER();
 }
 
 // The weights of the chosen experts, of which `picked` has the scores.
@@ -177,17 +177,15 @@ GPU_KERNEL route_backward(const RouteArgs a) {
   }
 }
 
-// A thread block per router. Accesses 16 bytes per expert; bound by the time of a launch.
+// A thread block per router. Accesses 12 bytes per expert; bound by the time of a launch.
 GPU_KERNEL balance_experts(const BalanceArgs a) {
   const std::int64_t from = block() * a.experts;
   double sum = 0;
   for (int i = 0; i < a.experts; ++i) sum += load(a.counts, from + i);
-  GPU_BARRIER();  // all threads have read the counts, which may be those that become 0
   for (int i = thread(); i < a.experts; i += threads()) {
     const double times = static_cast<double>(load(a.counts, from + i)) * a.experts;
     const float by = times < sum ? a.speed : times > sum ? -a.speed : 0.0f;
     store(a.biases, from + i, load(a.before, from + i) + by);
-    store(a.cleared, from + i, 0.0f);
   }
 }
 

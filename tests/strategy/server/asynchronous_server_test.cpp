@@ -112,10 +112,10 @@ TEST(AsynchronousServer, StrategiesThatHaveNoneAreRefused) {
     return refused(small(), load_cluster(cluster), strategy).reason;
   };
   EXPECT_EQ(reason({.tp = 2}), "an asynchronous server has workers on one GPU each: found tp 2, cp 1, pp 1");
-  EXPECT_EQ(reason({.dp = 8}), "tp 1 x cp 1 x pp 1 x dp 8 = 8 ranks, but dgx-a100 has 7 GPUs beside that of the server");
+  EXPECT_EQ(reason({.dp = 8}), "dp 8 workers and a server need 9 GPUs, but dgx-a100 has 8");
   EXPECT_EQ(reason({.zero = {.stage = 1}}), "an asynchronous server keeps all optimizer states: there is nothing to shard");
   EXPECT_EQ(reason({.optimizer = {.loss_scale = 0}}), "an asynchronous server updates before it knows all workers' gradients");
-  EXPECT_EQ(reason({.framework = "megatron"}), "an asynchronous server is not in framework megatron");
+  EXPECT_EQ(reason({.framework = "megatron"}), "framework megatron has no asynchronous server");
   Strategy offloaded;
   offloaded.offload.optimizer = Space::PinnedHost;
   EXPECT_EQ(reason(offloaded), "an asynchronous server has workers that keep everything on their GPU");
