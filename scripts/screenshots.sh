@@ -70,6 +70,7 @@ techniques() {
     technique sums-$name 300 --model gpt2-355m --cluster eth25-a100-x8 --micro-batch 8 --global-batch 512 --bucket 100MB --algorithm $name
   done
   technique sums-nvlink-sharp 300 --model gpt2-1.5b --cluster dgx-h100 --nodes 1 --dp 8 --micro-batch 8 --global-batch 64 --algorithm nvlink-sharp
+  technique asynchronous-server 360 --model gpt2-355m --cluster dgx-a100 --nodes 1 --asynchronous --micro-batch 8 --global-batch 56 --granularity layer
   width=1640 technique experts 360 --model qwen3-30b-a3b --cluster dgx-h100 --nodes 1 --dp 8 --ep 8 --zero 1 --seq 4096 --global-batch 16 --expert-load 2 \
     --granularity op --set model.num_hidden_layers=2
   technique layouts 300 --model toy-matmul --cluster pcie-a100-8 --gpus 4 --tp 4 --dp 1 --granularity op
