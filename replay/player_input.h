@@ -1,5 +1,5 @@
-// PlayerInput: everything that the player (replay/player.h) reads. For every rank class: its program, the steps of its segments, the flow classes
-// of its slots, and the meetings (communication operations with several parties) that it takes part in. Built once per simulation,
+// PlayerInput: everything that the player (replay/player.h) reads. For every rank class: its program, the steps of its segments, the flow
+// classes of its slots, and the meetings (communication operations with several parties) that it takes part in. Built once per simulation,
 // read-only during it.
 #pragma once
 
