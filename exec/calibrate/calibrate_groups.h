@@ -17,7 +17,7 @@ struct RankLocation {
   bool operator==(const RankLocation&) const = default;
 };
 
-// A seat as one line of text, to send it to other processes, and back. location_of_line throws DeviceError for any other text.
+// A location as one line of text, to send it to other processes, and back. location_of_line throws DeviceError for any other text.
 std::string to_line(const RankLocation& seat);
 RankLocation location_of_line(const std::string& line);
 

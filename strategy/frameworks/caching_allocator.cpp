@@ -38,8 +38,8 @@ int CachingAllocator::add(const Piece& piece) {
 
 // Takes the smallest free piece that is large enough, or reserves a new segment.
 int CachingAllocator::take(std::int64_t bytes, int pool) {
-  std::vector<Key>& pieces = free_[static_cast<std::size_t>(pool)];
-  const auto found = std::ranges::lower_bound(pieces, Key{bytes, 0, 0, 0});
+  std::set<Key>& pieces = free_[static_cast<std::size_t>(pool)];
+  const auto found = pieces.lower_bound({bytes, 0, 0, 0});
   if (found == pieces.end()) {
     const std::int64_t size = segment_for(bytes);
     if (limit_ > 0 && reserved_ + size > limit_) release_free_segments();
@@ -54,26 +54,18 @@ int CachingAllocator::take(std::int64_t bytes, int pool) {
 }
 
 void CachingAllocator::release_free_segments() {
-  for (std::vector<Key>& pieces : free_)
-    std::erase_if(pieces, [&](const Key& key) {
-      const int number = std::get<3>(key);
+  for (std::set<Key>& pieces : free_)
+    for (auto at = pieces.begin(); at != pieces.end();) {
+      const int number = std::get<3>(*at);
       const Piece& free = piece(number);
-      if (free.before != kNothing || free.after != kNothing) return false;
+      if (free.before != kNothing || free.after != kNothing) {
+        ++at;
+        continue;
+      }
       reserved_ -= free.at.bytes;
       unused_.push_back(number);
-      return true;
-    });
-}
-
-void CachingAllocator::add_free(int number) {
-  std::vector<Key>& pieces = free_[static_cast<std::size_t>(piece(number).pool)];
-  const Key added = key(number);
-  pieces.insert(std::ranges::lower_bound(pieces, added), added);
-}
-
-void CachingAllocator::remove_free(int number) {
-  std::vector<Key>& pieces = free_[static_cast<std::size_t>(piece(number).pool)];
-  pieces.erase(std::ranges::lower_bound(pieces, key(number)));
+      at = pieces.erase(at);
+    }
 }
 
 // Shortens a piece to `bytes`; the rest becomes a free piece.
@@ -87,7 +79,7 @@ void CachingAllocator::split(int number, std::int64_t bytes) {
   if (rest.after != kNothing) piece(rest.after).before = next;
   piece(number).after = next;
   piece(number).at.bytes = bytes;
-  add_free(next);
+  free_[static_cast<std::size_t>(rest.pool)].insert(key(next));
 }
 
 // Merges the piece `next` into the piece before it.
@@ -116,18 +108,19 @@ int CachingAllocator::allocate(std::int64_t bytes, int stream) {
 void CachingAllocator::free(int block) {
   if (block == kNothing) return;
   FS_ASSERT(!piece(block).is_free);
+  std::set<Key>& free_pieces = free_[static_cast<std::size_t>(piece(block).pool)];
   allocated_ -= piece(block).at.bytes;
   if (const int next = piece(block).after; next != kNothing && piece(next).is_free) {
-    remove_free(next);
+    free_pieces.erase(key(next));
     join(block, next);
   }
   if (const int before = piece(block).before; before != kNothing && piece(before).is_free) {
-    remove_free(before);
+    free_pieces.erase(key(before));
     join(before, block);
     block = before;
   }
   piece(block).is_free = true;
-  add_free(block);
+  free_pieces.insert(key(block));
 }
 
 }  // namespace foreshard

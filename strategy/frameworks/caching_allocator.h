@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -59,13 +60,10 @@ class CachingAllocator {
   void release_free_segments();
   void split(int number, std::int64_t bytes);
   void join(int number, int next);
-  void add_free(int number);
-  void remove_free(int number);
 
   std::vector<Piece> pieces_ = {};
   std::vector<int> unused_ = {};           // elements of pieces_ that were merged into others and can be reused
-  // [pool]: free pieces, sorted. They are few, so a vector is several times faster than a set.
-  std::vector<std::vector<Key>> free_ = {};
+  std::vector<std::set<Key>> free_ = {};   // [pool]: free pieces
   int segments_ = 0;
   std::int64_t limit_ = 0;
   bool overflowed_ = false;
