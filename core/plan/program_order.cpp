@@ -2,9 +2,9 @@
 
 namespace foreshard {
 
-ProgramOrder::ProgramOrder(const Plan& plan, RoleId role_id, int runs) : clocks_(plan.roles[role_id.index()].streams.size()) {
+ProgramOrder::ProgramOrder(const Plan& plan, const MeetingPoints& meetings, RoleId role_id, int runs)
+    : clocks_(plan.roles[role_id.index()].streams.size()) {
   const Role& role = plan.roles[role_id.index()];
-  const MeetingPoints meetings = find_meeting_points(plan);
   const RoleProgram program = read_role(plan, meetings, role_id);
   std::vector<std::int32_t> first_of_action;  // in a run; one more than actions
   std::int32_t steps = 0;

@@ -20,7 +20,7 @@ struct ProgramStep {
 class ProgramOrder {
  public:
   // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range.
-  ProgramOrder(const Plan& plan, RoleId role, int runs = 1);
+  ProgramOrder(const Plan& plan, const MeetingPoints& meetings, RoleId role, int runs = 1);
 
   int count() const { return clocks_.count(); }
   const ProgramStep& step(int s) const { return steps_[static_cast<std::size_t>(s)]; }

@@ -108,8 +108,10 @@ class SideStream {
 
 }  // namespace
 
-Bytes order_bound(const Plan& plan, RoleId id, Space space) {
-  const ProgramOrder order(plan, id);
+Bytes order_bound(const Plan& plan, RoleId id, Space space) { return order_bound(plan, find_meeting_points(plan), id, space); }
+
+Bytes order_bound(const Plan& plan, const MeetingPoints& meetings, RoleId id, Space space) {
+  const ProgramOrder order(plan, meetings, id);
   const std::vector<StreamMemory> streams = streams_of(plan, plan.roles[id.index()], space, order);
   const Bytes start = sum(RoleMemory(plan, id, space).start());
   if (streams.empty()) return start;
@@ -134,9 +136,32 @@ Bytes order_bound(const Plan& plan, RoleId id, Space space) {
 }
 
 std::vector<Bytes> order_bounds(const Plan& plan) {
+  const MeetingPoints meetings = find_meeting_points(plan);
   std::vector<Bytes> bounds;
-  for (std::size_t r = 0; r < plan.roles.size(); ++r) bounds.push_back(order_bound(plan, {static_cast<std::int32_t>(r)}));
+  for (std::size_t r = 0; r < plan.roles.size(); ++r)
+    bounds.push_back(order_bound(plan, meetings, {static_cast<std::int32_t>(r)}));
   return bounds;
+}
+
+Bytes issue_order_peak(const Plan& plan, RoleId id, Space space) {
+  struct Change {  // of the live bytes, over a segment
+    bool known = false;
+    std::int64_t highest = 0, net = 0;
+  };
+  const Role& role = plan.roles[id.index()];
+  std::vector<Change> changes(plan.segments.size());
+  std::int64_t live = 0, peak = 0;
+  for (const Action& action : role.actions) {
+    Change& change = changes[action.segment.index()];
+    if (!std::exchange(change.known, true))
+      for (const auto& [acquired, released] : memory_of(plan.segments[action.segment.index()], role, space)) {
+        change.highest = std::max(change.highest, change.net + acquired);
+        change.net += acquired - released;
+      }
+    peak = std::max(peak, live + change.highest);
+    live += change.net;
+  }
+  return sum(RoleMemory(plan, id, space).start()) + Bytes{peak};
 }
 
 }  // namespace foreshard

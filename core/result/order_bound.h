@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/plan/program.h"
 
 namespace foreshard {
 
@@ -23,7 +24,12 @@ namespace foreshard {
 // more it is an upper bound, which is reached unless two other streams wait for each other without main.
 // O(instructions x streams).
 Bytes order_bound(const Plan& plan, RoleId role, Space space = Space::Device);
+Bytes order_bound(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space = Space::Device);
 // [role]: the bound in Space::Device.
 std::vector<Bytes> order_bounds(const Plan& plan);
+
+// The largest sum of bytes of such blocks when the instructions of the role run one at a time in issue order. That is one of the executions
+// that the order allows, so the order bound is at least as large. O(actions).
+Bytes issue_order_peak(const Plan& plan, RoleId role, Space space = Space::Device);
 
 }  // namespace foreshard

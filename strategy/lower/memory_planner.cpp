@@ -23,9 +23,12 @@ constexpr int kMoves = 20;
 constexpr std::int64_t kWorthTrying = 50, kCloseEnough = 100;
 constexpr int kMostSteps = 200'000, kMostBlocks = 5'000;
 
+bool far_above(Bytes arena, Bytes bound) { return arena > bound + Bytes{bound.value / kWorthTrying}; }
+
+// Issue order is asked first: it costs little, and most arenas are close to it.
 bool far_above_bound(const Plan& plan, RoleId role) {
-  const Bytes arena = arena_bytes(plan.roles[role.index()], Space::Device), bound = order_bound(plan, role);
-  return arena > bound + Bytes{bound.value / kWorthTrying};
+  const Bytes arena = arena_bytes(plan.roles[role.index()], Space::Device);
+  return far_above(arena, issue_order_peak(plan, role)) && far_above(arena, order_bound(plan, role));
 }
 
 struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
@@ -112,8 +115,8 @@ class RolePlanner {
 
   // All blocks but resident ones are packed by the order of the whole run, where that takes clearly less. Elsewhere rings stay slot by slot.
   void place_by_order() {
-    const std::int64_t bound = order_bound(plan_, id_, space_).value;
-    if (end_ - end_ / kWorthTrying < bound) return;
+    if (!far_above_bound(plan_, id_)) return;
+    const std::int64_t bound = order_bound(plan_, id_).value;
     is_close_ = false;
     const auto& [blocks, meets] = ordered_blocks(plan_, id_, space_, {.steps = kMostSteps, .blocks = kMostBlocks});
     if (blocks.empty()) return;

@@ -33,7 +33,7 @@ int steps_of(const Plan& plan, const Role& role) {
 class BlockOrder {
  public:
   BlockOrder(const Plan& plan, RoleId id, Space space)
-      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, id, kRuns), index_(role_.buffers.size()) {
+      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, find_meeting_points(plan), id, kRuns), index_(role_.buffers.size()) {
     std::size_t slots = 0;
     for (const Buffer& buffer : role_.buffers) slots = std::max(slots, buffer.offsets.size());
     for (std::size_t slot = 0; slot < slots; ++slot)

@@ -50,7 +50,7 @@ TEST(ProgramOrder, AgreesWithTheClosureOfAllEdges) {
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
     const Plan plan = seed == 0 ? small_plan() : random_plan(seed);
     for (std::size_t r = 0; r < plan.roles.size(); ++r) {
-      const ProgramOrder order(plan, RoleId{static_cast<std::int32_t>(r)}, 2);
+      const ProgramOrder order(plan, find_meeting_points(plan), RoleId{static_cast<std::int32_t>(r)}, 2);
       const auto reach = closure(plan, plan.roles[r], 2);
       ASSERT_EQ(order.count(), static_cast<int>(reach.size()));
       for (int b = 0; b < order.count(); ++b)

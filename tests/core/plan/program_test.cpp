@@ -78,7 +78,7 @@ TEST(Program, ReadsWaitsAndMeetingsAsCheckPlanDoes) {
     const Plan plan = seed == 0 ? small_plan() : random_plan(seed);
     for (std::size_t r = 0; r < plan.roles.size(); ++r) {
       const RoleId role{static_cast<std::int32_t>(r)};
-      const ProgramOrder ours(plan, role, 3);
+      const ProgramOrder ours(plan, find_meeting_points(plan), role, 3);
       const CheckOrder theirs(plan, role, 3);
       ASSERT_EQ(ours.count(), theirs.count());
       for (int s = 0; s < ours.count(); ++s)

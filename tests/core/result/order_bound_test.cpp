@@ -16,7 +16,7 @@ namespace {
 // The largest live sum over all consistent cuts, by trying every combination of half steps per stream.
 std::int64_t over_all_cuts(const Plan& plan) {
   const Role& role = plan.roles[0];
-  const ProgramOrder order(plan, RoleId{0});
+  const ProgramOrder order(plan, find_meeting_points(plan), RoleId{0});
   std::vector<std::vector<int>> steps(role.streams.size());
   for (int s = 0; s < order.count(); ++s) steps[static_cast<std::size_t>(order.clocks().stream(s))].push_back(s);
   std::vector<int> cut(steps.size(), 0);
@@ -102,6 +102,29 @@ TEST(OrderBound, ExactForTwoStreamsAndNeverTooLowForThree) {
   EXPECT_GT(equal, rounds * 9 / 10);
 }
 
+// The running sum of acquired less released bytes, one instruction after the other.
+TEST(OrderBound, IssueOrderIsOneOfTheExecutions) {
+  std::mt19937 random(6);
+  int below = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Plan plan = random_lives(random, 1 + round % 3);
+    std::int64_t live = 0, peak = 0;
+    const auto bytes = [&](const Block& block) { return plan.roles[0].buffers[block.buffer.index()].bytes.value; };
+    for (const Instruction& instruction : plan.segments[0].instructions) {
+      for (const Block& block : instruction.acquires) live += bytes(block);
+      peak = std::max(peak, live);
+      for (const Block& block : instruction.releases) live -= bytes(block);
+    }
+    ASSERT_EQ(issue_order_peak(plan, RoleId{0}).value, peak) << round;
+    ASSERT_LE(issue_order_peak(plan, RoleId{0}), order_bound(plan, RoleId{0})) << round;
+    if (round % 3 == 0) ASSERT_EQ(issue_order_peak(plan, RoleId{0}), order_bound(plan, RoleId{0})) << round;  // one stream
+    below += issue_order_peak(plan, RoleId{0}) < order_bound(plan, RoleId{0}) ? 1 : 0;
+  }
+  EXPECT_GT(below, 20);
+  const Plan plan = small_plan();  // actions, slots, resident blocks and blocks that are carried over
+  for (const int role : {0, 1}) EXPECT_LE(issue_order_peak(plan, RoleId{role}), order_bound(plan, RoleId{role}));
+}
+
 // live peak <= order bound <= arena, for any durations.
 TEST(OrderBound, StandsBetweenEveryLivePeakAndTheArena) {
   const Plan plan = small_plan();
@@ -109,7 +132,7 @@ TEST(OrderBound, StandsBetweenEveryLivePeakAndTheArena) {
   for (int role : {0, 1}) {
     const Bytes bound = order_bound(plan, RoleId{role});
     EXPECT_LE(bound, arena_bytes(plan.roles[static_cast<std::size_t>(role)], Space::Device));
-    const ProgramOrder order(plan, RoleId{role});
+    const ProgramOrder order(plan, find_meeting_points(plan), RoleId{role});
     Bytes highest;
     for (int round = 0; round < 200; ++round) {
       Trace trace{.classes = {{{role}, {{role}}}}};
