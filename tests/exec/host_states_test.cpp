@@ -162,6 +162,13 @@ static std::string offload_of(const Strategy& s) {
          ", optimizer " + name_of(s.offload.optimizer) + " updated on " + name_of(s.offload.updated_on);
 }
 
+// Whether number i of layered() is of the third that is trained: of each way to offload each shape of parallelism and each ZeRO stage once at
+// least.
+static bool trained(std::size_t i, std::size_t turn = 0) {
+  constexpr std::size_t kWaysToOffload = 13;
+  return (i / kWaysToOffload + i % kWaysToOffload + turn) % 3 == 0;
+}
+
 TEST(OffloadedStates, PlansAreSound) {
   for (const Strategy& s : layered()) {
     const Plan plan = lowered(tiny_gpt(), in_double(s));
@@ -173,8 +180,10 @@ TEST(OffloadedStates, PlansAreSound) {
 
 TEST(OffloadedStates, TrainTheSameModel) {
   const Execution plain = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training());
-  for (const Strategy& strategy : layered()) {
-    const Strategy s = in_double(strategy);
+  const std::vector<Strategy> all = layered();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].dp > 1 && !trained(i)) continue;
+    const Strategy s = in_double(all[i]);
     Execution moved = run(lowered(tiny_gpt(), s), training());
     if (s.optimizer.loss_scale != 1) divide_gradients(moved, s.optimizer.loss_scale);
     const Difference apart = difference(plain, moved);
@@ -190,8 +199,10 @@ TEST(OffloadedStates, ClipGradientsThatAreAway) {
   const Execution plain = run(lowered(tiny_gpt(), one), training());
   const Execution unclipped = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training());
   EXPECT_GT(difference(plain, unclipped).values, 1e-9);  // the limit binds
-  int clipped = 0;
-  for (Strategy s : layered()) {
+  int clipped = 0, with_training = 0;
+  const std::vector<Strategy> all = layered();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Strategy s = all[i];
     if (s.offload.gradients == Space::Device || s.offload.update_per_layer || s.optimizer.loss_scale != 1) continue;
     s.optimizer.clip_norm = 0.01;
     for (const UpdatedOn where : {UpdatedOn::Host, UpdatedOn::Device}) {
@@ -200,13 +211,16 @@ TEST(OffloadedStates, ClipGradientsThatAreAway) {
       const auto defects = check_plan(plan);
       ASSERT_TRUE(defects.empty()) << name_of(s) << offload_of(s) << ": " << defects.front().where << ": "
                                    << defects.front().what;
+      ++clipped;
+      if (!trained(i, where == UpdatedOn::Device ? 1 : 0)) continue;
       const Difference apart = difference(plain, run(plan, training()));
       // gradients at home may be as they were measured: the update scales what it reads
       EXPECT_LT(std::max(apart.loss, apart.values), 1e-12) << name_of(s) << offload_of(s) << ", " << apart.worst;
-      ++clipped;
+      ++with_training;
     }
   }
   EXPECT_GT(clipped, 100);
+  EXPECT_GT(with_training, 50);
 }
 
 // Updated as soon as it is there, a gradient lives for two layers' backwards: two places of the largest layer. The tied embedding, which the

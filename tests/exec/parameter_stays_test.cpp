@@ -122,13 +122,18 @@ TEST(ParameterStays, TrainTheSameModel) {
   const Execution plain = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training());
   const Execution clipped =
       run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}, .optimizer = {.clip_norm = 0.5}})), training());
-  for (const ParameterStays& stays : all_stays())
-    for (const Strategy& strategy : alone()) {
-      if (stays.one_size) continue;  // smaller places have more to get wrong
+  // Each rule with two of the six strategies in turn, so that each kind of rule meets them all.
+  const std::vector<Strategy> strategies = alone();
+  std::size_t turn = 0;
+  for (const ParameterStays& stays : all_stays()) {
+    if (stays.one_size) continue;  // smaller places have more to get wrong
+    for (std::size_t s = turn++ % 3; s < strategies.size(); s += 3) {
+      const Strategy& strategy = strategies[s];
       const Execution moved = run(with_stays(tiny_gpt(), in_double(strategy), stays), training());
       const Difference off = difference(strategy.optimizer.clip_norm ? clipped : plain, moved);
       EXPECT_LT(off.largest(), 1e-12) << name_of(strategy) << ", " << name_of(stays) << ", " << off.worst;
     }
+  }
 }
 
 // One micro-batch: the gathers of its forward and its backward, in number and bytes.
