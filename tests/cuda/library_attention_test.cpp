@@ -118,7 +118,7 @@ TEST(LibraryAttention, AForgottenWorkspaceIsSeen) {
 TEST(LibraryAttention, TrainsAsOurKernelsDo) {
   Strategy strategy = in_single({.batch = {.micro = 2}});
   strategy.precision = DType::BF16;
-  const Plan plan = lowered(two_layers(tiny_llama()), strategy);
+  const Plan plan = lowered(two_layers(twice_as_large(tiny_llama())), strategy);
   std::vector<double> losses[2];
   for (const bool library : {false, true}) {
     FakeRuntime runtime({.library_attention = library});

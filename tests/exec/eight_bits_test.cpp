@@ -25,7 +25,7 @@ std::vector<double> losses(const Plan& plan, int steps) {
 
 // Learns as bf16 does, by numbers that are not those of bf16.
 TEST(EightBits, TrainLikeBf16) {
-  for (const Model& model : {tiny_gpt(), tiny_llama()}) {
+  for (const Model& model : {twice_as_large(tiny_gpt()), twice_as_large(tiny_llama())}) {
     Strategy half = in_eight_bits({.batch = {.micro = 8}});
     half.precision = DType::BF16;
     const std::vector<double> eighth = losses(lowered(model, in_eight_bits({.batch = {.micro = 8}})), 20),

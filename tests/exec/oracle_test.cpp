@@ -78,14 +78,14 @@ void compare_with_torch(const std::string& name, Model model, const Strategy& st
   expect_as_told(told.values, plan, done.values);
 }
 
-TEST(Oracle, Gpt) { compare_with_torch("gpt", tiny_gpt(), {.batch = {.micro = 2}}); }
-TEST(Oracle, Llama) { compare_with_torch("llama", tiny_llama(), {.batch = {.micro = 2}}); }
-TEST(Oracle, Bert) { compare_with_torch("bert", tiny_bert(), {.batch = {.micro = 2}}); }
+TEST(Oracle, Gpt) { compare_with_torch("gpt", twice_as_large(tiny_gpt()), {.batch = {.micro = 2}}); }
+TEST(Oracle, Llama) { compare_with_torch("llama", twice_as_large(tiny_llama()), {.batch = {.micro = 2}}); }
+TEST(Oracle, Bert) { compare_with_torch("bert", twice_as_large(tiny_bert()), {.batch = {.micro = 2}}); }
 TEST(Oracle, GptInUnfusedAttention) {
-  compare_with_torch("gpt", tiny_gpt(), {.batch = {.micro = 2}, .attention = AttentionKernel::Unfused});
+  compare_with_torch("gpt", twice_as_large(tiny_gpt()), {.batch = {.micro = 2}, .attention = AttentionKernel::Unfused});
 }
 TEST(Oracle, GptOnEightRanks) {
-  compare_with_torch("gpt", tiny_gpt(),
+  compare_with_torch("gpt", twice_as_large(tiny_gpt()),
                      {.dp = 2, .tp = 2, .pp = 2, .sequence_parallel = true, .batch = {.micro = 1}, .zero = {.stage = 1}});
 }
 // Batch norm by the statistics of each micro-batch of two, on any number of ranks.
@@ -94,7 +94,7 @@ TEST(Oracle, PicturesOnFourRanks) {
   compare_with_torch("cnn", tiny_cnn(), {.dp = 2, .pp = 2, .batch = {.micro = 2}, .zero = {.stage = 1}});
 }
 TEST(Oracle, LlamaOnFourRanks) {
-  compare_with_torch("llama", tiny_llama(), {.dp = 2, .tp = 2, .batch = {.micro = 1}, .zero = {.stage = 3}});
+  compare_with_torch("llama", twice_as_large(tiny_llama()), {.dp = 2, .tp = 2, .batch = {.micro = 1}, .zero = {.stage = 3}});
 }
 
 TEST(Oracle, ModelsOfToday) {

@@ -15,26 +15,26 @@ namespace foreshard {
 Model tiny_gpt(bool tied) {
   return {.name = "tiny-gpt",
           .shape = Transformer{.layers = 4,
-                               .hidden = 64,
-                               .ffn_hidden = 256,
+                               .hidden = 32,
+                               .ffn_hidden = 128,
                                .heads = 4,
                                .kv_heads = 4,
-                               .head_dim = 16,
-                               .vocab = 256,
-                               .max_positions = 32,
+                               .head_dim = 8,
+                               .vocab = 128,
+                               .max_positions = 16,
                                .tied_embeddings = tied}};
 }
 
 Model tiny_llama() {
   return {.name = "tiny-llama",
           .shape = Transformer{.layers = 4,
-                               .hidden = 64,
-                               .ffn_hidden = 96,
+                               .hidden = 32,
+                               .ffn_hidden = 48,
                                .heads = 8,
                                .kv_heads = 4,
-                               .head_dim = 8,
-                               .vocab = 256,
-                               .max_positions = 32,
+                               .head_dim = 4,
+                               .vocab = 128,
+                               .max_positions = 16,
                                .norm = NormKind::RmsNorm,
                                .activation = ActivationKind::SwiGlu,
                                .positions = PositionKind::Rope,
@@ -48,13 +48,13 @@ Model tiny_bert() {
   return {.name = "tiny-bert",
           .shape = Transformer{.causal = false,
                                .layers = 4,
-                               .hidden = 64,
-                               .ffn_hidden = 256,
+                               .hidden = 32,
+                               .ffn_hidden = 128,
                                .heads = 4,
                                .kv_heads = 4,
-                               .head_dim = 16,
-                               .vocab = 256,
-                               .max_positions = 32,
+                               .head_dim = 8,
+                               .vocab = 128,
+                               .max_positions = 16,
                                .token_types = 2,
                                .post_norm = true,
                                .embedding_norm = true,
@@ -62,6 +62,12 @@ Model tiny_bert() {
                                .pooler = true,
                                .mlm_head = true,
                                .lm_head_bias = true}};
+}
+
+Model twice_as_large(Model transformer) {
+  Transformer& shape = std::get<Transformer>(transformer.shape);
+  for (auto* size : {&shape.hidden, &shape.ffn_hidden, &shape.head_dim, &shape.vocab, &shape.max_positions}) *size *= 2;
+  return transformer;
 }
 
 static LayerSpec conv(const std::string& name, std::int64_t features, int kernel, int stride,

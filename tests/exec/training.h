@@ -10,10 +10,11 @@
 
 namespace foreshard {
 
-Model tiny_gpt(bool tied = true);  // vocabulary 256, 32 positions, d 64, 4 heads, 4 layers
+Model tiny_gpt(bool tied = true);  // vocabulary 128, 16 positions, hidden size 32, 4 heads, 4 layers
 Model tiny_llama();                // grouped queries, SwiGLU, RMSNorm, rotary positions, untied
 Model tiny_bert();                 // post-norm, both heads
 Model tiny_cnn();  // 8 x 8 pictures; a residual block as in ResNet-50, with a stride and a projection; 5 classes
+Model twice_as_large(Model transformer);  // twice the hidden, feed-forward, head and vocabulary size and positions
 Model tiny_mlp();  // 12 features, three hidden layers, 7 classes
 
 // Global batch 8 in fp64; the caller sets the rest.

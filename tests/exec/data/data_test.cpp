@@ -82,8 +82,8 @@ TEST_F(DataFile, WhatIsWrongIsNamed) {
 
 TEST(SampleNeeds, OfAPlan) {
   const SampleNeeds gpt = sample_needs(lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2}})));
-  EXPECT_EQ(gpt.sequence, 32);
-  EXPECT_EQ(gpt.vocab, 256);
+  EXPECT_EQ(gpt.sequence, 16);
+  EXPECT_EQ(gpt.vocab, 128);
   EXPECT_FALSE(gpt.features || gpt.labels);
   const SampleNeeds cnn = sample_needs(lowered(tiny_cnn(), in_double({.batch = {.micro = 2}})));
   EXPECT_TRUE(cnn.features && cnn.labels);
@@ -95,8 +95,7 @@ struct TextTraining : testing::Test {
   static Model model() {
     Model small = tiny_gpt();
     Transformer& shape = std::get<Transformer>(small.shape);
-    shape.layers = 2, shape.hidden = 32, shape.ffn_hidden = 64, shape.heads = 2, shape.kv_heads = 2;
-    shape.max_positions = 16;
+    shape.layers = 2, shape.ffn_hidden = 64, shape.heads = 2, shape.kv_heads = 2, shape.head_dim = 16, shape.vocab = 256;
     return small;
   }
   static std::vector<StepReport> losses(const Strategy& strategy, DType precision) {

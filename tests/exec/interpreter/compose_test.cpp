@@ -53,10 +53,10 @@ TEST(Compose, InterleavingShortensTheBubble) {
   EXPECT_EQ(makespan({.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}}, 50), 8 * 300 + 150);
 }
 
-// Two stages, one micro-batch: f + b on each, and one message each way of 8 samples x 32 positions x 64 numbers of 8 bytes =
-// 131072 bytes: 1000 ns + 131072 ns at 1 GB/s.
+// Two stages, one micro-batch: f + b on each, and one message each way of 8 samples x 16 positions x 32 numbers of 8 bytes =
+// 32768 bytes: 1000 ns + 32768 ns at 1 GB/s.
 TEST(Compose, MessagesTakeTheLink) {
-  EXPECT_EQ(makespan({.pp = 2, .batch = {.micro = 8}}, 100, {.latency = {1e-6}, .bandwidth = {1e9}}), 600 + 2 * 132072);
+  EXPECT_EQ(makespan({.pp = 2, .batch = {.micro = 8}}, 100, {.latency = {1e-6}, .bandwidth = {1e9}}), 600 + 2 * 33768);
 }
 
 // Ring all-reduce of n = 4: 6 steps of latency and 6/4 of the bytes; an all-gather half of both.
