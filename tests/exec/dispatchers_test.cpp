@@ -137,7 +137,7 @@ TEST(ExpertCounts, AreThoseOfOneDevice) {
     for (int i = 0; i < transformer.layers; ++i) layers += has_experts(transformer, i) ? 1 : 0;
     EXPECT_EQ(one.steps.back().experts.loads.size(), layers);
     EXPECT_EQ(one.routers.size(), layers);
-    const double tokens = 8 * 32;  // samples and positions of a step (tests/exec/training.h)
+    const double tokens = 8 * 16;  // samples and positions of a step (tests/exec/training.h)
     EXPECT_EQ(one.steps.back().experts.choices(), tokens * 2 * static_cast<double>(layers));
     for (const DispatcherRow& row : kDispatchers) {
       SCOPED_TRACE(row.name);
@@ -158,7 +158,7 @@ TEST(ExpertCounts, TokensBeyondTheCapacityAreDropped) {
     Strategy strategy{.dp = 1, .experts = {.capacity = capacity}, .batch = {.micro = 8}};
     const Execution done = trained(model, strategy);
     const ExpertCounts& counts = done.steps.front().experts;
-    const double limit = std::ceil(capacity * 8 * 32 * 2 / 8);
+    const double limit = std::ceil(capacity * 8 * 16 * 2 / 8);
     double dropped = 0;
     for (const std::vector<double>& router : counts.loads)
       for (const double load : router) dropped += std::max(0.0, load - limit);

@@ -9,16 +9,16 @@
 
 namespace foreshard {
 
-// Grouped queries, RMSNorm, SwiGLU, rotary positions; heads 4, kv_heads 2, head_dim 8 on hidden 64, four layers.
+// Grouped queries, RMSNorm, SwiGLU, rotary positions; heads 4, kv_heads 2, head_dim 8 on hidden size 32, four layers.
 inline Transformer tiny_decoder() {
   return {.layers = 4,
-          .hidden = 64,
-          .ffn_hidden = 96,
+          .hidden = 32,
+          .ffn_hidden = 48,
           .heads = 4,
           .kv_heads = 2,
           .head_dim = 8,
-          .vocab = 256,
-          .max_positions = 32,
+          .vocab = 128,
+          .max_positions = 16,
           .norm = NormKind::RmsNorm,
           .activation = ActivationKind::SwiGlu,
           .positions = PositionKind::Rope,
