@@ -4,19 +4,22 @@
 
 namespace foreshard {
 
+void LiveIntervals::clear() { begins_.clear(), ends_.clear(), byte_seconds_ = 0; }
+
 void LiveIntervals::add(Seconds from, Seconds until, Bytes bytes) {
-  changes_.push_back({from, bytes});
-  changes_.push_back({until, -bytes});
+  begins_.push_back({from, bytes});
+  ends_.push_back({until, bytes});
   byte_seconds_ += static_cast<double>(bytes.value) * (until - from).value;
 }
 
-Bytes LiveIntervals::peak() const {
-  std::vector<Change> changes = changes_;
-  std::sort(changes.begin(), changes.end(),
-            [](const Change& a, const Change& b) { return a.when != b.when ? a.when < b.when : a.bytes < b.bytes; });
+Bytes LiveIntervals::peak() {
+  std::sort(begins_.begin(), begins_.end());
+  std::sort(ends_.begin(), ends_.end());
   Bytes live, peak;
-  for (const Change& change : changes) {
-    live += change.bytes;
+  auto end = ends_.begin();
+  for (const Change& begin : begins_) {
+    for (; end != ends_.end() && end->when <= begin.when; ++end) live -= end->bytes;
+    live += begin.bytes;
     peak = std::max(peak, live);
   }
   return peak;

@@ -10,16 +10,18 @@ namespace foreshard {
 
 class LiveIntervals {
  public:
+  void clear();
   void add(Seconds from, Seconds until, Bytes bytes);
-  Bytes peak() const;
+  Bytes peak();
   double byte_seconds() const { return byte_seconds_; }
 
  private:
   struct Change {
     Seconds when = {};
-    Bytes bytes = {};  // negative: freed
+    Bytes bytes = {};
+    bool operator<(const Change& other) const { return when < other.when; }
   };
-  std::vector<Change> changes_ = {};
+  std::vector<Change> begins_ = {}, ends_ = {};
   double byte_seconds_ = 0;
 };
 

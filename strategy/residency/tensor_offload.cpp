@@ -1,6 +1,7 @@
 #include "strategy/residency/tensor_offload.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/at.h"
 #include "core/base/count_text.h"
@@ -10,39 +11,49 @@ namespace foreshard {
 
 namespace {
 
+// One for all timings of a job: a search takes thousands.
 class TensorPlayer {
  public:
-  TensorPlayer(const TensorJob& job, const std::vector<TensorChoice>& choices, bool waits_for_copies)
+  explicit TensorPlayer(const TensorJob& job)
       : job_(job),
-        choices_(choices),
-        waits_(waits_for_copies),
         made_(job.tensors.size()),
         fetch_begin_(job.tensors.size()),
         fetched_(job.tensors.size()),
         at_(job.operations.size()) {
-    FS_ASSERT(choices.size() == job.tensors.size());
-    timing_.sent.resize(job.tensors.size());
-    for (std::size_t t = 0; t < choices.size(); ++t) {
-      const HeldTensor& tensor = job.tensors[t];
-      at_[at(tensor.made_by)].made.push_back(t);
-      at_[at(last_read(tensor))].freed.push_back(t);
-      if (!sent(t)) continue;
-      FS_ASSERT(choices[t].fetched_at > tensor.last_forward_use && choices[t].fetched_at <= tensor.used_again_by);
-      at_[at(tensor.last_forward_use)].sent.push_back(t);
-      at_[at(tensor.used_again_by)].awaited.push_back(t);
-      at_[at(choices[t].fetched_at)].fetched.push_back(t);
+    for (std::size_t t = 0; t < job.tensors.size(); ++t) {
+      at_[at(job.tensors[t].made_by)].made.push_back(t);
+      at_[at(last_read(job.tensors[t]))].freed.push_back(t);
     }
   }
 
-  TensorTiming play() {
+  void time(TensorPlan& plan) {
+    begin(plan);
     for (int op = 0; op < static_cast<int>(job_.operations.size()); ++op) run(op);
     timing_.end = compute_;  // no copy out ends later, since every tensor that is sent is fetched and read again
     timing_.peak = live_.peak();
     timing_.byte_seconds = live_.byte_seconds();
-    return timing_;
+    std::swap(plan.timing, timing_);  // its arrays are used again
   }
 
  private:
+  void begin(const TensorPlan& plan) {
+    FS_ASSERT(plan.choices.size() == job_.tensors.size());
+    choices_ = plan.choices.data(), waits_ = plan.waits_for_copies;
+    compute_ = up_ = down_ = {};
+    live_.clear();
+    timing_.starts.clear();
+    timing_.sent.assign(job_.tensors.size(), {});
+    for (AtOperation& here : at_) here.sent.clear(), here.fetched.clear(), here.awaited.clear();
+    for (std::size_t t = 0; t < job_.tensors.size(); ++t) {
+      if (!sent(t)) continue;
+      const HeldTensor& tensor = job_.tensors[t];
+      FS_ASSERT(choices_[t].fetched_at > tensor.last_forward_use && choices_[t].fetched_at <= tensor.used_again_by);
+      at_[at(tensor.last_forward_use)].sent.push_back(t);
+      at_[at(tensor.used_again_by)].awaited.push_back(t);
+      at_[at(choices_[t].fetched_at)].fetched.push_back(t);
+    }
+  }
+
   bool sent(std::size_t t) const { return choices_[t].fetched_at != TensorChoice::kKept; }
 
   static int last_read(const HeldTensor& tensor) { return std::max(tensor.used_again_by, tensor.read_until); }
@@ -84,7 +95,7 @@ class TensorPlayer {
   };
 
   const TensorJob& job_;
-  const std::vector<TensorChoice>& choices_;
+  const TensorChoice* choices_ = nullptr;  // [tensor]
   bool waits_ = false;
   std::vector<Seconds> made_ = {}, fetch_begin_ = {}, fetched_ = {};  // [tensor]
   std::vector<AtOperation> at_ = {};                                  // [operation]
@@ -96,8 +107,6 @@ class TensorPlayer {
 
 // Whether an operation runs between its last forward use and its use in the backward, so that it can be offloaded.
 bool can_go(const HeldTensor& tensor) { return tensor.last_forward_use + 1 < tensor.used_again_by; }
-
-void retime(const TensorJob& job, TensorPlan& plan) { plan.timing = tensor_timing(job, plan.choices, plan.waits_for_copies); }
 
 // Compares the excess over the budget. With equal excess above 0 compares byte-seconds (as several instants may have the same peak), and
 // within the budget the time of the step.
@@ -123,9 +132,9 @@ Seconds free_time(const TensorJob& job, const TensorTiming& timing, const HeldTe
   return timing.starts[at(tensor.used_again_by)] - copy - (issued + copy);
 }
 
-TensorPlan by_free_time(const TensorJob& job, Bytes budget) {
+TensorPlan by_free_time(const TensorJob& job, TensorPlayer& player, Bytes budget) {
   TensorPlan plan = {.choices = std::vector<TensorChoice>(job.tensors.size())};
-  retime(job, plan);
+  player.time(plan);
   while (plan.timing.peak > budget) {
     int longest = -1;
     for (int t = 0; t < static_cast<int>(job.tensors.size()); ++t) {
@@ -136,7 +145,7 @@ TensorPlan by_free_time(const TensorJob& job, Bytes budget) {
     }
     if (longest < 0) break;
     plan.choices[at(longest)] = {trigger_in_time(job, plan.timing, job.tensors[at(longest)])};
-    retime(job, plan);
+    player.time(plan);
   }
   return plan;
 }
@@ -150,14 +159,14 @@ std::vector<TensorChoice> changes_of(const HeldTensor& tensor, TensorChoice now)
   return changes;
 }
 
-TensorPlan improved(const TensorJob& job, Bytes budget, TensorPlan plan, std::int64_t timings) {
+TensorPlan improved(const TensorJob& job, TensorPlayer& player, Bytes budget, TensorPlan plan, std::int64_t timings) {
   for (bool found = true; found && timings > 0;) {
     found = false;
     TensorPlan best = plan, tried = plan;
     for (std::size_t t = 0; t < job.tensors.size(); ++t) {
       for (const TensorChoice choice : changes_of(job.tensors[t], plan.choices[t])) {
         tried.choices[t] = choice;
-        retime(job, tried), --timings;
+        player.time(tried), --timings;
         if (is_better(tried, best, budget)) best = tried, found = true;
       }
       tried.choices[t] = plan.choices[t];
@@ -170,7 +179,9 @@ TensorPlan improved(const TensorJob& job, Bytes budget, TensorPlan plan, std::in
 }  // namespace
 
 TensorTiming tensor_timing(const TensorJob& job, const std::vector<TensorChoice>& choices, bool waits_for_copies) {
-  return TensorPlayer(job, choices, waits_for_copies).play();
+  TensorPlan plan{.choices = choices, .waits_for_copies = waits_for_copies};
+  TensorPlayer(job).time(plan);
+  return plan.timing;
 }
 
 TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope) {
@@ -179,14 +190,15 @@ TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope) {
     const bool goes = can_go(tensor) && (scope == VdnnScope::All || tensor.convolution_input);
     plan.choices.push_back({goes ? tensor.used_again_by - 1 : TensorChoice::kKept});
   }
-  retime(job, plan);
+  plan.timing = tensor_timing(job, plan.choices, plan.waits_for_copies);
   return plan;
 }
 
 std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget, const TensorSearch& search) {
   const TensorPlan everything = vdnn_offload(job, VdnnScope::All);
-  const TensorPlan from_everything = improved(job, budget, everything, search.timings),
-                   chosen = improved(job, budget, by_free_time(job, budget), search.timings);
+  TensorPlayer player(job);
+  const TensorPlan from_everything = improved(job, player, budget, everything, search.timings),
+                   chosen = improved(job, player, budget, by_free_time(job, player, budget), search.timings);
   const TensorPlan& best = is_better(from_everything, chosen, budget) ? from_everything : chosen;
   if (best.timing.peak <= budget) return best;
   return Infeasible{
