@@ -1,6 +1,7 @@
 #include "strategy/lower/memory_planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -25,12 +26,6 @@ constexpr int kMostSteps = 200'000, kMostBlocks = 5'000;
 
 bool far_above(Bytes arena, Bytes bound) { return arena > bound + Bytes{bound.value / kWorthTrying}; }
 
-// Issue order is asked first: it costs little, and most arenas are close to it.
-bool far_above_bound(const Plan& plan, RoleId role) {
-  const Bytes arena = arena_bytes(plan.roles[role.index()], Space::Device);
-  return far_above(arena, issue_order_peak(plan, role)) && far_above(arena, order_bound(plan, role));
-}
-
 struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
   BufferId buffer = {};
   int slot = 0;
@@ -38,10 +33,10 @@ struct Scratch {  // one block that lives inside actions only, or is kept and sh
 
 class RolePlanner {
  public:
-  RolePlanner(const Plan& plan, RoleId id, Role& role, Space space, const MemoryPlanOptions& options)
-      : plan_(plan), id_(id), role_(role), space_(space), options_(options) {}
+  RolePlanner(const Plan& plan, const MeetingPoints& meetings, RoleId id, Role& role, Space space, const MemoryPlanOptions& options)
+      : plan_(plan), meetings_(meetings), id_(id), role_(role), space_(space), options_(options) {}
 
-  // False: the arena stays clearly above the order bound. Known only if it was packed by the order of a run.
+  // Whether the arena stays clearly above the order bound. Known only of device memory that is packed by the order of a run.
   bool place() {
     find_segments();
     classify();
@@ -50,7 +45,7 @@ class RolePlanner {
     place_rings();
     place_scratch();
     if (options_.by_order && space_ == Space::Device) place_by_order();  // host memory is not what binds
-    return is_close_;
+    return is_far_;
   }
 
  private:
@@ -115,10 +110,12 @@ class RolePlanner {
 
   // All blocks but resident ones are packed by the order of the whole run, where that takes clearly less. Elsewhere rings stay slot by slot.
   void place_by_order() {
-    if (!far_above_bound(plan_, id_)) return;
-    const std::int64_t bound = order_bound(plan_, id_).value;
-    is_close_ = false;
-    const auto& [blocks, meets] = ordered_blocks(plan_, id_, space_, {.steps = kMostSteps, .blocks = kMostBlocks});
+    const Bytes arena{end_}, peak = issue_order_peak(plan_, id_);  // most arenas are close to the peak, and it costs less than the bound
+    if (!far_above(arena, peak)) return;
+    const std::int64_t bound = order_bound(plan_, meetings_, id_).value;
+    is_far_ = far_above(arena, {bound});
+    if (!is_far_) return;
+    const auto& [blocks, meets] = ordered_blocks(plan_, meetings_, id_, space_, {.steps = kMostSteps, .blocks = kMostBlocks});
     if (blocks.empty()) return;
     std::vector<TimedBlock> timed;
     for (const OrderedBlock& block : blocks) timed.push_back(block.block);
@@ -126,7 +123,7 @@ class RolePlanner {
     Packing packing = pack(timed, meets, {.alignment = kBlockAlignment}, enough);
     if (options_.search_nodes > 0)
       if (Packing searched = packed(timed); searched.arena < packing.arena) packing = std::move(searched);
-    is_close_ = resident_ + packing.arena.value <= bound + bound / kWorthTrying;
+    is_far_ = far_above(Bytes{resident_} + packing.arena, {bound});
     if (resident_ + packing.arena.value > end_ - end_ / kWorthTrying) return;
     for (std::size_t i = 0; i < blocks.size(); ++i)
       role_.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] =
@@ -266,6 +263,7 @@ class RolePlanner {
   }
 
   const Plan& plan_;
+  const MeetingPoints& meetings_;
   RoleId id_ = {};
   Role& role_;
   Space space_;
@@ -276,7 +274,7 @@ class RolePlanner {
   std::vector<Scratch> scratch_ = {};
   std::vector<TimedBlock> timed_ = {};        // [scratch]
   std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
-  bool is_close_ = true;
+  bool is_far_ = false;
   std::int64_t top_ = 0, resident_ = 0, end_ = 0;  // bytes placed so far; of resident blocks; of all
 };
 
@@ -286,16 +284,17 @@ Bytes device_bytes(const Plan& plan) {
   return sum;
 }
 
-// False: an arena on the device stays clearly above the order bound (RolePlanner::place).
-bool place_roles(Plan& plan, const MemoryPlanOptions& options) {
-  bool close = true;
+// [role]: whether its arena on the device stays clearly above the order bound (RolePlanner::place).
+std::vector<char> place_roles(Plan& plan, const MemoryPlanOptions& options) {
+  const MeetingPoints meetings = options.by_order ? find_meeting_points(plan) : MeetingPoints{};
+  std::vector<char> far(plan.roles.size(), 0);
   for (std::size_t r = 0; r < plan.roles.size(); ++r)
     for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme}) {
       Role& role = plan.roles[r];
       if (std::ranges::any_of(role.buffers, [&](const Buffer& buffer) { return buffer.space == space; }))
-        close = RolePlanner(plan, {static_cast<std::int32_t>(r)}, role, space, options).place() && close;
+        far[r] |= RolePlanner(plan, meetings, {static_cast<std::int32_t>(r)}, role, space, options).place() ? 1 : 0;
     }
-  return close;
+  return far;
 }
 
 // Roles that share their segments get other slot numbers where that makes their arenas smaller.
@@ -303,10 +302,10 @@ void number_slots(Plan& plan, const std::vector<std::size_t>& roles, const Memor
   Plan best{.axes = plan.axes, .groups = plan.groups, .segments = plan.segments};
   for (const std::size_t r : roles) best.roles.push_back(plan.roles[r]);
   Plan other = best;
-  bool close = false;
+  bool far = true;
   for (const auto number : {&number_scratch, &number_kept}) {
-    if (close || !number(other)) continue;
-    close = place_roles(other, options);
+    if (!far || !number(other)) continue;
+    far = std::ranges::any_of(place_roles(other, options), std::identity{});
     if (device_bytes(other) < device_bytes(best)) best = other;
   }
   for (std::size_t i = 0; i < roles.size(); ++i) {
@@ -319,11 +318,10 @@ void number_slots(Plan& plan, const std::vector<std::size_t>& roles, const Memor
 }  // namespace
 
 void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
-  if (place_roles(plan, options)) return;
-  for (const std::vector<std::size_t>& roles : sharing_roles(plan)) {
-    const auto is_high = [&](std::size_t r) { return far_above_bound(plan, {static_cast<std::int32_t>(r)}); };
-    if (std::ranges::any_of(roles, is_high)) number_slots(plan, roles, options);
-  }
+  const std::vector<char> far = place_roles(plan, options);
+  if (std::ranges::none_of(far, std::identity{})) return;
+  for (const std::vector<std::size_t>& roles : sharing_roles(plan))
+    if (std::ranges::any_of(roles, [&](std::size_t r) { return far[r] != 0; })) number_slots(plan, roles, options);
 }
 
 }  // namespace foreshard

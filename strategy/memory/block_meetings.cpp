@@ -14,17 +14,23 @@ void sort_unique(std::vector<int>& numbers) {
 
 }  // namespace
 
-std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
-  std::vector<LifetimeEdge> edges;
-  for (std::size_t b = 0; b < blocks.size(); ++b)
-    for (const Lifetime& life : blocks[b].lifetimes) {
-      if (life.begin >= life.end) continue;
-      edges.push_back({life.begin, true, static_cast<int>(b)});
-      edges.push_back({life.end, false, static_cast<int>(b)});
-    }
+void add_edges(std::vector<LifetimeEdge>& edges, const Lifetime& life, int block) {
+  if (life.begin >= life.end) return;
+  edges.push_back({life.begin, true, block});
+  edges.push_back({life.end, false, block});
+}
+
+void sort_edges(std::vector<LifetimeEdge>& edges) {
   std::ranges::stable_sort(edges, [](const LifetimeEdge& a, const LifetimeEdge& b) {
     return a.time != b.time ? a.time < b.time : a.begins < b.begins;
   });
+}
+
+std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
+  std::vector<LifetimeEdge> edges;
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    for (const Lifetime& life : blocks[b].lifetimes) add_edges(edges, life, static_cast<int>(b));
+  sort_edges(edges);
   return edges;
 }
 

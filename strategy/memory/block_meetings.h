@@ -17,6 +17,9 @@ struct LifetimeEdge {
 };
 // All begins and ends in the order of time; at equal times the ends come first. Empty lifetimes are left out.
 std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks);
+// The two steps of it.
+void add_edges(std::vector<LifetimeEdge>& edges, const Lifetime& life, int block);
+void sort_edges(std::vector<LifetimeEdge>& edges);
 
 // The blocks of which two lifetimes overlap.
 BlockPairs overlaps(std::span<const TimedBlock> blocks);

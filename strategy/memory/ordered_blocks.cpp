@@ -1,10 +1,12 @@
 #include "strategy/memory/ordered_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/plan/program_order.h"
 #include "strategy/memory/block_meetings.h"
 
@@ -32,8 +34,8 @@ int steps_of(const Plan& plan, const Role& role) {
 
 class BlockOrder {
  public:
-  BlockOrder(const Plan& plan, RoleId id, Space space)
-      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, find_meeting_points(plan), id, kRuns), index_(role_.buffers.size()) {
+  BlockOrder(const Plan& plan, const MeetingPoints& meetings, RoleId id, Space space)
+      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, meetings, id, kRuns), index_(role_.buffers.size()) {
     std::size_t slots = 0;
     for (const Buffer& buffer : role_.buffers) slots = std::max(slots, buffer.offsets.size());
     for (std::size_t slot = 0; slot < slots; ++slot)
@@ -51,26 +53,38 @@ class BlockOrder {
   }
 
   OrderedBlocks find() {
-    for (int step = 0; step < order_.count(); ++step) {
-      const ProgramStep& at = order_.step(step);
-      const Action& action = role_.actions[static_cast<std::size_t>(at.action)];
-      const Instruction& run = plan_.segments[action.segment.index()].instructions[static_cast<std::size_t>(at.instruction)];
-      for (const Block& block : run.acquires)
-        if (const int i = index(block, action); i >= 0) begin(i, step, begin_of(step));
-      for (const Block& block : run.releases) {
-        const int i = index(block, action);
-        if (i < 0) continue;
-        if (lives(i).empty()) begin(i, kBefore, 0);  // it was acquired in the run before
-        lives(i).back().end = end_of(step);
-        steps_[static_cast<std::size_t>(i)].back().release = step;
-      }
-    }
+    for (int step = 0; step < order_.count(); ++step) look_at(step);
     keep_first_run();
     BlockPairs pairs = meets();
     return {.blocks = std::move(blocks_), .meets = std::move(pairs)};
   }
 
  private:
+  void look_at(int step) {
+    const ProgramStep& at = order_.step(step);
+    const Action& action = role_.actions[static_cast<std::size_t>(at.action)];
+    const Instruction& run = plan_.segments[action.segment.index()].instructions[static_cast<std::size_t>(at.instruction)];
+    if (run.acquires.empty() && run.releases.empty()) return;
+    const bool second = step >= order_.count() / kRuns;
+    const std::int64_t begins = run.acquires.empty() ? 0 : begin_of(step);
+    // Of the second run only what begins before the last lifetime of the first one ends may meet any of these.
+    const bool counts = !second || open_ > 0 || begins < last_;
+    for (const Block& block : run.acquires)
+      if (const int i = index(block, action); i >= 0 && counts) begin(i, step, begins);
+    if (run.releases.empty()) return;
+    std::int64_t ends = kNever;
+    for (const Block& block : run.releases) {
+      const int i = index(block, action);
+      if (i < 0) continue;
+      if (lives(i).empty()) begin(i, kBefore, 0);  // it was acquired in the run before
+      Steps& steps = steps_[static_cast<std::size_t>(i)].back();
+      if (steps.release != kNone) continue;  // of an acquire that does not count
+      if (ends == kNever) ends = end_of(step);
+      steps.release = step, lives(i).back().end = ends;
+      if (steps.acquire < order_.count() / kRuns) --open_, last_ = std::max(last_, ends);
+    }
+  }
+
   int index(const Block& block, const Action& action) const {
     const std::vector<int>& slots = index_[block.buffer.index()];
     return slots.empty() ? -1 : slots[static_cast<std::size_t>(value_of(block.slot, action))];
@@ -94,15 +108,15 @@ class BlockOrder {
   void begin(int i, int step, std::int64_t at) {
     lives(i).push_back({at, kNever});
     steps_[static_cast<std::size_t>(i)].push_back({step, kNone});
-    if (step < order_.count() / kRuns) ++of_first_run_[static_cast<std::size_t>(i)];
+    if (step < order_.count() / kRuns) ++of_first_run_[static_cast<std::size_t>(i)], ++open_;
   }
 
   // The runs are alike, so of the second run only what may meet a block of the first one counts, up to the end of the last of these.
   void keep_first_run() {
-    std::int64_t last = 0;
     const auto first_run = [&](std::size_t i) {
       return std::span(blocks_[i].block.lifetimes).first(static_cast<std::size_t>(of_first_run_[i]));
     };
+    std::int64_t last = 0;
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       for (const Lifetime& life : first_run(i)) last = std::max(last, life.end);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -136,39 +150,41 @@ class BlockOrder {
   };
 
   BlockPairs meets() const {
-    std::vector<TimedBlock> timed;
+    std::vector<LifetimeEdge> edges;
     std::vector<Single> singles;
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       for (std::size_t n = 0; n < blocks_[i].block.lifetimes.size(); ++n) {
-        timed.push_back({.lifetimes = {blocks_[i].block.lifetimes[n]}});
+        add_edges(edges, blocks_[i].block.lifetimes[n], static_cast<int>(singles.size()));
         singles.push_back({static_cast<int>(i), steps_[i][n], on_compute(steps_[i][n])});
       }
+    sort_edges(edges);
     BlockPairs pairs(blocks_.size());
-    BlockPairs::Row plain_alive((blocks_.size() + 63) / 64, 0);  // blocks with a plain lifetime now
-    std::vector<int> plain, others;                              // lifetimes that are alive
-    for (const LifetimeEdge& edge : lifetime_edges(timed)) {
-      const Single& single = singles[static_cast<std::size_t>(edge.block)];
-      std::vector<int>& same = single.plain ? plain : others;
+    BlockPairs::Row plain_alive((blocks_.size() + 63) / 64, 0);  // blocks with a plain lifetime now, and which one that is
+    std::vector<int> plain(blocks_.size(), 0), others;           // others: those that are alive
+    for (const LifetimeEdge& edge : edges) {
+      const Single& single = singles[at(edge.block)];
       if (!edge.begins) {
-        same.erase(std::ranges::find(same, edge.block));
-        if (single.plain) plain_alive[BlockPairs::word(single.block)] &= ~BlockPairs::bit(single.block);
+        if (single.plain)
+          plain_alive[BlockPairs::word(single.block)] &= ~BlockPairs::bit(single.block);
+        else
+          others.erase(std::ranges::find(others, edge.block));
         continue;
       }
-      const auto try_all = [&](const std::vector<int>& alive) {
-        for (const int number : alive) {
-          const Single& other = singles[static_cast<std::size_t>(number)];
-          if (other.block != single.block && !pairs.has(other.block, single.block) && together(single.steps, other.steps))
-            pairs.add(single.block, other.block);
-        }
+      const auto try_with = [&](const Single& other) {
+        if (other.block != single.block && together(single.steps, other.steps)) pairs.add(single.block, other.block);
       };
-      try_all(others);
+      for (const int number : others)
+        if (!pairs.has(singles[at(number)].block, single.block)) try_with(singles[at(number)]);
       if (single.plain) {
         pairs.add_row(single.block, plain_alive);
         plain_alive[BlockPairs::word(single.block)] |= BlockPairs::bit(single.block);
-      } else {
-        try_all(plain);
+        plain[at(single.block)] = edge.block;
+        continue;
       }
-      same.push_back(edge.block);
+      for (std::size_t w = 0; w < plain_alive.size(); ++w)
+        for (std::uint64_t left = plain_alive[w] & ~pairs.row(single.block)[w]; left != 0; left &= left - 1)
+          try_with(singles[at(plain[64 * w + at(std::countr_zero(left))])]);
+      others.push_back(edge.block);
     }
     pairs.both_ways();
     return pairs;
@@ -182,12 +198,15 @@ class BlockOrder {
   std::vector<OrderedBlock> blocks_ = {};
   std::vector<std::vector<Steps>> steps_ = {};  // [block][lifetime]
   std::vector<int> of_first_run_ = {};          // [block]: number of its lifetimes that begin in the first run
+  int open_ = 0;                                // of these, those that have not ended yet
+  std::int64_t last_ = 0;                       // end of the last one that has ended
   std::vector<int> compute_ = {};               // steps of the compute stream
 };
 
 }  // namespace
 
-OrderedBlocks ordered_blocks(const Plan& plan, RoleId id, Space space, const OrderedLimits& most) {
+OrderedBlocks ordered_blocks(const Plan& plan, const MeetingPoints& meetings, RoleId id, Space space,
+                             const OrderedLimits& most) {
   const Role& role = plan.roles[id.index()];
   if (steps_of(plan, role) > most.steps) return {};
   std::size_t blocks = 0;
@@ -197,7 +216,7 @@ OrderedBlocks ordered_blocks(const Plan& plan, RoleId id, Space space, const Ord
     blocks += buffer.offsets.size();
   }
   if (blocks > static_cast<std::size_t>(most.blocks)) return {};
-  return BlockOrder(plan, id, space).find();
+  return BlockOrder(plan, meetings, id, space).find();
 }
 
 }  // namespace foreshard

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/plan/program.h"
 #include "strategy/memory/block_pairs.h"
 #include "strategy/memory/packing.h"
 
@@ -39,6 +40,6 @@ struct OrderedLimits {
 
 // All blocks of the role in `space` that are not resident, over a run and what of the next one may overlap it. Empty: there are more
 // instructions or blocks than `most` says, or another rank of the device uses one of these buffers.
-OrderedBlocks ordered_blocks(const Plan& plan, RoleId role, Space space, const OrderedLimits& most);
+OrderedBlocks ordered_blocks(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space, const OrderedLimits& most);
 
 }  // namespace foreshard

@@ -26,7 +26,7 @@ bool on_compute(const Plan& plan, const Role& role, BufferId buffer) {
 // another outside of its lifetime.
 void expect_order(const Lowered& job) {
   for (std::size_t r = 0; r < job.plan.roles.size(); ++r) {
-    const OrderedBlocks found = ordered_blocks(job.plan, {static_cast<std::int32_t>(r)}, Space::Device, kMost);
+    const OrderedBlocks found = ordered_blocks(job.plan, find_meeting_points(job.plan), {static_cast<std::int32_t>(r)}, Space::Device, kMost);
     ASSERT_FALSE(found.blocks.empty());
     ASSERT_EQ(found.meets.blocks(), found.blocks.size());
     std::vector<TimedBlock> timed;
@@ -58,7 +58,7 @@ TEST(OrderedBlocks, LongRunsAreNotLookedAt) {
   std::size_t steps = 0;
   for (const Action& action : job.plan.roles[0].actions) steps += job.plan.segments[action.segment.index()].instructions.size();
   const auto within = [&](std::size_t most_steps, std::size_t most_blocks) {
-    return ordered_blocks(job.plan, {0}, Space::Device,
+    return ordered_blocks(job.plan, find_meeting_points(job.plan), {0}, Space::Device,
                           {.steps = static_cast<int>(most_steps), .blocks = static_cast<int>(most_blocks)})
         .blocks.size();
   };
@@ -78,7 +78,7 @@ TEST(OrderedBlocks, AllBlocksThatAreNotResident) {
   for (std::size_t b = 0; b < role.buffers.size(); ++b)
     if (role.buffers[b].space == Space::Device && !role.buffers[b].resident)
       for (std::size_t slot = 0; slot < role.buffers[b].offsets.size(); ++slot) expected.emplace(b, slot);
-  for (const OrderedBlock& block : ordered_blocks(job.plan, {0}, Space::Device, kMost).blocks) {
+  for (const OrderedBlock& block : ordered_blocks(job.plan, find_meeting_points(job.plan), {0}, Space::Device, kMost).blocks) {
     found.emplace(block.buffer.value, block.slot);
     alive.insert(block.block.lifetimes.empty() ? -1 : block.buffer.value);
   }
