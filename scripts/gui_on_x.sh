@@ -28,4 +28,4 @@ openbox >"$work/openbox.log" 2>&1 &
 openbox=$!
 sleep 0.5
 kill -0 $openbox || { cat "$work/openbox.log" >&2; exit 1; }
-"$tests" "$@"
+"$tests" --gtest_filter=-RandomDay.* "$@"  # that one is the same with any platform, and takes a fifth of the time

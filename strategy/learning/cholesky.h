@@ -17,6 +17,7 @@ struct SquareMatrix {
   bool operator==(const SquareMatrix&) const = default;
 };
 
+double dot(const double* a, const double* b, std::size_t n);
 SquareMatrix product(const SquareMatrix& a, const SquareMatrix& b);
 SquareMatrix transposed(const SquareMatrix& a);
 std::vector<double> product(const SquareMatrix& a, const std::vector<double>& x);

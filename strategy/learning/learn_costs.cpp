@@ -63,6 +63,11 @@ class Learner {
         if (share > kLeastShare) index_.emplace(shape, index_.size());
     int next = 0;
     for (auto& [shape, index] : index_) index = static_cast<std::size_t>(next++), shapes_.push_back(shape);
+    for (const LearnedRun& run : runs) {
+      std::vector<std::pair<std::size_t, double>>& shares = shares_.emplace_back();
+      for (const auto& [shape, share] : run.shares)
+        if (share > kLeastShare) shares.emplace_back(index_.at(shape), share);
+    }
     apart_ = SquareMatrix(shapes_.size());
     for (std::size_t i = 0; i < shapes_.size(); ++i)
       for (std::size_t j = 0; j < shapes_.size(); ++j) apart_.at(i, j) = distance(shapes_[i], shapes_[j]);
@@ -87,18 +92,17 @@ class Learner {
   }
 
  private:
-  double time_of(const LearnedRun& run, const std::vector<double>& theta) const {
+  double time_of(std::size_t run, const std::vector<double>& theta) const {
     double time = 1;
-    for (const auto& [shape, share] : run.shares)
-      if (share > kLeastShare) time += share * (std::exp(theta[index_.at(shape)]) - 1);
+    for (const auto& [i, share] : shares_[run]) time += share * (std::exp(theta[i]) - 1);
     return std::max(time, kLeastTime);
   }
 
   // -ln(likelihood * prior of the factors), up to a constant, where theta = C pull.
   double objective(const LearnedScales& scales, const std::vector<double>& theta, const std::vector<double>& pull) const {
     double sum = 0;
-    for (const LearnedRun& run : runs_) {
-      const double off = std::log(run.ratio / time_of(run, theta));
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      const double off = std::log(runs_[run].ratio / time_of(run, theta));
       sum += 0.5 * off * off / (scales.noise * scales.noise);
     }
     for (std::size_t i = 0; i < theta.size(); ++i) sum += 0.5 * theta[i] * pull[i];
@@ -134,13 +138,11 @@ class Learner {
   // Linearizes ln(1 + sum of share * (factor - 1)) about theta. Its slopes are the shares of the parts in an iteration with these factors.
   Equations linearized(const std::vector<double>& theta) const {
     Equations e{.weights = SquareMatrix(shapes_.size()), .values = std::vector<double>(shapes_.size())};
-    for (const LearnedRun& run : runs_) {
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
       const double time = time_of(run, theta);
-      double value = std::log(run.ratio / time);
+      double value = std::log(runs_[run].ratio / time);
       std::vector<std::pair<std::size_t, double>> slopes;
-      for (const auto& [shape, share] : run.shares) {
-        if (share <= kLeastShare) continue;
-        const std::size_t i = index_.at(shape);
+      for (const auto& [i, share] : shares_[run]) {
         slopes.emplace_back(i, share * std::exp(theta[i]) / time);
         value += slopes.back().second * theta[i];
       }
@@ -269,13 +271,11 @@ class Learner {
       for (std::size_t i = 0; i < n; ++i) columns.at(j, i) = column[i];
     }
     for (std::size_t i = 0; i < n; ++i) {
-      posterior.pull[i] = e.values[i];
-      for (std::size_t k = 0; k < n; ++k) posterior.pull[i] -= columns.at(i, k) * value[k] / noise;
-      posterior.pull[i] /= noise;
+      const double* column = &columns.values[i * n];
+      posterior.pull[i] = (e.values[i] - dot(column, value.data(), n) / noise) / noise;
       for (std::size_t j = 0; j <= i; ++j) {
-        double sum = e.weights.at(i, j);
-        for (std::size_t k = 0; k < n; ++k) sum -= columns.at(i, k) * columns.at(j, k) / noise;
-        posterior.doubt.at(i, j) = posterior.doubt.at(j, i) = sum / noise;
+        const double doubt = (e.weights.at(i, j) - dot(column, &columns.values[j * n], n) / noise) / noise;
+        posterior.doubt.at(i, j) = posterior.doubt.at(j, i) = doubt;
       }
     }
     posterior.mean = product(c, posterior.pull);
@@ -291,6 +291,7 @@ class Learner {
 
   const std::vector<LearnedRun>& runs_;
   std::map<PartShape, std::size_t> index_ = {};
+  std::vector<std::vector<std::pair<std::size_t, double>>> shares_ = {};  // [run]: index of the shape, share
   std::vector<PartShape> shapes_ = {};
   SquareMatrix apart_;
 };
