@@ -5,6 +5,7 @@
 #include "core/base/data_path.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/learning/part_shares.h"
 
@@ -19,7 +20,18 @@ std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Stra
                                               Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   if (gpu.architecture == "host") return {};
-  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted);
+  PredictionInterval interval =
+      prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted);
+  const RateOrigin rates = kernel_rates().product_origin(gpu, strategy.precision);
+  interval.rates_of = rates.gpus;
+  interval.rates_spread = rates.spread;
+  const double wider = kDeviations * rates.spread;
+  const auto widened = [&](Seconds end, double sign) {
+    return Seconds{predicted.value * std::exp(sign * std::hypot(std::log(end.value / predicted.value), wider))};
+  };
+  if (wider > 0 && interval.low.value > 0 && interval.low <= predicted && predicted <= interval.high)
+    interval.low = widened(interval.low, -1), interval.high = widened(interval.high, 1);
+  return interval;
 }
 
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,

@@ -1,6 +1,7 @@
 #include "report/tables/summary_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -90,6 +91,10 @@ class Writer {
                         : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
                                           : "published runs with this framework on this GPU generation"),
             "    ");
+    if (it.rates_spread > 0)
+      wrapped(fmt::format("matrix products as measured on {}, not on this GPU; GPUs differ by {}", fmt::join(it.rates_of, ", "),
+                          in_percent(it.rates_spread)),
+              "    ");
   }
 
   void share(const std::string& name, double value, int depth) {

@@ -53,10 +53,7 @@ double fitted(const std::string& name) {
 }
 
 const ProductConstants& product_constants() {
-  static const ProductConstants constants{.library_choice = fitted("products.library_choice"),
-                                          .sustained_level = fitted("products.sustained_level"),
-                                          .sustained_exponent = fitted("products.sustained_exponent"),
-                                          .exposed = fitted("kernels.exposed")};
+  static const ProductConstants constants{.sustained = fitted("products.sustained"), .exposed = fitted("kernels.exposed")};
   return constants;
 }
 

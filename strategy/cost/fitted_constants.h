@@ -30,9 +30,7 @@ double fitted(const std::string& name);  // throws Error when the table has no s
 
 // The constants that the time of every kernel needs, looked up once.
 struct ProductConstants {
-  double library_choice = 1;   // rate of the kernel that the library picks, over that of the best kernel for the shape
-  double sustained_level = 1;  // share of a short benchmark's rate that training sustains: level * (watts per TFLOP/s)^exponent
-  double sustained_exponent = 0;
+  double sustained = 1;  // share of a short benchmark's rate that training sustains under the power limit
   // Share of the shorter of arithmetic and memory traffic that does not overlap with the longer (OpTime::total).
   double exposed = 0;
 };

@@ -23,8 +23,7 @@ constexpr double kFixedOrder = 0.65;
 // columns, vocab_h_sweep.out 0.67 and 0.28 of that of a depth of 14336. Ada: gemm.csv, RTX 4090, 0.71 (odd rows). V100: ksweep_low 0.70 at
 // depths from 242; odd rows take no tensor cores before cuBLAS 11 (NVIDIA's guide on matrix products): a quarter. Hopper and Blackwell have
 // no measurement: their own kernels want 16 bytes (bulk copies), the libraries fall back to Ampere's.
-constexpr MachineConstants kVolta = {.tensor_cap = 0.85,
-                                     .copies_beside = false,
+constexpr MachineConstants kVolta = {.tensor_cap = 0.76,
                                      .narrow_rows = 0.86,
                                      .odd_rows = 6,
                                      .vector_ceiling = 0.93,
@@ -69,7 +68,12 @@ constexpr MachineConstants kBlackwellKernels = {
     .nvlink_p2p = 0.80,
     .ll_limit = {282e9},
     .channels = 32};
+// Power: L40S and RTX PRO 6000 (0.96 and 1.19 W per TFLOP/s), medians of accuracy/kernel_rates. Their clock falls faster than in proportion:
+// memory and leakage take their part first.
 constexpr MachineConstants kAda = {.tensor_cap = 1.0,
+                                   .power_coefficient = 0.70,
+                                   .power_exponent = 1.3,
+                                   .clock_alone = true,
                                    .odd_rows = 1.6,
                                    .flash_forward = {0.45, 0.85, 0.85, 0.85},
                                    .flash_backward = {0.35, 0.65, 0.65, kFixedOrder * 0.65},
@@ -110,11 +114,17 @@ const MachineConstants& machine_constants(const Gpu& gpu) {
   return gpu.architecture == "blackwell" && warp ? kAda : machine_constants(gpu.architecture);
 }
 
-double sustained_share(const Gpu& gpu) {
+double tensor_ceiling(const Gpu& gpu) {
+  const MachineConstants& machine = machine_constants(gpu);
   const double teraflops = peak(gpu, DType::F16).value * 1e-12;
-  const ProductConstants& fit = product_constants();
-  if (gpu.power_watts <= 0 || teraflops <= 0) return fit.sustained_level;
-  return std::min(1.0, fit.sustained_level * std::pow(gpu.power_watts / teraflops, fit.sustained_exponent));
+  const bool known = gpu.power_watts > 0 && teraflops > 0;
+  const double limit = known ? std::pow(gpu.power_watts / teraflops, machine.power_exponent) : 1;
+  return std::min(machine.tensor_cap, machine.power_coefficient * limit);
+}
+
+double sustained_share(const Gpu& gpu) {
+  const MachineConstants& machine = machine_constants(gpu);
+  return machine.clock_alone || tensor_ceiling(gpu) >= machine.tensor_cap ? 1 : product_constants().sustained;
 }
 
 const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }

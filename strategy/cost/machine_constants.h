@@ -18,13 +18,13 @@ enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr int kProtocols = 3;
 
 struct MachineConstants {
-  // Matrix products. The best shapes reach the share min(cap, coefficient * cbrt(watts per TFLOP/s)) of the dense datasheet peak: under
-  // full load the power limit sets the clock, and power grows with the cube of the clock.
+  // Matrix products. The best shapes reach the share min(cap, coefficient * (watts per TFLOP/s)^exponent) of the dense datasheet peak:
+  // under full load the power limit sets the clock, and power grows with the cube of the clock.
   double tensor_cap = 1.0;
-  double power_coefficient = 0.9;
+  double power_coefficient = 0.9, power_exponent = 1.0 / 3;
+  // The voltage is at its least and power grows with the clock alone. Such a card is at its limit within milliseconds, in benchmarks too.
+  bool clock_alone = false;
   double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
-  // Products load operands asynchronously beside the arithmetic; false: a kernel's losses count twice.
-  bool copies_beside = true;
   // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
   // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;
@@ -56,8 +56,11 @@ struct ProtocolLatency {
 };
 const ProtocolLatency& protocol_latency(Protocol protocol);
 
-// The share of a short benchmark's rate that products sustain in training: min(1, level * (watts per TFLOP/s)^exponent). A benchmark ends
-// before the power limit acts. Level and exponent are fitted constants (strategy/cost/fitted_constants.h).
+// Share of the dense 16-bit peak that the best products reach.
+double tensor_ceiling(const Gpu& gpu);
+
+// The share of a short benchmark's rate that products sustain in training (ProductConstants). A benchmark ends before the power limit acts;
+// 1: on this GPU the limit does not bind, or binds at once.
 double sustained_share(const Gpu& gpu);
 
 // Shares of a link's datasheet rate.

@@ -31,11 +31,4 @@ struct OpTime {
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);  // their total()
 
-// C[batch, m, n] = A[batch, m, k] B[batch, k, n]
-struct Gemm {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-};
-// Arithmetic only, on tensor units (or vector units): waves of output tiles over the SMs, with the fastest tile size and split of k.
-Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type);
-
 }  // namespace foreshard

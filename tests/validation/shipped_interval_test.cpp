@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/cluster_file/cluster_file.h"
 
 namespace foreshard {
@@ -24,6 +26,22 @@ TEST(ShippedInterval, NothingWhereNothingIsKnown) {
   for (Gpu& gpu : host.gpus) gpu.architecture = "host";
   EXPECT_FALSE(interval_of(host, {}, false, {1}));
   EXPECT_FALSE(learned_interval(nullptr, {}, host, {1}));
+}
+
+// A B300 takes the products of B200, GB200 and GB300: the interval widens by what these differ, and names them.
+TEST(ShippedInterval, WidensWhereProductsWereNotMeasured) {
+  Cluster cluster = load_cluster("dgx-b200");
+  const auto measured = interval_of(cluster, {.framework = "megatron"}, false, {1});
+  cluster.gpus.front().name = cluster.nodes.front().shape.gpu = "b300";
+  const auto others = interval_of(cluster, {.framework = "megatron"}, false, {1});
+  ASSERT_TRUE(measured && others);
+  EXPECT_EQ(measured->rates_of, std::vector<std::string>{"b200"});
+  EXPECT_EQ(measured->rates_spread, 0);
+  EXPECT_EQ(others->rates_of, (std::vector<std::string>{"b200", "gb200", "gb300"}));
+  const double wide = 1.6449 * others->rates_spread;
+  EXPECT_GT(wide, 0.03);
+  EXPECT_NEAR(std::log(others->high.value), std::hypot(std::log(measured->high.value), wide), 1e-9);
+  EXPECT_NEAR(std::log(others->low.value), -std::hypot(std::log(measured->low.value), wide), 1e-9);
 }
 
 TEST(ShippedInterval, AnUnknownFrameworkGetsTheIntervalOfAllCells) {

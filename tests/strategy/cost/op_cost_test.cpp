@@ -12,7 +12,7 @@
 #include "core/graph/op_graph.h"
 #include "core/graph/op_graph_saved.h"
 #include "core/network/network.h"
-#include "strategy/cost/fitted_constants.h"
+#include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
@@ -69,11 +69,14 @@ TEST(OpCost, ProductsObeyTheirLaws) {
 TEST(OpCost, PhasesOrderTheSizes) {
   const Gpu gpu = a100();
   const auto arithmetic = [&](Phase phase) {
-    return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * product_constants().library_choice *
-           sustained_share(gpu);
+    return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * sustained_share(gpu);
   };
-  EXPECT_DOUBLE_EQ(arithmetic(Phase::InputGrad), gemm_time(gpu, {1, 2048, 3072, 768}, DType::BF16).value);
-  EXPECT_DOUBLE_EQ(arithmetic(Phase::WeightGrad), gemm_time(gpu, {1, 768, 3072, 2048}, DType::BF16).value);
+  const auto ratio = [&](const Gemm& gemm) { return kernel_rates().product_ratio(gpu, gemm, DType::BF16); };
+  const Gemm left = {1, 2048, 3072, 768}, right = {1, 768, 3072, 2048}, turned = {1, 3072, 768, 2048};
+  EXPECT_DOUBLE_EQ(arithmetic(Phase::InputGrad), gemm_time(gpu, left, DType::BF16).value * ratio(left));
+  EXPECT_DOUBLE_EQ(arithmetic(Phase::WeightGrad),
+                   gemm_time(gpu, right, DType::BF16).value * std::sqrt(ratio(right) * ratio(turned)));
+  EXPECT_GT(std::abs(ratio(right) / ratio(turned) - 1), 0.01);
 }
 
 // A GeForce with Blackwell's name has the products of a warp, 512 FLOPs of 16 bits per SM and clock: its attention is Ada's, not a B200's.
@@ -118,7 +121,8 @@ TEST(OpCost, PrecisionsKeepTheirOrder) {
 }
 
 // data/kernels/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
-// shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: library_choice * sustained_share of that.
+// shapes (mamf-finder), the tables of accuracy/kernel_rates are of all shapes, so most of these are up to a fifth faster; training keeps
+// sustained_share of that.
 struct MeasuredProduct {
   const char* gpu;
   std::int64_t m, n, k;
@@ -143,7 +147,7 @@ TEST(OpCost, MeasuredProducts) {
     const Compute what = product(row.m, row.n, row.k, row.type);
     OpTime time = op_pieces(gpu, what);
     time.overhead = gpu.launch_overhead;  // without casts
-    if (row.m > 128) time.arithmetic = time.arithmetic * (product_constants().library_choice * sustained_share(gpu));
+    if (row.m > 128) time.arithmetic = time.arithmetic * sustained_share(gpu);
     const double rate = what.flops.value / time.total().value * 1e-12;
     std::printf("  %-13s %6lld x %6lld x %6lld %-5s  %7.1f TFLOP/s, measured %7.1f  %+5.1f %%\n", row.gpu,
                 static_cast<long long>(row.m), static_cast<long long>(row.n), static_cast<long long>(row.k), name_of(row.type),
@@ -152,7 +156,7 @@ TEST(OpCost, MeasuredProducts) {
     EXPECT_LT(errors.back(), 0.25);
   }
   std::sort(errors.begin(), errors.end());
-  EXPECT_LT(errors[errors.size() / 2], 0.05);
+  EXPECT_LT(errors[errors.size() / 2], 0.08);
 }
 
 // ---- one layer ----
@@ -251,23 +255,6 @@ TEST(OpCost, LayerOfLlama7BForward) {
     EXPECT_GT(per_sample, 3.92 * 0.85);
     EXPECT_LT(per_sample, 4.40 * 1.15);
   }
-}
-
-// What a library's kernel loses are clocks of its SM. An A100 does 2048 FLOPs per SM and clock, an RTX 4090 512: its products lose a
-// quarter as much. A V100 does 1024 with nothing beside its copies, which weigh twice: in 16 bits it loses as much as an A100, in fp32 with
-// 128 FLOPs of twice the bytes a quarter of that.
-TEST(OpCost, SlowTensorCoresLoseLess) {
-  const double lost = 1 / product_constants().library_choice - 1;
-  const auto losses = [&](const Gpu& gpu, DType type = DType::BF16) {
-    const Compute what = product(4096, 4096, 4096, type);
-    const double best = gemm_time(gpu, {1, 4096, 4096, 4096}, type).value / sustained_share(gpu);
-    return op_pieces(gpu, what).arithmetic.value / best - 1;
-  };
-  EXPECT_NEAR(losses(a100()), lost, 2e-3);
-  EXPECT_NEAR(losses(load_gpu("rtx-4090")), lost / 4, 2e-3);
-  EXPECT_NEAR(losses(load_gpu("v100-32"), DType::F16), lost, 2e-3);
-  EXPECT_NEAR(losses(load_gpu("v100-32"), DType::F32), lost / 4, 2e-3);
-  EXPECT_NEAR(losses(h100()), lost, 1e-9);
 }
 
 // The backward in a fixed order takes 1 / 0.65 of the time; the forward has nothing to add up. FlashAttention 2 on Blackwell has the

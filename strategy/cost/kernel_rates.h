@@ -1,0 +1,82 @@
+// Measured times of kernels, a file per GPU in accuracy/kernel_rates. They are kept as ratios to what the formulas of the cost model say of
+// the same sizes, so that the formulas carry on where no measurement reaches. docs/cost-model.md, "Measured rates".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/units.h"
+#include "core/cluster/cluster.h"
+#include "strategy/cost/product_formula.h"
+
+namespace foreshard {
+
+// Rates of the products y = x w of one number format: y [m, n], x [m, k].
+struct ProductRates {
+  DType format = DType::BF16;                        // BF16 stands for both formats of 16 bits
+  std::vector<std::int64_t> m = {}, n = {}, k = {};  // rising
+  std::vector<double> teraflops = {};                // [m][n][k]; 0: not measured
+  Seconds quantisation = {};                         // what the measured times contain beside the product: launches
+  double quantisation_bytes = 0;                     // and bytes per element of x, streamed
+  bool operator==(const ProductRates&) const = default;
+};
+
+struct GpuRates {
+  std::string gpu = {};  // catalogue name
+  std::string source = {};
+  std::vector<ProductRates> products = {};
+  bool operator==(const GpuRates&) const = default;
+};
+// Throws Error.
+GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name);
+
+// Time of the product alone at a point of the grid, as measured; 0: not measured, or most of it was quantising the input.
+Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t m, std::size_t n, std::size_t k);
+
+// Where the ratios of a GPU come from.
+struct RateOrigin {
+  std::vector<std::string> gpus = {};  // its own name; or those whose ratios are averaged; none: the formulas alone
+  bool own = false;
+  // Standard deviation of ln(ratio) between these GPUs, or between all if there is one, over sizes of 2048 to 16384; 0: own, or no table.
+  double spread = 0;
+};
+
+class KernelRates {
+ public:
+  // Ratios of the catalogue's GPUs.
+  explicit KernelRates(const std::vector<GpuRates>& rates);
+  KernelRates(const KernelRates&) = delete;  // its surfaces are referred to
+  KernelRates& operator=(const KernelRates&) = delete;
+
+  // Measured time over the formula's, of the arithmetic and traffic of a product:
+  //   a GPU with a table      its own, exact at measured points; between them the logarithm is linear in those of m, n and k, and beyond them
+  //                           that of the border holds
+  //   without                 the mean of the logarithms of the GPUs with the same constants (MachineConstants), or else of all
+  //   no table of the format  1
+  double product_ratio(const Gpu& gpu, const Gemm& gemm, DType type) const;
+  RateOrigin product_origin(const Gpu& gpu, DType type) const;
+
+ private:
+  struct Surface {
+    std::string gpu = {};
+    const void* family = nullptr;  // the constants of its kind of GPU
+    DType format = DType::BF16;
+    std::vector<double> m = {}, n = {}, k = {};  // log2
+    std::vector<double> excess = {};             // ln(measured / formula), [m][n][k]
+    double at(const Gemm& gemm) const;
+  };
+  static Surface surface_of(const Gpu& gpu, const ProductRates& rates);
+  std::vector<const Surface*> sources(const Gpu& gpu, DType type) const;
+  static double spread_between(const std::vector<const Surface*>& surfaces);
+  const std::vector<const Surface*>& known_sources(const Gpu& gpu, DType type) const;  // of this thread's last call
+  std::vector<Surface> surfaces_ = {};
+  std::uint64_t number_ = 0;  // no two objects of a process have the same
+};
+
+// The shipped tables; read once.
+const KernelRates& kernel_rates();
+const std::vector<GpuRates>& shipped_kernel_rates();
+
+}  // namespace foreshard
