@@ -41,7 +41,7 @@ int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
 Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                       const MachineProfile* profile) {
   Outcome out;
-  auto answer = tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .profile = profile});
+  auto answer = tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return out;
@@ -196,7 +196,7 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
 
 std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
   const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
-  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true});
+  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false});
   auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   const FrameworkPreset& preset = framework_preset(strategy.framework);
