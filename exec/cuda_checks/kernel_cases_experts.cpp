@@ -116,6 +116,29 @@ void add_choice_rows(Cases& all) {
   }
 }
 
+// Three choices of each token, on the ranks of two parts; the capacity and the room leave some of them out.
+void add_sending(Cases& all) {
+  const std::int64_t tokens = 300, hidden = 24, chosen = 3, experts = 8, parts = 2;
+  for (const bool dealt : {false, true})
+    for (const bool limited : {false, true}) {
+      const std::int64_t room = limited ? 150 : tokens, rows = parts * room;
+      Compute what{.op = ops::SendOnce{.capacity = limited ? 97 : 0, .ranks = 4, .dealt = dealt},
+                   .shapes = {{{tokens, hidden, chosen, experts}}, {{parts, room}}}};
+      const std::string name = "send_once" + std::string(dealt ? "_dealt" : "") + (limited ? "_limited" : "");
+      KernelCase& forward = all.add(name, what, {tokens * hidden, tokens * chosen}, {rows * hidden, rows * chosen});
+      forward.reads.push_back(
+          filled(tokens * chosen, DType::I64, [](std::int64_t i) { return static_cast<double>((i / 3 * 5 + i % 3 * (1 + i / 3 % 2)) % 8); }));
+      forward.writes.push_back(empty_array(rows * chosen, DType::I64));
+      forward.writes.push_back(empty_array(tokens * parts, DType::I64));
+      what.phase = Phase::InputGrad, what.accumulate = limited;
+      KernelCase& back =
+          all.add(name + "_grad", what, {rows * hidden, rows * chosen}, {tokens * hidden, tokens * chosen});
+      back.reads.push_back(filled(tokens * parts, DType::I64, [=](std::int64_t i) {
+        return i % 7 == 3 ? -1.0 : static_cast<double>(i % parts * room + i / parts * 11 % room);
+      }));
+    }
+}
+
 void add_grouped_products(Cases& all) {
   const std::int64_t experts = 3, sources = 2, room = 41, k = 37;
   const StoredArray counts = filled(sources * experts, DType::I64, [](std::int64_t i) {
@@ -157,6 +180,7 @@ void add_grouped_products(Cases& all) {
 void add_experts(Cases& all) {
   add_router_cases(all);
   add_choice_rows(all);
+  add_sending(all);
   add_grouped_products(all);
 }
 

@@ -287,6 +287,72 @@ GPU_KERNEL collect_rows(const ChoiceRowsArgs a) {
   }
 }
 
+// ---- tokens that go once to each part of the group -----------------------------------------------------------------------------------
+
+// The rank of an expert, and its number among the experts of its part, where they lie on the ranks of the part as all do on those of the
+// group.
+GPU_FUNCTION int rank_of(const SendArgs& a, int expert) {
+  return a.dealt ? expert % a.ranks : expert / (a.experts_of_layer / a.ranks);
+}
+GPU_FUNCTION int number_in_part(const SendArgs& a, int expert) {
+  const int ranks = a.ranks / a.parts;
+  return a.dealt ? expert / a.ranks * ranks + rank_of(a, expert) % ranks : expert % (a.experts_of_layer / a.parts);
+}
+
+// A thread block per expert goes through the choices in order and keeps the first ones. Reads 8 bytes per choice and expert; bound by
+// memory (L2).
+GPU_KERNEL keep_choices(const SendArgs a) {
+  GPU_SHARED(int, counts, 2 * kMostWarps);
+  std::int64_t before = 0;
+  int turn = 0;
+  for (std::int64_t first = 0; first < a.tokens * a.chosen; first += threads()) {
+    const std::int64_t i = first + thread();
+    const bool mine = i < a.tokens * a.chosen && load_integer(a.experts, i) == block();
+    const Hits hits = count_hits(mine, turn, counts);
+    turn ^= 1;
+    if (mine) store(a.kept, i, before + hits.before < a.capacity ? 1.0f : 0.0f);
+    before += hits.all;
+  }
+}
+
+// The choice j of a token if it is of an expert of this block's part and kept, else -1.
+GPU_FUNCTION int choice_here(const SendArgs& a, std::int64_t token, int j) {
+  const std::int64_t i = token * a.chosen + j;
+  const auto expert = static_cast<int>(load_integer(a.experts, i));
+  if (rank_of(a, expert) / (a.ranks / a.parts) != block()) return -1;
+  return a.kept.data && !load_flag(a.kept, i) ? -1 : expert;
+}
+
+// A thread block per part goes through the tokens in order; those with a choice in the part get the next row. Reads 8 bytes per choice and
+// part and writes 12 per row and choice; bound by latency.
+GPU_KERNEL send_tokens(const SendArgs a) {
+  GPU_SHARED(int, counts, 2 * kMostWarps);
+  const std::int64_t begin = block() * a.room;
+  std::int64_t next = 0;
+  int turn = 0;
+  for (std::int64_t first = 0; first < a.tokens; first += threads()) {
+    const std::int64_t token = first + thread();
+    bool sent = false;
+    for (int j = 0; token < a.tokens && j < a.chosen; ++j) sent = sent || choice_here(a, token, j) >= 0;
+    const Hits hits = count_hits(sent, turn, counts);
+    turn ^= 1;
+    const std::int64_t row = next + hits.before;
+    const bool here = sent && row < a.room;
+    next += hits.all;
+    if (token < a.tokens) store_integer(a.places, token * a.parts + block(), here ? begin + row : -1);
+    for (int j = 0; here && j < a.chosen; ++j) {
+      const int expert = choice_here(a, token, j);
+      const std::int64_t to = (begin + row) * a.chosen + j;
+      store_integer(a.sent_experts, to, expert >= 0 ? number_in_part(a, expert) : -1);
+      store(a.sent_weights, to, expert >= 0 ? load(a.weights, token * a.chosen + j) : 0.0f);
+    }
+  }
+  for (std::int64_t i = next * a.chosen + thread(); i < a.room * a.chosen; i += threads()) {  // rows of no token
+    store_integer(a.sent_experts, begin * a.chosen + i, -1);
+    store(a.sent_weights, begin * a.chosen + i, 0.0f);
+  }
+}
+
 // ---- a product for each expert ------------------------------------------------------------------------------------------------------
 
 inline constexpr int kGroupedTile = 16;
