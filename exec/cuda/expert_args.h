@@ -95,6 +95,7 @@ struct GroupedArgs {
   std::int64_t room, size, by_row, by_column, x_width, x_first, y_width, y_first;
   int sources, experts, inner, columns;
   bool accumulate;
+  bool swapped;  // of weights on tensor cores: x and y are exchanged, so the bias sums x and has `inner` elements per expert
   template <class F>
   void each(F f) const {
     f(x), f(counts), f(w), f(bias), f(y);

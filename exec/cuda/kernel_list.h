@@ -51,7 +51,9 @@
   KERNEL(spread_rows, ChoiceRowsArgs)    \
   KERNEL(collect_rows, ChoiceRowsArgs)   \
   KERNEL(grouped_rows, GroupedArgs)      \
-  KERNEL(grouped_weights, GroupedArgs)
+  KERNEL(grouped_weights, GroupedArgs)   \
+  KERNEL(grouped_rows_tiled, GroupedArgs) \
+  KERNEL(grouped_weights_tiled, GroupedArgs)
 
 #define FORESHARD_HEAD_KERNELS(KERNEL)       \
   KERNEL(head_norm_forward, HeadNormArgs)   \
@@ -71,14 +73,17 @@
   KERNEL(flash_forward_96, AttentionArgs)     \
   KERNEL(flash_forward_128, AttentionArgs)    \
   KERNEL(flash_forward_192, AttentionArgs)    \
+  KERNEL(flash_forward_256, AttentionArgs)    \
   KERNEL(flash_query_grad_64, AttentionArgs)  \
   KERNEL(flash_query_grad_96, AttentionArgs)  \
   KERNEL(flash_query_grad_128, AttentionArgs) \
   KERNEL(flash_query_grad_192, AttentionArgs) \
+  KERNEL(flash_query_grad_256, AttentionArgs) \
   KERNEL(flash_key_grad_64, AttentionArgs)    \
   KERNEL(flash_key_grad_96, AttentionArgs)    \
   KERNEL(flash_key_grad_128, AttentionArgs)   \
-  KERNEL(flash_key_grad_192, AttentionArgs)
+  KERNEL(flash_key_grad_192, AttentionArgs)   \
+  KERNEL(flash_key_grad_256, AttentionArgs)
 
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(column_sums, ColumnSumArgs)                   \

@@ -96,6 +96,8 @@ void add_masks(Cases& all) {
                         half("cap128", capped(windowed(causal(1, 1, 128), 40), 1.5, 0.1), 1, 90, false, false),
                         half("values192", latent(2, 192, 128), 2, 66, true, false),
                         half("values192_added", latent(1, 192, 128), 1, 70, true, true),
+                        half("cap256", capped(windowed(causal(2, 1, 256), 30), 2, 0.05), 1, 70, false, false),
+                        half("window256", windowed(causal(1, 1, 256), 20), 2, 40, false, true),
                         half("zigzag_window64", windowed(cut(causal(2, 1, 64), 2, 2), 50), 1, 72, true, false)};
   for (const MaskForm& form : forms) add_form(all, form);
 }

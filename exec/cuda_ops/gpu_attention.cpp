@@ -90,7 +90,8 @@ constexpr FlashKernels kFlashKernels[] = {
     {64, 64, KernelId::flash_forward_64, KernelId::flash_query_grad_64, KernelId::flash_key_grad_64},
     {96, 96, KernelId::flash_forward_96, KernelId::flash_query_grad_96, KernelId::flash_key_grad_96},
     {128, 128, KernelId::flash_forward_128, KernelId::flash_query_grad_128, KernelId::flash_key_grad_128},
-    {192, 128, KernelId::flash_forward_192, KernelId::flash_query_grad_192, KernelId::flash_key_grad_192}};
+    {192, 128, KernelId::flash_forward_192, KernelId::flash_query_grad_192, KernelId::flash_key_grad_192},
+    {256, 256, KernelId::flash_forward_256, KernelId::flash_query_grad_256, KernelId::flash_key_grad_256}};
 // Null: they cannot run it.
 const FlashKernels* flash_kernels(const host::Form& form, const AttentionForm& attention) {
   const host::HeadLayout& at = attention.at;

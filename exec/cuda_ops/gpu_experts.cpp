@@ -209,7 +209,13 @@ Kernel send_backward(const host::Form& form, const SentTokens& s) {
   }};
 }
 
-constexpr std::int64_t kTileSide = 16;  // kGroupedTile of kernels/experts.h
+// Results of a thread block, along rows and columns: on the vector units, on tensor cores (kGroupedTile and kSide of kernels/grouped.h).
+constexpr std::int64_t kTileSide = 16, kTiledSide = 64;
+
+// Whether tensor cores can read a factor: bf16, in packs whose rows are `step` elements apart, from element `first` on.
+bool is_tiled(const View& factor, std::int64_t step, std::int64_t first) {
+  return factor.type == Type::BF16 && on_pack_border(factor) && step % 8 == 0 && first % 8 == 0;
+}
 
 GroupedArgs grouped_args(const GroupedProduct& g) {
   GroupedArgs a = {.room = g.room, .size = g.columns() * g.k, .by_row = g.by_k(), .by_column = g.by_column()};
@@ -219,8 +225,24 @@ GroupedArgs grouped_args(const GroupedProduct& g) {
 }
 
 void launch_rows(const Launcher& on, const GroupedArgs& args) {
-  on.launch(KernelId::grouped_rows, ceil_div(args.columns, kTileSide), args.sources * ceil_div(args.room, kTileSide), 256,
-            args);
+  const bool tiled = is_tiled(args.x, args.x_width, args.x_first) && args.inner % 8 == 0 && args.columns % 8 == 0 &&
+                     is_tiled(args.w, args.by_row == 1 ? args.by_column : args.by_row, args.size);
+  const std::int64_t side = tiled ? kTiledSide : kTileSide;
+  on.launch(tiled ? KernelId::grouped_rows_tiled : KernelId::grouped_rows, ceil_div(args.columns, side),
+            args.sources * ceil_div(args.room, side), tiled ? 128 : 256, args);
+}
+
+void launch_weights(const Launcher& on, GroupedArgs args) {
+  const bool tiled = is_tiled(args.x, args.x_width, args.x_first) && is_tiled(args.y, args.y_width, args.y_first) &&
+                     args.inner % 8 == 0 && args.columns % 8 == 0;
+  if (tiled && args.by_column != 1) {  // neighbouring results of the kernel are to be neighbours in memory
+    std::swap(args.x, args.y), std::swap(args.x_width, args.y_width), std::swap(args.x_first, args.y_first);
+    std::swap(args.inner, args.columns), std::swap(args.by_row, args.by_column);
+    args.swapped = true;
+  }
+  const std::int64_t side = tiled ? kTiledSide : kTileSide;
+  on.launch(tiled ? KernelId::grouped_weights_tiled : KernelId::grouped_weights, ceil_div(args.columns, side),
+            args.experts * ceil_div(args.inner, side), tiled ? 128 : 256, args);
 }
 
 Kernel grouped_forward(const host::Form& form, const GroupedProduct& g) {
@@ -272,8 +294,7 @@ Kernel grouped_weight_grad(const host::Form& form, const GroupedProduct& g) {
       args.x = reads(call.reads[1]), args.counts = reads(call.reads[2]), args.y = reads(call.reads[0]);
       args.w = writes(call.writes[part]), args.y_first = static_cast<std::int64_t>(part) * g.columns(), args.accumulate = add;
       if (bias) args.bias = writes(call.writes[parts + part]);
-      on.launch(KernelId::grouped_weights, ceil_div(args.columns, kTileSide), g.experts * ceil_div(args.inner, kTileSide), 256,
-                args);
+      launch_weights(on, args);
     }
   }};
 }

@@ -1,5 +1,5 @@
-// Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, no dropout; heads of 64, 96 or 128 elements, or (latent attention) of
-// 192 with values of 128. A thread block has four warps and a tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
+// Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, no dropout; heads of 64, 96, 128 or 256 elements, or (latent
+// attention) of 192 with values of 128. A thread block has four warps and a tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
 // block iterates over the rows of the other side, whose tiles are in shared memory as [row][dim], and as [dim][row] if a product sums over
 // the rows. The backward computes the map twice, once for the gradient of queries and once for that of keys and values, so that all sums
 // have a fixed order without atomic operations.
@@ -20,9 +20,7 @@
 
 namespace foreshard::gpu {
 
-constexpr int kTile = 64;          // rows of a thread block
-constexpr int kForwardKeys = 64;   // rows of a tile in shared memory, in the forward
-constexpr int kBackwardRows = 32;  // and in the backward
+constexpr int kTile = 64;  // rows of a thread block
 constexpr int kFlashThreads = 4 * kWarp;
 
 // Words (pairs of bf16) from one row of a tile to the next. It is an odd multiple of four, which avoids bank conflicts when fragments are
@@ -63,17 +61,34 @@ GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARE
   }
 }
 
+// Where a thread puts its i-th word of a tile [dim][row] with D elements per row: 8 lanes read 32 neighbouring bytes of a row, and four
+// groups of them the rows of the next pairs, so that whole sectors are read and at most two lanes use one bank.
+struct TurnedPlace {
+  int pair, column;  // rows 2 pair and 2 pair + 1, columns `column` and the next
+};
+template <int D>
+GPU_FUNCTION TurnedPlace turned_place(int i) {
+  const int group = i / kWarp;
+  return {group / (D / 16) * 4 + i % kWarp / 8, 2 * (group % (D / 16) * 8 + i % 8)};
+}
+// Stores two words of neighbouring rows as two words of neighbouring columns.
+template <int n, int size>
+GPU_FUNCTION void store_turned(std::uint32_t upper, std::uint32_t lower, const TurnedPlace& at,
+                               GPU_SHARED_VIEW(std::uint32_t, size) tile) {
+  tile[at.column * tile_stride(n) + at.pair] = (upper & 0xFFFFu) | lower << 16;
+  tile[(at.column + 1) * tile_stride(n) + at.pair] = upper >> 16 | (lower & 0xFFFF0000u);
+}
+
 // Loads the same rows as [dim][row]; a word has the elements of two neighbouring rows.
 template <int D, int n>
 GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
                                    GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
   for (int i = thread(); i < (n / 2) * (D / 2); i += kFlashThreads) {
-    const int pair = i % (n / 2), column = i / (n / 2) * 2;
-    const std::int64_t row = first + 2 * pair;
-    const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + column) : 0;
-    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + column) : 0;
-    tile[column * tile_stride(n) + pair] = (upper & 0xFFFFu) | lower << 16;
-    tile[(column + 1) * tile_stride(n) + pair] = upper >> 16 | (lower & 0xFFFF0000u);
+    const TurnedPlace at = turned_place<D>(i);
+    const std::int64_t row = first + 2 * at.pair;
+    const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + at.column) : 0;
+    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + at.column) : 0;
+    store_turned<n, D*(n / 2 + 4)>(upper, lower, at, tile);
   }
 }
 
@@ -349,14 +364,16 @@ GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
   flash_key_grad<D, V, n, false>(a, tiles);
 }
 
-#define FLASH(name, D, V)                                                                                       \
-  GPU_KERNEL flash_forward_##name(const AttentionArgs a) { flash_forward<D, V, kForwardKeys>(a); }              \
-  GPU_KERNEL flash_query_grad_##name(const AttentionArgs a) { flash_query_grad_of<D, V, kBackwardRows>(a); }    \
-  GPU_KERNEL flash_key_grad_##name(const AttentionArgs a) { flash_key_grad_of<D, V, kBackwardRows>(a); }
-FLASH(64, 64, 64)
-FLASH(96, 96, 96)
-FLASH(128, 128, 128)
-FLASH(192, 192, 128)
+// `forward`, `backward`: rows of a tile in shared memory; at most 48 KB of it.
+#define FLASH(name, D, V, forward, backward)                                                              \
+  GPU_KERNEL flash_forward_##name(const AttentionArgs a) { flash_forward<D, V, forward>(a); }             \
+  GPU_KERNEL flash_query_grad_##name(const AttentionArgs a) { flash_query_grad_of<D, V, backward>(a); }   \
+  GPU_KERNEL flash_key_grad_##name(const AttentionArgs a) { flash_key_grad_of<D, V, backward>(a); }
+FLASH(64, 64, 64, 64, 32)
+FLASH(96, 96, 96, 64, 32)
+FLASH(128, 128, 128, 64, 32)
+FLASH(192, 192, 128, 64, 32)
+FLASH(256, 256, 256, 32, 16)
 #undef FLASH
 
 }  // namespace foreshard::gpu
