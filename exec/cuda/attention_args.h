@@ -22,20 +22,30 @@ struct RowSteps {
   std::int64_t position, sample;
 };
 
-// Fused attention, which does not store the map: context = softmax(scores) v, scores = scale q k^T, or with a cap cap tanh(scale q k^T / cap).
-// lse and delta [sample, head, query], fp32: logarithm of the sum of e^scores, and sum of context * dcontext. Gradients: dq, dk, dv (+)= ...
-// sinks [head]: a score of each query without a value; dsinks (+)= its gradient.
+// Which keys a query sees. Causal: those up to its own position, of them at most `window`, or none before its chunk of `chunk` positions (0:
+// no limit). Kernels number keys in the order of their positions; order.row(number) is the row of a key in memory.
+struct AttentionMask {
+  bool causal;
+  std::int64_t window, chunk;
+  Positions query_positions, key_positions;
+  GatheredOrder order;
+};
+// A score: scale q k, or with a cap (above 0) cap tanh(scale q k / cap).
+struct ScoreSettings {
+  float scale, cap;
+};
+
+// Fused attention, which does not store the map: context = softmax(scores) v. lse and delta [sample, head, query], fp32: logarithm of the sum
+// of e^scores, and sum of context * dcontext. Gradients: dq, dk, dv (+)= ... sinks [head]: a score of each query without a value; dsinks
+// (+)= its gradient.
 struct AttentionArgs {
   View q, k, v, sinks, context, lse, dcontext, delta, dq, dk, dv, dsinks;
   std::int64_t samples, queries, keys, heads, kv_heads, dim, value_dim;
-  // Causal: a query sees at most `window` keys, the last its own position; or no key before its chunk of `chunk` positions. 0: no limit.
-  std::int64_t window, chunk;
   RowSteps query_steps, key_steps;
   MapDropout drop;
-  float scale, cap;  // cap 0: none
-  bool causal, accumulate;
-  Positions query_positions, key_positions;  // kernels number keys in the order of their positions;
-  GatheredOrder order;                       // order.row(number) is the row of a key in memory
+  ScoreSettings score;
+  AttentionMask mask;
+  bool accumulate;
   template <class F>
   void each(F f) const {
     f(q), f(k), f(v), f(sinks), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv), f(dsinks);

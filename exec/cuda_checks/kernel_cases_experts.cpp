@@ -126,8 +126,8 @@ void add_sending(Cases& all) {
   const std::int64_t tokens = 300, hidden = 24, chosen = 3, experts = 8, parts = 2;
   for (const bool dealt : {false, true})
     for (const bool limited : {false, true}) {
-      const std::int64_t room = limited ? 150 : tokens, rows = parts * room;
-      Compute what{.op = ops::SendOnce{.capacity = limited ? 97 : 0, .ranks = 4, .dealt = dealt},
+      const std::int64_t room = limited ? 95 : tokens, rows = parts * room;
+      Compute what{.op = ops::SendOnce{.capacity = limited ? 35 : 0, .ranks = 4, .dealt = dealt},
                    .shapes = {{{tokens, hidden, chosen, experts}}, {{parts, room}}}};
       const std::string name = "send_once" + std::string(dealt ? "_dealt" : "") + (limited ? "_limited" : "");
       KernelCase& forward = all.add(name, what, {tokens * hidden, tokens * chosen}, {rows * hidden, rows * chosen});

@@ -48,11 +48,11 @@ AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
   AttentionArgs args = {};
   args.samples = at.samples, args.queries = at.queries, args.keys = at.keys;
   args.heads = at.heads, args.kv_heads = at.kv_heads, args.dim = at.dim, args.value_dim = at.values();
-  args.window = form.op.window, args.chunk = form.op.chunk, args.cap = static_cast<float>(form.op.score_cap);
+  args.mask.window = form.op.window, args.mask.chunk = form.op.chunk, args.score.cap = static_cast<float>(form.op.score_cap);
   args.query_steps = {.position = at.query_stride(), .sample = at.query_width()};
   args.key_steps = {.position = at.key_stride(), .sample = at.key_width()};
-  args.scale = form.scale();
-  args.causal = form.causal, args.accumulate = form.accumulate;
+  args.score.scale = form.scale();
+  args.mask.causal = form.causal, args.accumulate = form.accumulate;
   args.drop = {.seed = given.seed,
                .key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site),
                .first_head = host::first_head(form.op.split, at.heads, given),
@@ -63,11 +63,11 @@ AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
                .scale = static_cast<float>(form.drop.scale),
                .drops = form.drops};
   const SequenceSplit& split = form.op.split;
-  args.query_positions = positions_of(split.rows_of(given.cp_rank, at.queries));
+  args.mask.query_positions = positions_of(split.rows_of(given.cp_rank, at.queries));
   if (form.op.blocks > 1)
-    args.key_positions = positions_of(split.rows_of((given.cp_rank - form.op.block + split.ranks) % split.ranks, at.keys));
+    args.mask.key_positions = positions_of(split.rows_of((given.cp_rank - form.op.block + split.ranks) % split.ranks, at.keys));
   else
-    args.order = gathered_order(split, at.keys / split.parts());
+    args.mask.order = gathered_order(split, at.keys / split.parts());
   return args;
 }
 

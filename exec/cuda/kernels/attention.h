@@ -25,10 +25,10 @@ GPU_FUNCTION std::int64_t query_at(const AttentionArgs& a, const HeadRow& q) {
   return q.row * a.query_steps.position + q.sample * a.query_steps.sample + q.head * a.dim;
 }
 GPU_FUNCTION std::int64_t key_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
-  return a.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.dim;
+  return a.mask.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.dim;
 }
 GPU_FUNCTION std::int64_t value_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
-  return a.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.value_dim;
+  return a.mask.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.value_dim;
 }
 GPU_FUNCTION std::int64_t context_at(const AttentionArgs& a, const HeadRow& q) {
   return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.value_dim;
@@ -46,28 +46,28 @@ struct Seen {
   std::int64_t begin, end;
 };
 GPU_FUNCTION Seen seen_keys(const AttentionArgs& a, std::int64_t query) {
-  if (!a.causal) return {0, a.keys};
-  const std::int64_t at = a.query_positions.at(query);
-  const std::int64_t first = a.chunk > 0 ? at / a.chunk * a.chunk : a.window > 0 ? at - a.window + 1 : 0;
-  return {first > 0 ? a.key_positions.below(first, a.keys) : 0, a.key_positions.below(at + 1, a.keys)};
+  if (!a.mask.causal) return {0, a.keys};
+  const std::int64_t at = a.mask.query_positions.at(query);
+  const std::int64_t first = a.mask.chunk > 0 ? at / a.mask.chunk * a.mask.chunk : a.mask.window > 0 ? at - a.mask.window + 1 : 0;
+  return {first > 0 ? a.mask.key_positions.below(first, a.keys) : 0, a.mask.key_positions.below(at + 1, a.keys)};
 }
 GPU_FUNCTION Seen seeing_queries(const AttentionArgs& a, std::int64_t key) {
-  if (!a.causal) return {0, a.queries};
-  const std::int64_t at = a.key_positions.at(key), begin = a.query_positions.below(at, a.queries);
-  if (a.chunk == 0 && a.window == 0) return {begin, a.queries};
-  return {begin, a.query_positions.below(a.chunk > 0 ? (at / a.chunk + 1) * a.chunk : at + a.window, a.queries)};
+  if (!a.mask.causal) return {0, a.queries};
+  const std::int64_t at = a.mask.key_positions.at(key), begin = a.mask.query_positions.below(at, a.queries);
+  if (a.mask.chunk == 0 && a.mask.window == 0) return {begin, a.queries};
+  return {begin, a.mask.query_positions.below(a.mask.chunk > 0 ? (at / a.mask.chunk + 1) * a.mask.chunk : at + a.mask.window, a.queries)};
 }
-// A score from its product, and the slope of the score: both without the factor `scale`.
-GPU_FUNCTION float capped(const AttentionArgs& a, float x) { return a.cap > 0 ? a.cap * tanhf(x / a.cap) : x; }
+// The score of a scaled product, and the derivative of a score by its scaled product.
+GPU_FUNCTION float capped(const AttentionArgs& a, float x) { return a.score.cap > 0 ? a.score.cap * tanhf(x / a.score.cap) : x; }
 GPU_FUNCTION float cap_slope(const AttentionArgs& a, float score) {
-  return a.cap > 0 ? 1.0f - score / a.cap * (score / a.cap) : 1.0f;
+  return a.score.cap > 0 ? 1.0f - score / a.score.cap * (score / a.score.cap) : 1.0f;
 }
 // The dropout factor of an element of the map: 0 or 1 / (1 - p); 1 without dropout.
 GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
   const MapDropout& drop = a.drop;
   if (!drop.drops) return 1.0f;
-  const std::int64_t query = a.query_positions.at(q.row);
-  const std::int64_t index = ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.key_positions.at(key);
+  const std::int64_t query = a.mask.query_positions.at(q.row);
+  const std::int64_t index = ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.mask.key_positions.at(key);
   return keeps(drop.seed, stream_of_sample(drop.key, drop.first_sample + q.sample), index, drop.threshold) ? drop.scale : 0.0f;
 }
 
@@ -82,7 +82,7 @@ GPU_KERNEL attention_forward(const AttentionArgs a) {
   for (std::int64_t first = keys.begin; first < keys.end; first += kWarp) {
     const std::int64_t key = first + lane();
     const bool seen = key < keys.end;
-    const float score = seen ? capped(a, a.scale * dot(a.q, at, a.k, key_at(a, q.sample, kv, key), a.dim)) : -INFINITY;
+    const float score = seen ? capped(a, a.score.scale * dot(a.q, at, a.k, key_at(a, q.sample, kv, key), a.dim)) : -INFINITY;
     const float now = fmaxf(largest, warp_maximum(score)), shrink = expf(largest - now);
     const float e = seen ? expf(score - now) : 0.0f;
     sum = sum * shrink + warp_sum(e);
@@ -119,10 +119,10 @@ struct MapPlace {
 };
 GPU_FUNCTION MapPlace map_place(const AttentionArgs& a, const HeadRow& q, std::int64_t kv, std::int64_t key) {
   const std::int64_t lse = lse_at(a, q);
-  const float score = capped(a, a.scale * dot(a.q, query_at(a, q), a.k, key_at(a, q.sample, kv, key), a.dim));
+  const float score = capped(a, a.score.scale * dot(a.q, query_at(a, q), a.k, key_at(a, q.sample, kv, key), a.dim));
   const float p = expf(score - load(a.lse, lse)), factor = drop_factor(a, q, key);
   const float dp = dot(a.dcontext, context_at(a, q), a.v, value_at(a, q.sample, kv, key), a.value_dim) * factor;
-  return {p * factor, a.scale * p * (dp - load(a.delta, lse)) * cap_slope(a, score)};
+  return {p * factor, a.score.scale * p * (dp - load(a.delta, lse)) * cap_slope(a, score)};
 }
 
 GPU_KERNEL attention_query_grad(const AttentionArgs a) {

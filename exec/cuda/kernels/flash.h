@@ -163,17 +163,17 @@ GPU_FUNCTION SeenRows queries_of_tile(const AttentionArgs& a, std::int64_t first
   return {static_cast<int>(seeing_queries(a, first).begin), static_cast<int>(seeing_queries(a, last).end)};
 }
 
-// The score of a product, as capped() and cap_slope() of attention.h: tanh(x) = 1 - 2 / (1 + e^2x). `bends`: there is a cap.
+// The score of a product, and the derivative of a score by its product; with a cap by tanh(x) = 1 - 2 / (1 + e^2x). `bends`: there is one.
 template <bool bends>
 GPU_FUNCTION float score_of(const AttentionArgs& a, float product) {
-  const float x = a.scale * product;
+  const float x = a.score.scale * product;
   if constexpr (!bends) return x;
-  return a.cap - 2.0f * a.cap * quick_reciprocal(1.0f + quick_exp(2.0f * x / a.cap));
+  return a.score.cap - 2.0f * a.score.cap * quick_reciprocal(1.0f + quick_exp(2.0f * x / a.score.cap));
 }
 template <bool bends>
 GPU_FUNCTION float slope_of(const AttentionArgs& a, float score) {
-  if constexpr (!bends) return a.scale;
-  return a.scale * (1.0f - score / a.cap * (score / a.cap));
+  if constexpr (!bends) return a.score.scale;
+  return a.score.scale * (1.0f - score / a.score.cap * (score / a.score.cap));
 }
 
 // D: elements of a query and key head; V: of a value head; n: rows of a tile in shared memory.
@@ -186,8 +186,8 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   const HeadRow top = {tile.sample, tile.head, 0};
   const GatheredOrder plain = {};
   const FlashRows q = {a.q, query_at(a, top), a.query_steps.position, a.queries, plain};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
   std::uint32_t q_parts[D / 16][4], p_parts[n / 16][4];
   load_fragments<D>(q, first_row, q_parts);
   const bool sinks = a.sinks.data != nullptr;
@@ -211,7 +211,7 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
       for (int i = 0; i < n / 8; ++i)
         for (int j = 2 * half; j < 2 * half + 2; ++j) {
           const int key = first + i * 8 + 2 * (lane() % 4) + j % 2;
-          const float score = a.cap > 0 ? score_of<true>(a, s[i][j]) : score_of<false>(a, s[i][j]);
+          const float score = a.score.cap > 0 ? score_of<true>(a, s[i][j]) : score_of<false>(a, s[i][j]);
           s[i][j] = seen[half].has(key) ? score : -INFINITY;
           now = fmaxf(now, s[i][j]);
         }
@@ -247,8 +247,8 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
   std::uint32_t q_parts[D / 16][4], grad_parts[V / 16][4], s_parts[n / 16][4];
   const GatheredOrder plain = {};
   load_fragments<D>({a.q, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, q_parts);
@@ -290,7 +290,7 @@ GPU_FUNCTION void flash_query_grad_of(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, k_tile, n*(D / 2 + 4));
   GPU_SHARED(std::uint32_t, v_tile, n*(V / 2 + 4));
   GPU_SHARED(std::uint32_t, k_turned, D*(n / 2 + 4));
-  if (a.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_turned);
+  if (a.score.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_turned);
   flash_query_grad<D, V, n, false>(a, k_tile, v_tile, k_turned);
 }
 
@@ -311,8 +311,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, 
   const std::int64_t keys_at = key_at(a, sample, kv, 0), values_at = value_at(a, sample, kv, 0);
   std::uint32_t k_parts[D / 16][4], v_parts[V / 16][4], s_parts[n / 16][4], p_parts[n / 16][4];
   const GatheredOrder plain = {};
-  load_fragments<D>({a.k, keys_at, a.key_steps.position, a.keys, a.order}, first_row, k_parts);
-  load_fragments<V>({a.v, values_at, a.key_steps.position, a.keys, a.order}, first_row, v_parts);
+  load_fragments<D>({a.k, keys_at, a.key_steps.position, a.keys, a.mask.order}, first_row, k_parts);
+  load_fragments<V>({a.v, values_at, a.key_steps.position, a.keys, a.mask.order}, first_row, v_parts);
   float dk[D / 8][4] = {}, dv[V / 8][4] = {};
   SeenRows seeing[2];
   for (int half = 0; half < 2; ++half) {
@@ -350,8 +350,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, 
     }
   }
   const float one[2] = {1, 1};
-  store_rows<D>({a.dk, keys_at, a.key_steps.position, a.keys, a.order}, first_row, dk, one, a.accumulate);
-  store_rows<V>({a.dv, values_at, a.key_steps.position, a.keys, a.order}, first_row, dv, one, a.accumulate);
+  store_rows<D>({a.dk, keys_at, a.key_steps.position, a.keys, a.mask.order}, first_row, dk, one, a.accumulate);
+  store_rows<V>({a.dv, values_at, a.key_steps.position, a.keys, a.mask.order}, first_row, dv, one, a.accumulate);
 }
 template <int D, int V, int n>
 GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
@@ -360,7 +360,7 @@ GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, q_turned, D*(n / 2 + 4));
   GPU_SHARED(std::uint32_t, grad_turned, V*(n / 2 + 4));
   const QueryTiles<D, V, n> tiles = {q_tile, grad_tile, q_turned, grad_turned};
-  if (a.cap > 0) return flash_key_grad<D, V, n, true>(a, tiles);
+  if (a.score.cap > 0) return flash_key_grad<D, V, n, true>(a, tiles);
   flash_key_grad<D, V, n, false>(a, tiles);
 }
 
