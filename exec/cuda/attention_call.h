@@ -26,7 +26,7 @@ struct AttentionCall {
   std::int64_t samples = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0;
   std::int64_t dim = 0, value_dim = 0;  // elements of a query and key head, and of a value head
   std::int64_t window = 0;              // 0: none
-  DType dtype = DType::BF16;  // number format of all arrays but lse
+  DType dtype = DType::BF16;            // number format of all arrays but lse
   float scale = 1;
   bool causal = false, backward = false;
   bool any_order = false;       // the backward may add up in any order: faster, but with other bits in every run

@@ -63,7 +63,7 @@ inline constexpr int kHeldPacks = 8, kColumnPacks = 2;
 struct NormArgs {
   View x, weight, bias, y;
   std::int64_t rows, h;
-  float eps, one;     // one: 0, or 1 for weights around one
+  float eps, one;    // one: 0, or 1 for weights around one
   int warps_of_row;  // warps that share a row, with packs; 0: one warp per row, without packs
   bool centred;
   template <class F>

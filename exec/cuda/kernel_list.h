@@ -38,24 +38,24 @@
   KERNEL(keep_tokens, KeepTokensArgs)   \
   KERNEL(kept_rows, KeptRowsArgs)
 
-#define FORESHARD_EXPERT_KERNELS(KERNEL) \
-  KERNEL(route_forward, RouteArgs)       \
-  KERNEL(route_backward, RouteArgs)      \
-  KERNEL(tally_choices, TallyArgs)       \
-  KERNEL(balance_experts, BalanceArgs)   \
-  KERNEL(count_choices, PlacesArgs)      \
-  KERNEL(divide_room, PlacesArgs)        \
-  KERNEL(place_choices, PlacesArgs)      \
-  KERNEL(keep_choices, SendArgs)         \
-  KERNEL(send_tokens, SendArgs)          \
-  KERNEL(spread_rows, ChoiceRowsArgs)    \
-  KERNEL(collect_rows, ChoiceRowsArgs)   \
-  KERNEL(grouped_rows, GroupedArgs)      \
-  KERNEL(grouped_weights, GroupedArgs)   \
+#define FORESHARD_EXPERT_KERNELS(KERNEL)  \
+  KERNEL(route_forward, RouteArgs)        \
+  KERNEL(route_backward, RouteArgs)       \
+  KERNEL(tally_choices, TallyArgs)        \
+  KERNEL(balance_experts, BalanceArgs)    \
+  KERNEL(count_choices, PlacesArgs)       \
+  KERNEL(divide_room, PlacesArgs)         \
+  KERNEL(place_choices, PlacesArgs)       \
+  KERNEL(keep_choices, SendArgs)          \
+  KERNEL(send_tokens, SendArgs)           \
+  KERNEL(spread_rows, ChoiceRowsArgs)     \
+  KERNEL(collect_rows, ChoiceRowsArgs)    \
+  KERNEL(grouped_rows, GroupedArgs)       \
+  KERNEL(grouped_weights, GroupedArgs)    \
   KERNEL(grouped_rows_tiled, GroupedArgs) \
   KERNEL(grouped_weights_tiled, GroupedArgs)
 
-#define FORESHARD_HEAD_KERNELS(KERNEL)       \
+#define FORESHARD_HEAD_KERNELS(KERNEL)      \
   KERNEL(head_norm_forward, HeadNormArgs)   \
   KERNEL(head_norm_backward, HeadNormArgs)  \
   KERNEL(head_norm_weights, HeadWeightArgs) \

@@ -16,7 +16,9 @@ inline const RandomSamples kSamples(3);
 using Function = ops::Activation::Function;
 inline constexpr Function kFunctions[] = {Function::Gelu,  Function::Relu,          Function::Tanh, Function::SwiGlu,
                                           Function::GeGlu, Function::ClampedSwiGlu, Function::Cap};
-inline ops::Activation activation(Function function) { return {.function = function, .cap = function == Function::Cap ? 0.7 : 0}; }
+inline ops::Activation activation(Function function) {
+  return {.function = function, .cap = function == Function::Cap ? 0.7 : 0};
+}
 inline bool is_gated(Function function) {
   return function == Function::SwiGlu || function == Function::GeGlu || function == Function::ClampedSwiGlu;
 }

@@ -135,8 +135,7 @@ void add_sending(Cases& all) {
       forward.writes.push_back(empty_array(rows * chosen, DType::I64));
       forward.writes.push_back(empty_array(tokens * parts, DType::I64));
       what.phase = Phase::InputGrad, what.accumulate = limited;
-      KernelCase& back =
-          all.add(name + "_grad", what, {rows * hidden, rows * chosen}, {tokens * hidden, tokens * chosen});
+      KernelCase& back = all.add(name + "_grad", what, {rows * hidden, rows * chosen}, {tokens * hidden, tokens * chosen});
       back.reads.push_back(filled(tokens * parts, DType::I64, [=](std::int64_t i) {
         return i % 7 == 3 ? -1.0 : static_cast<double>(i % parts * room + i / parts * 11 % room);
       }));
@@ -154,7 +153,8 @@ const GroupedSizes kGroupedSizes[] = {{"grouped", 41, 37, 22, {19, 0, 20, 7, 33,
 
 void add_grouped_products(Cases& all, const GroupedSizes& sizes) {
   const std::int64_t experts = 3, sources = 2, room = sizes.room, k = sizes.k, columns = sizes.columns;
-  const StoredArray counts = filled(sources * experts, DType::I64, [&](std::int64_t i) { return sizes.counts[static_cast<std::size_t>(i)]; });
+  const StoredArray counts =
+      filled(sources * experts, DType::I64, [&](std::int64_t i) { return sizes.counts[static_cast<std::size_t>(i)]; });
   for (const DType dtype : {DType::F32, DType::BF16})
     for (const std::int64_t parts : {1, 2})
       for (const bool transposed : {false, true})

@@ -12,10 +12,10 @@ struct HeadFormat {
   std::int64_t dim;  // of a head: whole packs, or not
 };
 const HeadFormat kHeadFormats[] = {{DType::F32, kSingle, "", 10},
-                           {DType::BF16, kHalf, "_bf16", 9},
-                           {DType::F32, kSingle, "_packed_fp32", 24},
-                           {DType::BF16, kHalf, "_packed_bf16", 16},
-                           {DType::F16, kHalf, "_packed_fp16", 40}};
+                                   {DType::BF16, kHalf, "_bf16", 9},
+                                   {DType::F32, kSingle, "_packed_fp32", 24},
+                                   {DType::BF16, kHalf, "_packed_bf16", 16},
+                                   {DType::F16, kHalf, "_packed_fp16", 48}};
 
 void add_head_norms(Cases& all, const HeadFormat& format) {
   const std::int64_t samples = 2, positions = 20, rows = samples * positions, dim = format.dim;
@@ -24,12 +24,9 @@ void add_head_norms(Cases& all, const HeadFormat& format) {
     QkNorm over;
     std::int64_t heads, kv_heads;
     bool around_one;
-  } forms[] = {{"head_norm", QkNorm::PerHead, 3, 2, false},
-               {"head_norm_around_one", QkNorm::PerHead, 4, 1, true},
-               {"head_norm_queries", QkNorm::PerHead, 3, 0, false},
-               {"head_norm_keys", QkNorm::PerHead, 0, 2, true},
-               {"head_norm_all", QkNorm::AllHeads, 6, 3, false},
-               {"head_norm_unweighted", QkNorm::Unweighted, 3, 1, false}};
+  } forms[] = {{"head_norm", QkNorm::PerHead, 3, 2, false},         {"head_norm_around_one", QkNorm::PerHead, 4, 1, true},
+               {"head_norm_queries", QkNorm::PerHead, 3, 0, false}, {"head_norm_keys", QkNorm::PerHead, 0, 2, true},
+               {"head_norm_all", QkNorm::AllHeads, 6, 3, false},    {"head_norm_unweighted", QkNorm::Unweighted, 3, 1, false}};
   for (const auto& f : forms) {
     const std::int64_t width = (f.heads + f.kv_heads) * dim, values = f.kv_heads * dim;
     Compute what{
@@ -72,10 +69,8 @@ void add_partial_rope(Cases& all, const HeadFormat& format) {
   for (const bool last : {false, true})
     for (const bool back : {false, true}) {
       const ops::Rope op{.heads = 2, .kv_heads = 1, .dim = dim, .theta = 100, .rotated = turned, .last = last};
-      const Compute what{.op = op,
-                         .phase = back ? Phase::InputGrad : Phase::Forward,
-                         .shapes = {{{2, 6, width}}},
-                         .accumulate = back && last};
+      const Compute what{
+          .op = op, .phase = back ? Phase::InputGrad : Phase::Forward, .shapes = {{{2, 6, width}}}, .accumulate = back && last};
       all.add(std::string(last ? "rope_last" : "rope_first") + (back ? "_grad" : "") + format.suffix, what, {size}, {size},
               format.dtype, format.tolerance);
     }
@@ -100,8 +95,9 @@ void add_clamped(Cases& all) {
   Compute what{.op = activation(Function::ClampedSwiGlu), .shapes = {{{9, 16}}}};
   for (const bool back : {false, true}) {
     what.phase = back ? Phase::InputGrad : Phase::Forward;
-    KernelCase& tried = all.add(back ? "clamped_beyond_grad" : "clamped_beyond", what,
-                                back ? std::vector<std::int64_t>{144, 288} : std::vector<std::int64_t>{288}, {back ? 288 : 144});
+    KernelCase& tried =
+        all.add(back ? "clamped_beyond_grad" : "clamped_beyond", what,
+                back ? std::vector<std::int64_t>{144, 288} : std::vector<std::int64_t>{288}, {back ? 288 : 144});
     StoredArray& x = tried.reads.back();
     for (std::int64_t i = 0; i < x.size(); ++i) x.set(i, 8 * x.at(i));
   }
@@ -115,8 +111,7 @@ void add_later_tokens(Cases& all) {
   const ops::CrossEntropy op{.classes = 290, .ahead = 2, .weight = 0.3};
   KernelCase& loss = all.add("loss_ahead", {.op = op, .shapes = {{{12, 300}}}}, {3600}, {3600, 1});
   loss.writes.insert(loss.writes.begin() + 1, empty_array(12, DType::I64)), loss.arguments.samples = 3;
-  KernelCase& grad =
-      all.add("loss_ahead_grad", {.op = op, .phase = Phase::InputGrad, .shapes = {{{12, 300}}}}, {3600}, {3600});
+  KernelCase& grad = all.add("loss_ahead_grad", {.op = op, .phase = Phase::InputGrad, .shapes = {{{12, 300}}}}, {3600}, {3600});
   grad.reads.push_back(filled(12, DType::I64, [](std::int64_t i) { return static_cast<double>(i * 23 % 290); }));
 }
 

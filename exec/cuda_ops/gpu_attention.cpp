@@ -264,7 +264,8 @@ Kernel make_attention(const host::Form& form, const Libraries& libraries) {
     form.refuse("a causal map that is not square", "as many queries as keys");
   if ((op.window > 0 || op.chunk > 0) && !op.causal) form.refuse("a window or chunks without a causal map", "a causal map");
   if (op.sinks && op.blocks > 1) form.refuse("sinks in a ring of keys", "all keys at once");
-  if (std::max(at.dim, at.values()) > 256) form.refuse("heads of " + std::to_string(std::max(at.dim, at.values())), "at most 256");
+  if (std::max(at.dim, at.values()) > 256)
+    form.refuse("heads of " + std::to_string(std::max(at.dim, at.values())), "at most 256");
   if (attention.drops) attention.drop = host::drop_rule(form);
   if (form.what.phase == (op.sinks ? Phase::Backward : Phase::InputGrad)) return attention_backward(form, attention, libraries);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");

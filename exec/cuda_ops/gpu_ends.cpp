@@ -42,16 +42,17 @@ Kernel make_token_embedding(const host::Form& form) {
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
-    return {.run =
-                [=](const Launcher& on, const Call& call) {
-                  on.copy(call.writes[1].data, call.staged, {8 * count});
-                  LookupArgs args = {
-                      .table = reads(call.reads[0]), .tokens = reads(call.writes[1]), .rows = writes(call.writes[0])};
-                  args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
-                  on.launch(KernelId::token_rows, count, 1, 128, args);
-                },
-            .staged = {8 * count},
-            .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, ahead, false, to); }};
+    return {
+        .run =
+            [=](const Launcher& on, const Call& call) {
+              on.copy(call.writes[1].data, call.staged, {8 * count});
+              LookupArgs args = {
+                  .table = reads(call.reads[0]), .tokens = reads(call.writes[1]), .rows = writes(call.writes[0])};
+              args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
+              on.launch(KernelId::token_rows, count, 1, 128, args);
+            },
+        .staged = {8 * count},
+        .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, ahead, false, to); }};
   }
   form.expect({size, count}, {table});
   const bool accumulate = form.what.accumulate;
@@ -244,8 +245,7 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 TermSumArgs sum = {.x = reads(call.reads[0]), .maxima = reads(call.reads[1]), .out = writes(call.writes[0])};
-                sum.count = loss.rows, sum.terms = Terms::Staged,
-                sum.weight = loss.weight_of_row(call.arguments);
+                sum.count = loss.rows, sum.terms = Terms::Staged, sum.weight = loss.weight_of_row(call.arguments);
                 on.sum_terms(sum, call.scratch);
               },
           .scratch = term_sum_scratch(loss.rows)};

@@ -49,7 +49,8 @@ HeadNormForm head_norm_form(const host::Form& form) {
   }
   args.eps = static_cast<float>(op.eps), args.one = op.around_one ? 1 : 0;
   // so many lanes that each has a pack of 8 elements of a group
-  args.lanes = static_cast<int>(std::min<std::uint64_t>(32, std::bit_ceil(static_cast<std::uint64_t>(ceil_div(norm.widest(), 8)))));
+  args.lanes =
+      static_cast<int>(std::min<std::uint64_t>(32, std::bit_ceil(static_cast<std::uint64_t>(ceil_div(norm.widest(), 8)))));
   return norm;
 }
 
@@ -94,7 +95,8 @@ void sum_weight(const Launcher& on, const HeadNormForm& norm, std::size_t part, 
 // reads: gradient of y, x, weights; writes: gradients of x, values, weights
 Kernel head_norm_backward(const host::Form& form, const HeadNormForm& norm) {
   const std::size_t values = norm.args.values > 0 ? 1 : 0;
-  std::vector<std::int64_t> in = {norm.rows() * norm.out(), norm.rows() * norm.args.width}, out = {norm.rows() * norm.args.width};
+  std::vector<std::int64_t> in = {norm.rows() * norm.out(), norm.rows() * norm.args.width},
+                            out = {norm.rows() * norm.args.width};
   if (values > 0) out.push_back(norm.rows() * norm.args.values);
   const std::vector<std::size_t> parts = norm.parts();
   for (std::size_t i = 0; i < norm.weights(); ++i)
@@ -115,7 +117,8 @@ Kernel head_norm_backward(const host::Form& form, const HeadNormForm& norm) {
     HeadWeightArgs weight = {.dy = args.dy, .x = args.x, .stats = args.stats};
     weight.stats.writes = false;
     for (std::size_t i = 0; i < norm.weights(); ++i)
-      sum_weight(on, norm, parts[i], weight, writes(call.writes[1 + values + i]), add_weights, call.scratch + norm.stats().value);
+      sum_weight(on, norm, parts[i], weight, writes(call.writes[1 + values + i]), add_weights,
+                 call.scratch + norm.stats().value);
     if (in_place) launch_norm(on, KernelId::head_norm_backward, norm, args);
   };
   return {.run = run, .scratch = norm.stats() + Bytes{4 * norm.chunks() * norm.widest()}};

@@ -15,7 +15,8 @@ namespace foreshard::gpu {
 // By their names: in fp32, with dropout, or of a causal model whose positions are cut into two chunks per rank. By what they do: chunks of
 // positions, sinks, caps.
 static bool beyond_a_library(const KernelCase& at) {
-  if (const auto* op = std::get_if<ops::Attention>(&at.what.op); op && (op->chunk > 0 || op->sinks || op->score_cap > 0)) return true;
+  if (const auto* op = std::get_if<ops::Attention>(&at.what.op); op && (op->chunk > 0 || op->sinks || op->score_cap > 0))
+    return true;
   return at.name.find("plain") != std::string::npos || at.name.find("zigzag") != std::string::npos;
 }
 

@@ -30,7 +30,8 @@ std::int64_t width(const AttentionCall& call, const AttentionArray& array) {
 std::vector<double> row(const AttentionCall& call, const AttentionArray& array, std::int64_t sample, std::int64_t head,
                         std::int64_t position) {
   std::vector<double> all;
-  for (std::int64_t i = 0; i < width(call, array); ++i) all.push_back(number(call, array, place(array, sample, head, position) + i));
+  for (std::int64_t i = 0; i < width(call, array); ++i)
+    all.push_back(number(call, array, place(array, sample, head, position) + i));
   return all;
 }
 void put_row(const AttentionCall& call, const AttentionArray& array, std::int64_t sample, std::int64_t head,

@@ -48,17 +48,22 @@ struct Seen {
 GPU_FUNCTION Seen seen_keys(const AttentionArgs& a, std::int64_t query) {
   if (!a.mask.causal) return {0, a.keys};
   const std::int64_t at = a.mask.query_positions.at(query);
-  const std::int64_t first = a.mask.chunk > 0 ? at / a.mask.chunk * a.mask.chunk : a.mask.window > 0 ? at - a.mask.window + 1 : 0;
+  const std::int64_t first = a.mask.chunk > 0    ? at / a.mask.chunk * a.mask.chunk
+                             : a.mask.window > 0 ? at - a.mask.window + 1
+                                                 : 0;
   return {first > 0 ? a.mask.key_positions.below(first, a.keys) : 0, a.mask.key_positions.below(at + 1, a.keys)};
 }
 GPU_FUNCTION Seen seeing_queries(const AttentionArgs& a, std::int64_t key) {
   if (!a.mask.causal) return {0, a.queries};
   const std::int64_t at = a.mask.key_positions.at(key), begin = a.mask.query_positions.below(at, a.queries);
   if (a.mask.chunk == 0 && a.mask.window == 0) return {begin, a.queries};
-  return {begin, a.mask.query_positions.below(a.mask.chunk > 0 ? (at / a.mask.chunk + 1) * a.mask.chunk : at + a.mask.window, a.queries)};
+  return {begin, a.mask.query_positions.below(a.mask.chunk > 0 ? (at / a.mask.chunk + 1) * a.mask.chunk : at + a.mask.window,
+                                              a.queries)};
 }
 // The score of a scaled product, and the derivative of a score by its scaled product.
-GPU_FUNCTION float capped(const AttentionArgs& a, float x) { return a.score.cap > 0 ? a.score.cap * tanhf(x / a.score.cap) : x; }
+GPU_FUNCTION float capped(const AttentionArgs& a, float x) {
+  return a.score.cap > 0 ? a.score.cap * tanhf(x / a.score.cap) : x;
+}
 GPU_FUNCTION float cap_slope(const AttentionArgs& a, float score) {
   return a.score.cap > 0 ? 1.0f - score / a.score.cap * (score / a.score.cap) : 1.0f;
 }
@@ -67,7 +72,8 @@ GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::in
   const MapDropout& drop = a.drop;
   if (!drop.drops) return 1.0f;
   const std::int64_t query = a.mask.query_positions.at(q.row);
-  const std::int64_t index = ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.mask.key_positions.at(key);
+  const std::int64_t index =
+      ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.mask.key_positions.at(key);
   return keeps(drop.seed, stream_of_sample(drop.key, drop.first_sample + q.sample), index, drop.threshold) ? drop.scale : 0.0f;
 }
 
@@ -97,7 +103,8 @@ GPU_KERNEL attention_forward(const AttentionArgs a) {
     }
   }
   for (int i = 0; i < kMostPerLane; ++i)
-    if (lane() + i * kWarp < a.value_dim) store(a.context, context_at(a, q) + lane() + i * kWarp, sum > 0 ? out[i] / sum : 0.0f);
+    if (lane() + i * kWarp < a.value_dim)
+      store(a.context, context_at(a, q) + lane() + i * kWarp, sum > 0 ? out[i] / sum : 0.0f);
   if (lane() == 0) store(a.lse, lse_at(a, q), largest + logf(sum));
 }
 

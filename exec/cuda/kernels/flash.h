@@ -179,8 +179,8 @@ GPU_FUNCTION float slope_of(const AttentionArgs& a, float score) {
 // D: elements of a query and key head; V: of a value head; n: rows of a tile in shared memory.
 template <int D, int V, int n>
 GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, k_tile, n*(D / 2 + 4));
-  GPU_SHARED(std::uint32_t, v_tile, V*(n / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, V * (n / 2 + 4));
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
@@ -287,9 +287,9 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::
 }
 template <int D, int V, int n>
 GPU_FUNCTION void flash_query_grad_of(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, k_tile, n*(D / 2 + 4));
-  GPU_SHARED(std::uint32_t, v_tile, n*(V / 2 + 4));
-  GPU_SHARED(std::uint32_t, k_turned, D*(n / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, n * (V / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_turned, D * (n / 2 + 4));
   if (a.score.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_turned);
   flash_query_grad<D, V, n, false>(a, k_tile, v_tile, k_turned);
 }
@@ -355,19 +355,19 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, 
 }
 template <int D, int V, int n>
 GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, q_tile, n*(D / 2 + 4));
-  GPU_SHARED(std::uint32_t, grad_tile, n*(V / 2 + 4));
-  GPU_SHARED(std::uint32_t, q_turned, D*(n / 2 + 4));
-  GPU_SHARED(std::uint32_t, grad_turned, V*(n / 2 + 4));
+  GPU_SHARED(std::uint32_t, q_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_tile, n * (V / 2 + 4));
+  GPU_SHARED(std::uint32_t, q_turned, D * (n / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_turned, V * (n / 2 + 4));
   const QueryTiles<D, V, n> tiles = {q_tile, grad_tile, q_turned, grad_turned};
   if (a.score.cap > 0) return flash_key_grad<D, V, n, true>(a, tiles);
   flash_key_grad<D, V, n, false>(a, tiles);
 }
 
 // `forward`, `backward`: rows of a tile in shared memory; at most 48 KB of it.
-#define FLASH(name, D, V, forward, backward)                                                              \
-  GPU_KERNEL flash_forward_##name(const AttentionArgs a) { flash_forward<D, V, forward>(a); }             \
-  GPU_KERNEL flash_query_grad_##name(const AttentionArgs a) { flash_query_grad_of<D, V, backward>(a); }   \
+#define FLASH(name, D, V, forward, backward)                                                            \
+  GPU_KERNEL flash_forward_##name(const AttentionArgs a) { flash_forward<D, V, forward>(a); }           \
+  GPU_KERNEL flash_query_grad_##name(const AttentionArgs a) { flash_query_grad_of<D, V, backward>(a); } \
   GPU_KERNEL flash_key_grad_##name(const AttentionArgs a) { flash_key_grad_of<D, V, backward>(a); }
 FLASH(64, 64, 64, 64, 32)
 FLASH(96, 96, 96, 64, 32)

@@ -123,8 +123,7 @@ GPU_FUNCTION void add_product(GPU_SHARED_VIEW(std::uint32_t, kProductWords) left
                               GPU_SHARED_VIEW(std::uint32_t, kProductWords) right, float (*d)[4]) {
   std::uint32_t a[kInner / 16][4];
   GPU_UNROLL
-  for (int k = 0; k < kInner / 16; ++k)
-    GPU_UNROLL
+  for (int k = 0; k < kInner / 16; ++k) GPU_UNROLL
   for (int w = 0; w < 4; ++w) {
     const int row = warp() * 16 + lane() / 4 + w % 2 * 8;
     a[k][w] = left[row * tile_stride(kInner) + k * 8 + lane() % 4 + w / 2 * 4];
@@ -160,8 +159,7 @@ GPU_KERNEL grouped_rows_tiled(const GroupedArgs a) {
     begin = end;
   }
   GPU_UNROLL
-  for (int n = 0; n < kSide / 8; ++n)
-    GPU_UNROLL
+  for (int n = 0; n < kSide / 8; ++n) GPU_UNROLL
   for (int j = 0; j < 4; ++j) {
     const std::int64_t column = column0 + n * 8 + lane() % 4 * 2 + j % 2, r = row + 8 * (j / 2);
     if (r >= a.room || column >= a.columns) continue;
@@ -197,16 +195,14 @@ GPU_KERNEL grouped_weights_tiled(const GroupedArgs a) {
     }
   }
   GPU_UNROLL
-  for (int n = 0; n < kSide / 8; ++n)
-    GPU_UNROLL
+  for (int n = 0; n < kSide / 8; ++n) GPU_UNROLL
   for (int j = 0; j < 4; ++j) {
     const std::int64_t column = column0 + n * 8 + lane() % 4 * 2 + j % 2, i = i0 + warp() * 16 + lane() / 4 + 8 * (j / 2);
     const std::int64_t to = e * a.size + i * a.by_row + column;
     if (i < a.inner && column < a.columns) store(a.w, to, old_value(a.accumulate, a.w, to) + d[n][j]);
   }
   const std::int64_t summed = (a.swapped ? i0 : column0) + thread(), width = a.swapped ? a.inner : a.columns;
-  if (sums && summed < width)
-    store(a.bias, e * width + summed, old_value(a.accumulate, a.bias, e * width + summed) + total);
+  if (sums && summed < width) store(a.bias, e * width + summed, old_value(a.accumulate, a.bias, e * width + summed) + total);
 }
 
 }  // namespace foreshard::gpu

@@ -94,8 +94,7 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
     return graph;
   }
   const Tensor context = graph->tensor(described(call, call.context, kContext)),
-               dcontext = graph->tensor(described(call, call.dcontext, kDContext)),
-               lse = graph->tensor(described_lse(call));
+               dcontext = graph->tensor(described(call, call.dcontext, kDContext)), lse = graph->tensor(described_lse(call));
   auto attributes = fe::graph::SDPA_backward_attributes()
                         .set_name("attention gradient")
                         .set_causal_mask(call.causal)
