@@ -74,6 +74,19 @@ struct ChoiceRowsArgs {
   }
 };
 
+// Tokens that go once to each part of the expert group (ops::SendOnce). kept [choices]: whether a choice is within the capacity of its
+// expert; without data all are. sent_experts, sent_weights [parts, room, k] and places [tokens, parts].
+struct SendArgs {
+  View experts, weights, kept, sent_experts, sent_weights, places;
+  std::int64_t tokens, room, capacity;
+  int experts_of_layer, chosen, ranks, parts;
+  bool dealt;
+  template <class F>
+  void each(F f) const {
+    f(experts), f(weights), f(kept), f(sent_experts), f(sent_weights), f(places);
+  }
+};
+
 // A product for each expert. Rows of x [sources, room, ...] are sorted by expert, counts [sources, E]. Rows: y[r, c] (+)= sum over i of
 // x[r, i] w_e[i, c] (+ bias[e, c]), where w_e[i, c] = w[e size + i by_row + c by_column]. Weights: w_e[i, c] (+)= sum over the rows r of e
 // of x[r, i] y[r, c]; bias[e, c] (+)= sum of y[r, c]. x and y are parts of wider rows: of row r they begin at x_width r + x_first.
@@ -82,6 +95,7 @@ struct GroupedArgs {
   std::int64_t room, size, by_row, by_column, x_width, x_first, y_width, y_first;
   int sources, experts, inner, columns;
   bool accumulate;
+  bool swapped;  // of weights on tensor cores: x and y are exchanged, so the bias sums x and has `inner` elements per expert
   template <class F>
   void each(F f) const {
     f(x), f(counts), f(w), f(bias), f(y);

@@ -59,11 +59,11 @@ GPU_AND_HOST inline bool on_pack_border(const View& a) { return (reinterpret_cas
 // Largest number of packs per thread: of a row in registers (kernels/held_row.h), of columns in the backward of a norm (kernels/norm.h).
 inline constexpr int kHeldPacks = 8, kColumnPacks = 2;
 
-// LayerNorm of rows of h elements: y = (x - mean) / deviation * weight + bias. If not `centred`, RMSNorm: mean 0, no bias.
+// LayerNorm of rows of h elements: y = (x - mean) / deviation * (one + weight) + bias. If not `centred`, RMSNorm: mean 0, no bias.
 struct NormArgs {
   View x, weight, bias, y;
   std::int64_t rows, h;
-  float eps;
+  float eps, one;    // one: 0, or 1 for weights around one
   int warps_of_row;  // warps that share a row, with packs; 0: one warp per row, without packs
   bool centred;
   template <class F>
@@ -77,7 +77,7 @@ struct NormArgs {
 struct NormGradArgs {
   View dy, x, weight, stats, dx, sums;
   std::int64_t rows, h;
-  float eps;
+  float eps, one;
   bool centred, accumulate;
   template <class F>
   void each(F f) const {
@@ -101,13 +101,18 @@ struct ColumnSumArgs {
   }
 };
 
-enum class Curve : std::uint8_t { Gelu, Relu, Tanh, SwiGlu };
-// Forward: y = curve(x). Backward: y (+)= dy * curve'(x). For SwiGlu, rows of x are [gate | up].
+enum class Curve : std::uint8_t { Gelu, Relu, Tanh, SwiGlu, GeGlu, ClampedSwiGlu, Cap };
+// Whether rows of the input are [gate | up].
+GPU_AND_HOST constexpr bool is_gated(Curve curve) {
+  return curve == Curve::SwiGlu || curve == Curve::GeGlu || curve == Curve::ClampedSwiGlu;
+}
+// Forward: y = curve(x). Backward: y (+)= dy * curve'(x).
 struct ActivationArgs {
   View x, dy, y;
   std::int64_t rows, columns;  // of the forward's result
   Curve curve;
   bool accumulate;
+  float cap = 1;  // of Cap: cap tanh(x / cap)
   template <class F>
   void each(F f) const {
     f(x), f(dy), f(y);
@@ -165,12 +170,13 @@ struct SoftmaxArgs {
   }
 };
 
-// Rotary position embedding: y (+)= rotated x. Of the `width` elements of a row [position, sample], the first `rotated` are heads of `dim`
-// elements, which are rotated. table [position, {cos of dim / 2 angles, sin of them}], fp32. sign: 1 forward, -1 backward.
+// Rotary position embedding: y (+)= rotated x. The `width` elements of a row [position, sample] begin with `heads` heads of `dim` elements,
+// of which `turned` elements from `first` on are rotated; all others are copied. table [position, {cos of turned / 2 angles, sin of them}],
+// fp32. sign: 1 forward, -1 backward.
 struct RopeArgs {
   View x, table, y;
   Positions positions;
-  std::int64_t rows, samples, width, rotated, dim;
+  std::int64_t rows, samples, width, heads, dim, first, turned;
   float sign;
   bool accumulate;
   template <class F>
@@ -337,62 +343,6 @@ struct ChannelArgs {
   template <class F>
   void each(F f) const {
     f(x), f(dy), f(weight), f(bias), f(y), f(weight_grad), f(bias_grad);
-  }
-};
-
-// Dropout of an attention map. The random word of an element depends on its sample, head and positions in the whole model, so every
-// sharding drops the same elements. seed, key, threshold and scale as in DropoutArgs.
-struct MapDropout {
-  std::uint64_t seed, key;
-  std::int64_t first_head, first_sample;  // index in the model of the first head; global number of the first sample
-  std::int64_t all_queries, all_keys;     // positions of the whole sequence
-  std::uint32_t threshold;
-  float scale;
-  bool drops;  // false: no dropout
-};
-
-// Strides of an operand of attention: element (position, sample, head, i) is at position * .position + sample * .sample + head * dim + i.
-struct RowSteps {
-  std::int64_t position, sample;
-};
-
-// Fused attention, which does not store the map: context = softmax(scale q k^T) v. lse and delta [sample, head, query], fp32: logarithm of
-// the sum of e^(scale q k), and sum of context * dcontext. Gradients: dq, dk, dv (+)= ...
-struct AttentionArgs {
-  View q, k, v, context, lse, dcontext, delta, dq, dk, dv;
-  std::int64_t samples, queries, keys, heads, kv_heads, dim;
-  RowSteps query_steps, key_steps;
-  MapDropout drop;
-  float scale;
-  bool causal, accumulate;
-  Positions query_positions, key_positions;  // kernels number keys in the order of their positions;
-  GatheredOrder order;                       // order.row(number) is the row of a key in memory
-  template <class F>
-  void each(F f) const {
-    f(q), f(k), f(v), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv);
-  }
-};
-
-// Combines attention over two disjoint sets of keys: (context, lse) and (other, other_lse) to (merged, merged_lse). Contexts are [query,
-// sample, head, dim], lse are [sample, head, query]. See ops::MergeAttention (core/op/context_parallel.h).
-struct MergeArgs {
-  View context, lse, other, other_lse, merged, merged_lse;
-  std::int64_t samples, queries, heads, dim;
-  template <class F>
-  void each(F f) const {
-    f(context), f(lse), f(other), f(other_lse), f(merged), f(merged_lse);
-  }
-};
-
-// Heads for an all-to-all (ops::HeadParts): rows of [heads | kv_heads | kv_heads] to `parts` arrays with a part of the heads each.
-struct HeadPartsArgs {
-  View x, y;
-  std::int64_t rows, heads, kv_heads, dim;
-  int parts;
-  bool join, accumulate;
-  template <class F>
-  void each(F f) const {
-    f(x), f(y);
   }
 };
 

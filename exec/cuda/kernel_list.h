@@ -2,6 +2,7 @@
 // emulator and the code that launches kernels expand this list.
 #pragma once
 
+#include "exec/cuda/attention_args.h"
 #include "exec/cuda/codec_args.h"
 #include "exec/cuda/expert_args.h"
 
@@ -37,30 +38,52 @@
   KERNEL(keep_tokens, KeepTokensArgs)   \
   KERNEL(kept_rows, KeptRowsArgs)
 
-#define FORESHARD_EXPERT_KERNELS(KERNEL) \
-  KERNEL(route_forward, RouteArgs)       \
-  KERNEL(route_backward, RouteArgs)      \
-  KERNEL(tally_choices, TallyArgs)       \
-  KERNEL(balance_experts, BalanceArgs)   \
-  KERNEL(count_choices, PlacesArgs)      \
-  KERNEL(divide_room, PlacesArgs)        \
-  KERNEL(place_choices, PlacesArgs)      \
-  KERNEL(spread_rows, ChoiceRowsArgs)    \
-  KERNEL(collect_rows, ChoiceRowsArgs)   \
-  KERNEL(grouped_rows, GroupedArgs)      \
-  KERNEL(grouped_weights, GroupedArgs)
+#define FORESHARD_EXPERT_KERNELS(KERNEL)  \
+  KERNEL(route_forward, RouteArgs)        \
+  KERNEL(route_backward, RouteArgs)       \
+  KERNEL(tally_choices, TallyArgs)        \
+  KERNEL(balance_experts, BalanceArgs)    \
+  KERNEL(count_choices, PlacesArgs)       \
+  KERNEL(divide_room, PlacesArgs)         \
+  KERNEL(place_choices, PlacesArgs)       \
+  KERNEL(keep_choices, SendArgs)          \
+  KERNEL(send_tokens, SendArgs)           \
+  KERNEL(spread_rows, ChoiceRowsArgs)     \
+  KERNEL(collect_rows, ChoiceRowsArgs)    \
+  KERNEL(grouped_rows, GroupedArgs)       \
+  KERNEL(grouped_weights, GroupedArgs)    \
+  KERNEL(grouped_rows_tiled, GroupedArgs) \
+  KERNEL(grouped_weights_tiled, GroupedArgs)
+
+#define FORESHARD_HEAD_KERNELS(KERNEL)      \
+  KERNEL(head_norm_forward, HeadNormArgs)   \
+  KERNEL(head_norm_backward, HeadNormArgs)  \
+  KERNEL(head_norm_weights, HeadWeightArgs) \
+  KERNEL(latent_heads, LatentHeadsArgs)     \
+  KERNEL(merge_attention, MergeArgs)        \
+  KERNEL(deal_heads, HeadPartsArgs)
 
 #define FORESHARD_ATTENTION_KERNELS(KERNEL)   \
   KERNEL(attention_forward, AttentionArgs)    \
   KERNEL(attention_delta, AttentionArgs)      \
   KERNEL(attention_query_grad, AttentionArgs) \
   KERNEL(attention_key_grad, AttentionArgs)   \
+  KERNEL(attention_sink_grad, AttentionArgs)  \
   KERNEL(flash_forward_64, AttentionArgs)     \
+  KERNEL(flash_forward_96, AttentionArgs)     \
   KERNEL(flash_forward_128, AttentionArgs)    \
+  KERNEL(flash_forward_192, AttentionArgs)    \
+  KERNEL(flash_forward_256, AttentionArgs)    \
   KERNEL(flash_query_grad_64, AttentionArgs)  \
+  KERNEL(flash_query_grad_96, AttentionArgs)  \
   KERNEL(flash_query_grad_128, AttentionArgs) \
+  KERNEL(flash_query_grad_192, AttentionArgs) \
+  KERNEL(flash_query_grad_256, AttentionArgs) \
   KERNEL(flash_key_grad_64, AttentionArgs)    \
-  KERNEL(flash_key_grad_128, AttentionArgs)
+  KERNEL(flash_key_grad_96, AttentionArgs)    \
+  KERNEL(flash_key_grad_128, AttentionArgs)   \
+  KERNEL(flash_key_grad_192, AttentionArgs)   \
+  KERNEL(flash_key_grad_256, AttentionArgs)
 
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(column_sums, ColumnSumArgs)                   \
@@ -94,8 +117,7 @@
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   FORESHARD_EXPERT_KERNELS(KERNEL)                     \
   KERNEL(reduce_peers, ReduceArgs)                     \
-  KERNEL(merge_attention, MergeArgs)                   \
-  KERNEL(deal_heads, HeadPartsArgs)                    \
+  FORESHARD_HEAD_KERNELS(KERNEL)                       \
   FORESHARD_ATTENTION_KERNELS(KERNEL)
 
 namespace foreshard::gpu {

@@ -14,7 +14,14 @@ inline constexpr double kExact = 0, kSingle = 1e-5, kHalf = 6e-3, kFlash = 1.2e-
 inline const RandomSamples kSamples(3);
 
 using Function = ops::Activation::Function;
-inline constexpr Function kFunctions[] = {Function::Gelu, Function::Relu, Function::Tanh, Function::SwiGlu};
+inline constexpr Function kFunctions[] = {Function::Gelu,  Function::Relu,          Function::Tanh, Function::SwiGlu,
+                                          Function::GeGlu, Function::ClampedSwiGlu, Function::Cap};
+inline ops::Activation activation(Function function) {
+  return {.function = function, .cap = function == Function::Cap ? 0.7 : 0};
+}
+inline bool is_gated(Function function) {
+  return function == Function::SwiGlu || function == Function::GeGlu || function == Function::ClampedSwiGlu;
+}
 
 class Cases {
  public:
@@ -49,8 +56,8 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp, _codec.cpp and
-// _experts.cpp.
+// Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp, _codec.cpp, _experts.cpp,
+// _heads.cpp and _masks.cpp.
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);
@@ -58,5 +65,7 @@ void add_eight_bits(Cases& all, bool large);
 void add_context(Cases& all);
 void add_codecs(Cases& all);
 void add_experts(Cases& all);
+void add_head_rows(Cases& all);
+void add_masks(Cases& all);
 
 }  // namespace foreshard::gpu

@@ -38,9 +38,9 @@ void add_rows(Cases& all) {
 void add_elements(Cases& all) {
   using enum Phase;
   for (const auto function : kFunctions) {
-    const bool gated = function == Function::SwiGlu;
+    const bool gated = is_gated(function);
     const std::string kind = word(function);
-    const Compute what{.op = ops::Activation{.function = function}, .shapes = {{{7, 45}}}};
+    const Compute what{.op = activation(function), .shapes = {{{7, 45}}}};
     Compute back = what;
     back.phase = InputGrad;
     all.add(kind, what, {gated ? 630 : 315}, {315});
@@ -328,6 +328,8 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_context(all);
   add_codecs(all);
   add_experts(all);
+  add_head_rows(all);
+  add_masks(all);
   if (large) add_attention(all, true);
   if (large) add_large(all);
   if (large) add_eight_bits(all, true);

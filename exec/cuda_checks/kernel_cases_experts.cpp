@@ -116,18 +116,52 @@ void add_choice_rows(Cases& all) {
   }
 }
 
-void add_grouped_products(Cases& all) {
-  const std::int64_t experts = 3, sources = 2, room = 41, k = 37;
-  const StoredArray counts = filled(sources * experts, DType::I64, [](std::int64_t i) {
-    return std::array{19.0, 0.0, 20.0, 7.0, 33.0, 1.0}[static_cast<std::size_t>(i)];
-  });
+// Three choices of each token, of which some experts get more; on the ranks of two parts; the capacity and the room leave some of them out.
+double unequal_choice(std::int64_t choice) {
+  const std::int64_t token = choice / 3, first = token % 4 == 0 ? 0 : 1 + token % 7;
+  const std::array after = {std::int64_t{0}, 1 + token % 3, 4 + token % 3};
+  return static_cast<double>((first + after[static_cast<std::size_t>(choice % 3)]) % 8);
+}
+void add_sending(Cases& all) {
+  const std::int64_t tokens = 300, hidden = 24, chosen = 3, experts = 8, parts = 2;
+  for (const bool dealt : {false, true})
+    for (const bool limited : {false, true}) {
+      const std::int64_t room = limited ? 95 : tokens, rows = parts * room;
+      Compute what{.op = ops::SendOnce{.capacity = limited ? 35 : 0, .ranks = 4, .dealt = dealt},
+                   .shapes = {{{tokens, hidden, chosen, experts}}, {{parts, room}}}};
+      const std::string name = "send_once" + std::string(dealt ? "_dealt" : "") + (limited ? "_limited" : "");
+      KernelCase& forward = all.add(name, what, {tokens * hidden, tokens * chosen}, {rows * hidden, rows * chosen});
+      forward.reads.push_back(filled(tokens * chosen, DType::I64, unequal_choice));
+      forward.writes.push_back(empty_array(rows * chosen, DType::I64));
+      forward.writes.push_back(empty_array(tokens * parts, DType::I64));
+      what.phase = Phase::InputGrad, what.accumulate = limited;
+      KernelCase& back = all.add(name + "_grad", what, {rows * hidden, rows * chosen}, {tokens * hidden, tokens * chosen});
+      back.reads.push_back(filled(tokens * parts, DType::I64, [=](std::int64_t i) {
+        return i % 7 == 3 ? -1.0 : static_cast<double>(i % parts * room + i / parts * 11 % room);
+      }));
+    }
+}
+
+// Sizes of whole packs are those of tensor cores, in bf16; an expert ends within a tile of 64 rows.
+struct GroupedSizes {
+  const char* name;
+  std::int64_t room, k, columns;
+  std::array<double, 6> counts;  // of rows: of three experts, by two sources
+};
+const GroupedSizes kGroupedSizes[] = {{"grouped", 41, 37, 22, {19, 0, 20, 7, 33, 1}},
+                                      {"grouped_tiled", 104, 72, 40, {19, 0, 70, 5, 65, 34}}};
+
+void add_grouped_products(Cases& all, const GroupedSizes& sizes) {
+  const std::int64_t experts = 3, sources = 2, room = sizes.room, k = sizes.k, columns = sizes.columns;
+  const StoredArray counts =
+      filled(sources * experts, DType::I64, [&](std::int64_t i) { return sizes.counts[static_cast<std::size_t>(i)]; });
   for (const DType dtype : {DType::F32, DType::BF16})
     for (const std::int64_t parts : {1, 2})
       for (const bool transposed : {false, true})
         for (const bool biases : {false, true}) {
           if (transposed && parts > 1) continue;
-          const std::int64_t columns = 22, n = parts * columns, rows = sources * room;
-          const std::string name = "grouped" + std::string(parts > 1 ? "_parts" : "") + (transposed ? "_transposed" : "") +
+          const std::int64_t n = parts * columns, rows = sources * room;
+          const std::string name = sizes.name + std::string(parts > 1 ? "_parts" : "") + (transposed ? "_transposed" : "") +
                                    (biases ? "_biases" : "") + (dtype == DType::F32 ? "" : "_bf16");
           const double tolerance = dtype == DType::F32 ? kSingle : 2 * kHalf;
           Compute what{.op = ops::GroupedMatMul{.parts = parts, .transposed = transposed},
@@ -157,7 +191,8 @@ void add_grouped_products(Cases& all) {
 void add_experts(Cases& all) {
   add_router_cases(all);
   add_choice_rows(all);
-  add_grouped_products(all);
+  add_sending(all);
+  for (const GroupedSizes& sizes : kGroupedSizes) add_grouped_products(all, sizes);
 }
 
 }  // namespace foreshard::gpu

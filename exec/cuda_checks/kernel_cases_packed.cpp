@@ -19,9 +19,9 @@ void add_activations(Cases& all, const Format& format) {
   const double tolerance = format.tolerance;
   const std::string in = format.suffix();
   for (const Function function : kFunctions) {
-    const std::int64_t wide = function == Function::SwiGlu ? 2 * size : size;
+    const std::int64_t wide = is_gated(function) ? 2 * size : size;
     const std::string kind = word(function);
-    const Compute what{.op = ops::Activation{.function = function}, .shapes = {{{rows, columns}}}};
+    const Compute what{.op = activation(function), .shapes = {{{rows, columns}}}};
     Compute back = what;
     back.phase = Phase::InputGrad;
     all.add(kind + in, what, {wide}, {size}, dtype, tolerance);

@@ -38,20 +38,21 @@ Kernel make_token_embedding(const host::Form& form) {
   const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
   const std::int64_t vocab = form.as<ops::TokenEmbedding>().vocab;
   const SequenceSplit split = form.as<ops::TokenEmbedding>().split;
-  if (form.as<ops::TokenEmbedding>().ahead != 0) form.refuse("tokens of later positions", "those of its own; the host has both");
+  const std::int64_t ahead = form.as<ops::TokenEmbedding>().ahead;
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
-    return {.run =
-                [=](const Launcher& on, const Call& call) {
-                  on.copy(call.writes[1].data, call.staged, {8 * count});
-                  LookupArgs args = {
-                      .table = reads(call.reads[0]), .tokens = reads(call.writes[1]), .rows = writes(call.writes[0])};
-                  args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
-                  on.launch(KernelId::token_rows, count, 1, 128, args);
-                },
-            .staged = {8 * count},
-            .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, 0, false, to); }};
+    return {
+        .run =
+            [=](const Launcher& on, const Call& call) {
+              on.copy(call.writes[1].data, call.staged, {8 * count});
+              LookupArgs args = {
+                  .table = reads(call.reads[0]), .tokens = reads(call.writes[1]), .rows = writes(call.writes[0])};
+              args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
+              on.launch(KernelId::token_rows, count, 1, 128, args);
+            },
+        .staged = {8 * count},
+        .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, ahead, false, to); }};
   }
   form.expect({size, count}, {table});
   const bool accumulate = form.what.accumulate;
@@ -157,13 +158,16 @@ struct LossForm {
   std::int64_t rows = 0, columns = 0, classes = 0;
   bool label = false, accumulate = false;
   SequenceSplit split = {};
+  std::int64_t ahead = 0;
+  double weight = 1;  // of this loss
 
+  double weight_of_row(const OpArguments& given) const { return weight * host::loss_weight(given, rows, split.ranks); }
   std::int64_t size() const { return rows * columns; }
   CrossEntropyArgs numbers(const OpArguments& given, bool split) const {
     CrossEntropyArgs args = {};
     args.rows = rows, args.columns = columns, args.first = split ? given.tp_rank * columns : 0;
     args.used = std::clamp<std::int64_t>(classes - args.first, 0, columns);
-    args.weight = static_cast<float>(host::loss_weight(given, rows, this->split.ranks) * given.loss_scale);
+    args.weight = static_cast<float>(weight_of_row(given) * given.loss_scale);
     args.accumulate = accumulate;
     return args;
   }
@@ -178,7 +182,7 @@ Kernel with_targets(const LossForm& form, std::function<void(const Launcher&, co
           .scratch = scratch,
           .staged = {8 * form.rows},
           .prepare = [form](std::byte* to, const OpArguments& given) {
-            fill_tokens(given, form.split, form.rows, form.classes, 1, form.label, to);
+            fill_tokens(given, form.split, form.rows, form.classes, 1 + form.ahead, form.label, to);
           }};
 }
 
@@ -195,7 +199,7 @@ Kernel whole_forward(const host::Form& form, const LossForm& loss) {
         loss.launch(on, KernelId::cross_entropy_forward, args);
         TermSumArgs sum = {.x = args.terms, .out = writes(call.writes[2]), .count = loss.rows};
         sum.x.writes = false;
-        sum.terms = Terms::Given, sum.weight = host::loss_weight(call.arguments, loss.rows, loss.split.ranks);
+        sum.terms = Terms::Given, sum.weight = loss.weight_of_row(call.arguments);
         on.sum_terms(sum, call.scratch + terms.value);
       },
       terms + term_sum_scratch(loss.rows));
@@ -241,8 +245,7 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 TermSumArgs sum = {.x = reads(call.reads[0]), .maxima = reads(call.reads[1]), .out = writes(call.writes[0])};
-                sum.count = loss.rows, sum.terms = Terms::Staged,
-                sum.weight = host::loss_weight(call.arguments, loss.rows, loss.split.ranks);
+                sum.count = loss.rows, sum.terms = Terms::Staged, sum.weight = loss.weight_of_row(call.arguments);
                 on.sum_terms(sum, call.scratch);
               },
           .scratch = term_sum_scratch(loss.rows)};
@@ -253,13 +256,14 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
 Kernel make_cross_entropy(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const auto& op = form.as<ops::CrossEntropy>();
-  if (op.ahead != 0 || op.weight != 1) form.refuse("a loss of later tokens", "that of the next token; the host has both");
   const LossForm loss{.rows = dims[0],
                       .columns = dims[1],
                       .classes = op.classes,
                       .label = op.target != ops::CrossEntropy::Target::NextToken,
                       .accumulate = form.what.accumulate,
-                      .split = op.split};
+                      .split = op.split,
+                      .ahead = op.ahead,
+                      .weight = op.weight};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   using Piece = ops::CrossEntropy::Piece;

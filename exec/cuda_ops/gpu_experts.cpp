@@ -1,5 +1,6 @@
 // Makers for a mixture of experts: the router, the rows of choices, and a product for each expert.
 #include "exec/cuda_ops/gpu_kernel.h"
+#include "exec/host/host_experts.h"
 
 namespace foreshard::gpu {
 
@@ -73,16 +74,10 @@ Kernel route_backward(const host::Form& form, const RouteArgs& route) {
   }};
 }
 
-struct Rows {
-  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, ranks = 0, room = 0, sources = 1;
-  std::int64_t choices() const { return tokens * chosen; }  // of one source
-  std::int64_t size() const { return (sources > 1 ? sources : ranks) * room * hidden; }
-};
-Rows rows_of(const host::Form& form) {
-  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
-  Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
-  if (const auto* op = std::get_if<ops::Dispatch>(&form.what.op)) rows.sources = op->sources;
-  if (rows.ranks < 1) form.refuse("no ranks", "at least one");
+using host::ChoiceRows, host::GroupedProduct, host::SentTokens;
+
+ChoiceRows rows_of(const host::Form& form) {
+  const ChoiceRows rows = host::choice_rows(form);
   expect_at_most(form, rows.experts, kMostExperts, "experts");
   return rows;
 }
@@ -93,11 +88,9 @@ void clear(const Launcher& on, const Operand& array, std::int64_t elements) {
   on.fill(all, std::byte{0});
 }
 
-Kernel dispatch_forward(const host::Form& form, const Rows& rows) {
+Kernel dispatch_forward(const host::Form& form, const ChoiceRows& rows) {
   const auto op = form.as<ops::Dispatch>();
   const std::int64_t sources = rows.sources, choices = sources * rows.choices(), each = rows.experts / rows.ranks;
-  if (rows.experts % rows.ranks != 0)
-    form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
   std::vector<std::int64_t> in = {sources * rows.tokens * rows.hidden};
   if (op.scaled) in.push_back(choices);
   in.push_back(choices);
@@ -128,7 +121,7 @@ Kernel dispatch_forward(const host::Form& form, const Rows& rows) {
 }
 
 // reads: gradient of the rows, [x, weights,] places
-Kernel dispatch_backward(const host::Form& form, const Rows& rows) {
+Kernel dispatch_backward(const host::Form& form, const ChoiceRows& rows) {
   const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
   const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
   if (scaled)
@@ -144,7 +137,7 @@ Kernel dispatch_backward(const host::Form& form, const Rows& rows) {
   }};
 }
 
-Kernel combine_forward(const host::Form& form, const Rows& rows) {
+Kernel combine_forward(const host::Form& form, const ChoiceRows& rows) {
   const bool plain = form.as<ops::Combine>().plain;
   std::vector<std::int64_t> in = {rows.size(), rows.choices()};
   if (!plain) in.push_back(rows.choices());
@@ -158,7 +151,7 @@ Kernel combine_forward(const host::Form& form, const Rows& rows) {
 }
 
 // reads: gradient of y, [rows,] places [, weights]
-Kernel combine_backward(const host::Form& form, const Rows& rows) {
+Kernel combine_backward(const host::Form& form, const ChoiceRows& rows) {
   const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
   const std::int64_t all = rows.tokens * rows.hidden;
   if (plain)
@@ -175,41 +168,84 @@ Kernel combine_backward(const host::Form& form, const Rows& rows) {
   }};
 }
 
-constexpr std::int64_t kTileSide = 16;  // kGroupedTile of kernels/experts.h
+Kernel send_forward(const host::Form& form, const SentTokens& s) {
+  const std::int64_t k = s.chosen, rows = s.rows(), places = s.tokens * s.parts;
+  form.expect({s.tokens * s.hidden, s.choices(), s.choices()}, {rows * s.hidden, rows * k, rows * k, places});
+  const bool limited = s.op.capacity > 0;
+  const auto run = [=](const Launcher& on, const Call& call) {
+    SendArgs sizes = {.tokens = s.tokens, .room = s.room, .capacity = s.op.capacity, .dealt = s.op.dealt};
+    sizes.experts_of_layer = static_cast<int>(s.experts), sizes.chosen = static_cast<int>(k);
+    sizes.ranks = static_cast<int>(s.op.ranks), sizes.parts = static_cast<int>(s.parts);
+    sizes.experts = reads(call.reads[2]);
+    SendArgs keep = sizes, send = sizes;
+    if (limited) {
+      keep.kept = scratch_array(call.scratch, s.choices(), Type::U8);
+      on.launch(KernelId::keep_choices, s.experts, 1, 256, keep);
+      send.kept = keep.kept, send.kept.writes = false;
+    }
+    send.weights = reads(call.reads[1]), send.sent_weights = writes(call.writes[1]);
+    send.sent_experts = writes(call.writes[2]), send.places = writes(call.writes[3]);
+    on.launch(KernelId::send_tokens, s.parts, 1, 256, send);
+    clear(on, call.writes[0], rows * s.hidden);
+    ChoiceRowsArgs sent = {.from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.writes[3])};
+    sent.choices = places, sent.h = s.hidden, sent.chosen = static_cast<int>(s.parts);
+    on.launch(KernelId::spread_rows, places, 1, 256, sent);
+  };
+  return {.run = run, .scratch = {limited ? s.choices() : 0}};
+}
 
-struct Grouped {
-  std::int64_t experts = 0, n = 0, k = 0, parts = 1, sources = 0, room = 0;
-  bool transposed = false;
+// reads: gradients of the rows and of their weights, places
+Kernel send_backward(const host::Form& form, const SentTokens& s) {
+  const std::int64_t k = s.chosen, places = s.tokens * s.parts;
+  form.expect({s.rows() * s.hidden, s.rows() * k, places}, {s.tokens * s.hidden, s.choices()});
+  const bool add = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    ChoiceRowsArgs rows = {.from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[2])};
+    rows.choices = places, rows.h = s.hidden, rows.chosen = static_cast<int>(s.parts), rows.accumulate = add;
+    on.launch(KernelId::collect_rows, s.tokens, 1, 256, rows);
+    ChoiceRowsArgs weights = rows;
+    weights.from = reads(call.reads[1]), weights.to = writes(call.writes[1]), weights.h = k, weights.accumulate = false;
+    on.launch(KernelId::collect_rows, s.tokens, 1, 256, weights);
+  }};
+}
 
-  std::int64_t rows() const { return sources * room; }
-  std::int64_t columns() const { return n / parts; }
-  std::int64_t weight() const { return experts * columns() * k; }
-  // Factors of element (of k, of n) of an expert's weight.
-  std::int64_t by_k() const { return transposed ? columns() : 1; }
-  std::int64_t by_n() const { return transposed ? 1 : k; }
-  GroupedArgs args() const {
-    GroupedArgs a = {.room = room, .size = columns() * k, .by_row = by_k(), .by_column = by_n(), .x_width = k, .y_width = n};
-    a.sources = static_cast<int>(sources), a.experts = static_cast<int>(experts);
-    a.inner = static_cast<int>(k), a.columns = static_cast<int>(columns());
-    return a;
-  }
-};
+// Results of a thread block, along rows and columns: on the vector units, on tensor cores (kGroupedTile and kSide of kernels/grouped.h).
+constexpr std::int64_t kTileSide = 16, kTiledSide = 64;
 
-Grouped grouped_of(const host::Form& form) {
-  const auto op = form.as<ops::GroupedMatMul>();
-  const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
-  if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
-    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
-  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
-  return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};
+// Whether tensor cores can read a factor: bf16, in packs whose rows are `step` elements apart, from element `first` on.
+bool is_tiled(const View& factor, std::int64_t step, std::int64_t first) {
+  return factor.type == Type::BF16 && on_pack_border(factor) && step % 8 == 0 && first % 8 == 0;
+}
+
+GroupedArgs grouped_args(const GroupedProduct& g) {
+  GroupedArgs a = {.room = g.room, .size = g.columns() * g.k, .by_row = g.by_k(), .by_column = g.by_column()};
+  a.x_width = g.k, a.y_width = g.n, a.sources = static_cast<int>(g.sources), a.experts = static_cast<int>(g.experts);
+  a.inner = static_cast<int>(g.k), a.columns = static_cast<int>(g.columns());
+  return a;
 }
 
 void launch_rows(const Launcher& on, const GroupedArgs& args) {
-  on.launch(KernelId::grouped_rows, ceil_div(args.columns, kTileSide), args.sources * ceil_div(args.room, kTileSide), 256,
-            args);
+  const bool tiled = is_tiled(args.x, args.x_width, args.x_first) && args.inner % 8 == 0 && args.columns % 8 == 0 &&
+                     is_tiled(args.w, args.by_row == 1 ? args.by_column : args.by_row, args.size);
+  const std::int64_t side = tiled ? kTiledSide : kTileSide;
+  on.launch(tiled ? KernelId::grouped_rows_tiled : KernelId::grouped_rows, ceil_div(args.columns, side),
+            args.sources * ceil_div(args.room, side), tiled ? 128 : 256, args);
 }
 
-Kernel grouped_forward(const host::Form& form, const Grouped& g) {
+void launch_weights(const Launcher& on, GroupedArgs args) {
+  const bool tiled = is_tiled(args.x, args.x_width, args.x_first) && is_tiled(args.y, args.y_width, args.y_first) &&
+                     args.inner % 8 == 0 && args.columns % 8 == 0;
+  if (tiled && args.by_column != 1) {  // neighbouring results of the kernel are to be neighbours in memory
+    std::swap(args.x, args.y), std::swap(args.x_width, args.y_width), std::swap(args.x_first, args.y_first);
+    std::swap(args.inner, args.columns), std::swap(args.by_row, args.by_column);
+    args.swapped = true;
+  }
+  const std::int64_t side = tiled ? kTiledSide : kTileSide;
+  on.launch(tiled ? KernelId::grouped_weights_tiled : KernelId::grouped_weights, ceil_div(args.columns, side),
+            args.experts * ceil_div(args.inner, side), tiled ? 128 : 256, args);
+}
+
+Kernel grouped_forward(const host::Form& form, const GroupedProduct& g) {
   const bool bias = form.reads.size() > static_cast<std::size_t>(2 + g.parts);
   std::vector<std::int64_t> in = {g.rows() * g.k, g.sources * g.experts};
   in.insert(in.end(), static_cast<std::size_t>(g.parts), g.weight());
@@ -217,7 +253,7 @@ Kernel grouped_forward(const host::Form& form, const Grouped& g) {
   form.expect(in, {g.rows() * g.n});
   return {.run = [=](const Launcher& on, const Call& call) {
     for (std::int64_t part = 0; part < g.parts; ++part) {
-      GroupedArgs args = g.args();
+      GroupedArgs args = grouped_args(g);
       args.x = reads(call.reads[0]), args.counts = reads(call.reads[1]), args.y = writes(call.writes[0]);
       args.w = reads(call.reads[static_cast<std::size_t>(2 + part)]), args.y_first = part * g.columns();
       if (bias) args.bias = reads(call.reads[static_cast<std::size_t>(2 + g.parts + part)]);
@@ -227,7 +263,7 @@ Kernel grouped_forward(const host::Form& form, const Grouped& g) {
 }
 
 // reads: gradient of y, x, counts, weights, biases
-Kernel grouped_input_grad(const host::Form& form, const Grouped& g) {
+Kernel grouped_input_grad(const host::Form& form, const GroupedProduct& g) {
   std::vector<std::int64_t> in = {g.rows() * g.n, g.rows() * g.k, g.sources * g.experts};
   in.insert(in.end(), static_cast<std::size_t>(g.parts), g.weight());
   if (form.reads.size() > in.size()) in.insert(in.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
@@ -235,7 +271,7 @@ Kernel grouped_input_grad(const host::Form& form, const Grouped& g) {
   const bool add = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
     for (std::int64_t part = 0; part < g.parts; ++part) {
-      GroupedArgs args = g.args();
+      GroupedArgs args = grouped_args(g);
       args.x = reads(call.reads[0]), args.counts = reads(call.reads[2]), args.y = writes(call.writes[0]);
       args.w = reads(call.reads[static_cast<std::size_t>(3 + part)]);
       std::swap(args.inner, args.columns), std::swap(args.by_row, args.by_column), std::swap(args.x_width, args.y_width);
@@ -246,7 +282,7 @@ Kernel grouped_input_grad(const host::Form& form, const Grouped& g) {
 }
 
 // reads: gradient of y, x, counts
-Kernel grouped_weight_grad(const host::Form& form, const Grouped& g) {
+Kernel grouped_weight_grad(const host::Form& form, const GroupedProduct& g) {
   const auto parts = static_cast<std::size_t>(g.parts);
   const bool bias = form.writes.size() > parts, add = form.what.accumulate;
   std::vector<std::int64_t> out(parts, g.weight());
@@ -254,12 +290,11 @@ Kernel grouped_weight_grad(const host::Form& form, const Grouped& g) {
   form.expect({g.rows() * g.n, g.rows() * g.k, g.sources * g.experts}, out);
   return {.run = [=](const Launcher& on, const Call& call) {
     for (std::size_t part = 0; part < parts; ++part) {
-      GroupedArgs args = g.args();
+      GroupedArgs args = grouped_args(g);
       args.x = reads(call.reads[1]), args.counts = reads(call.reads[2]), args.y = reads(call.reads[0]);
       args.w = writes(call.writes[part]), args.y_first = static_cast<std::int64_t>(part) * g.columns(), args.accumulate = add;
       if (bias) args.bias = writes(call.writes[parts + part]);
-      on.launch(KernelId::grouped_weights, ceil_div(args.columns, kTileSide), g.experts * ceil_div(args.inner, kTileSide), 256,
-                args);
+      launch_weights(on, args);
     }
   }};
 }
@@ -292,8 +327,13 @@ Kernel make_combine(const host::Form& form) {
   return form.forward() ? combine_forward(form, rows_of(form)) : combine_backward(form, rows_of(form));
 }
 
+Kernel make_send_once(const host::Form& form) {
+  const SentTokens sent = host::sent_tokens(form);
+  return form.forward() ? send_forward(form, sent) : send_backward(form, sent);
+}
+
 Kernel make_grouped_matmul(const host::Form& form) {
-  const Grouped g = grouped_of(form);
+  const GroupedProduct g = host::grouped_product(form);
   if (form.forward()) return grouped_forward(form, g);
   if (form.what.phase == Phase::InputGrad) return grouped_input_grad(form, g);
   if (form.what.phase == Phase::WeightGrad) return grouped_weight_grad(form, g);

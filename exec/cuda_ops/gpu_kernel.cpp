@@ -13,10 +13,13 @@ namespace foreshard::gpu {
 Kernel make_matmul(const host::Form& form, Runtime* libraries);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
+Kernel make_scale(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
 Kernel make_attention(const host::Form& form, const Libraries& libraries);
 Kernel make_merge_attention(const host::Form& form);
 Kernel make_head_parts(const host::Form& form);
+Kernel make_head_norm(const host::Form& form);
+Kernel make_latent_heads(const host::Form& form);
 Kernel make_rope(const host::Form& form);
 Kernel make_norm(const host::Form& form);
 Kernel make_activation(const host::Form& form);
@@ -45,6 +48,7 @@ Kernel make_route(const host::Form& form);
 Kernel make_balance_experts(const host::Form& form);
 Kernel make_dispatch(const host::Form& form);
 Kernel make_combine(const host::Form& form);
+Kernel make_send_once(const host::Form& form);
 Kernel make_grouped_matmul(const host::Form& form);
 
 namespace {
@@ -93,19 +97,15 @@ struct Make {
   Kernel operator()(const ops::KeepTokens&) const { return make_keep_tokens(form); }
   Kernel operator()(const ops::TakeRows&) const { return make_kept_rows(form, form.forward()); }
   Kernel operator()(const ops::PutRows&) const { return make_kept_rows(form, !form.forward()); }
-  Kernel operator()(const ops::HeadNorm&) const { return not_here(); }
-  Kernel operator()(const ops::Scale&) const { return not_here(); }
-  Kernel operator()(const ops::LatentHeads&) const { return not_here(); }
+  Kernel operator()(const ops::HeadNorm&) const { return make_head_norm(form); }
+  Kernel operator()(const ops::Scale&) const { return make_scale(form); }
+  Kernel operator()(const ops::LatentHeads&) const { return make_latent_heads(form); }
   Kernel operator()(const ops::Route&) const { return make_route(form); }
   Kernel operator()(const ops::BalanceExperts&) const { return make_balance_experts(form); }
   Kernel operator()(const ops::Dispatch&) const { return make_dispatch(form); }
   Kernel operator()(const ops::Combine&) const { return make_combine(form); }
-  Kernel operator()(const ops::SendOnce&) const { return not_here(); }
+  Kernel operator()(const ops::SendOnce&) const { return make_send_once(form); }
   Kernel operator()(const ops::GroupedMatMul&) const { return make_grouped_matmul(form); }
-
-  Kernel not_here() const {
-    form.refuse("\"" + word(form.what.op) + "\"", "an operator that GPUs have a kernel for; the host has this one");
-  }
 };
 
 Kernel make(const host::Form& form, const Libraries& libraries) { return std::visit(Make{form, libraries}, form.what.op); }

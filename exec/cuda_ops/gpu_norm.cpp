@@ -91,18 +91,19 @@ Kernel norm_backward(const host::Form& form, NormGradArgs args) {
 
 Kernel make_norm(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
-  if (form.as<ops::Norm>().around_one) form.refuse("weights around one", "weights as they are; the host has these");
   const bool centred = form.as<ops::Norm>().kind == NormKind::LayerNorm;
   const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
   const auto eps = static_cast<float>(form.as<ops::Norm>().eps);
-  if (form.what.phase == Phase::Backward) return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .centred = centred});
+  const float one = form.as<ops::Norm>().around_one ? 1 : 0;
+  if (form.what.phase == Phase::Backward)
+    return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .one = one, .centred = centred});
   if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
   form.expect(centred ? std::vector{size, h, h} : std::vector{size, h}, {size});
   return {.run = [=](const Launcher& on, const Call& call) {
     NormArgs args = {
         .x = reads(call.reads[0]), .weight = reads(call.reads[1]), .y = writes(call.writes[0]), .rows = rows, .h = h};
     if (centred) args.bias = reads(call.reads[2]);
-    args.eps = eps, args.centred = centred;
+    args.eps = eps, args.one = one, args.centred = centred;
     args.warps_of_row = warps_of_row({args.x, args.weight, args.bias, args.y}, rows, h);
     on.held_rows(KernelId::norm_forward, rows, args.warps_of_row, args);
   }};

@@ -15,10 +15,9 @@ static Curve curve_of(const host::Form& form) {
     case ops::Activation::Function::Relu: return Curve::Relu;
     case ops::Activation::Function::Tanh: return Curve::Tanh;
     case ops::Activation::Function::SwiGlu: return Curve::SwiGlu;
-    case ops::Activation::Function::GeGlu:
-    case ops::Activation::Function::ClampedSwiGlu:
-    case ops::Activation::Function::Cap:
-      form.refuse("\"" + settings_text(form.what.op) + "\"", "gelu, relu, tanh or swiglu; the host has this one");
+    case ops::Activation::Function::GeGlu: return Curve::GeGlu;
+    case ops::Activation::Function::ClampedSwiGlu: return Curve::ClampedSwiGlu;
+    case ops::Activation::Function::Cap: return Curve::Cap;
   }
   return Curve::Gelu;
 }
@@ -27,27 +26,23 @@ Kernel make_activation(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
   const Curve curve = curve_of(form);
-  const std::int64_t saved = curve == Curve::SwiGlu ? 2 * size : size;
+  const std::int64_t saved = is_gated(curve) ? 2 * size : size;
+  const auto cap = static_cast<float>(form.as<ops::Activation>().cap);
+  if (curve == Curve::Cap && !(cap > 0)) form.refuse("cap " + std::to_string(cap), "a positive number");
   if (form.forward()) {
     form.expect({saved}, {size});
     return {.run = [=](const Launcher& on, const Call& call) {
-      on.elements(
-          KernelId::activation_forward, size,
-          ActivationArgs{
-              .x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = rows, .columns = columns, .curve = curve});
+      ActivationArgs args = {.x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = rows, .columns = columns};
+      args.curve = curve, args.cap = cap;
+      on.elements(KernelId::activation_forward, size, args);
     }};
   }
   form.expect({size, saved}, {saved});
   const bool accumulate = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
-    on.elements(KernelId::activation_backward, size,
-                ActivationArgs{.x = reads(call.reads[1]),
-                               .dy = reads(call.reads[0]),
-                               .y = writes(call.writes[0]),
-                               .rows = rows,
-                               .columns = columns,
-                               .curve = curve,
-                               .accumulate = accumulate});
+    ActivationArgs args = {.x = reads(call.reads[1]), .dy = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = rows};
+    args.columns = columns, args.curve = curve, args.accumulate = accumulate, args.cap = cap;
+    on.elements(KernelId::activation_backward, size, args);
   }};
 }
 
@@ -166,6 +161,20 @@ Kernel make_add(const host::Form& form) {
   }};
 }
 
+// Forward: y = factor x. The gradient is multiplied by the same factor.
+Kernel make_scale(const host::Form& form) {
+  const auto& dims = form.dims(0);
+  const std::int64_t columns = dims.back(), size = host::size_of_dims(dims);
+  form.expect({size}, {size});
+  const auto factor = static_cast<float>(form.as<ops::Scale>().factor);
+  const bool accumulate = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    AddArgs args = {.y = writes(call.writes[0]), .rows = size / columns, .columns = columns, .count = 1};
+    args.inputs[0] = reads(call.reads[0]), args.accumulate = accumulate, args.scale = factor;
+    on.elements(KernelId::add_arrays, size, args);
+  }};
+}
+
 Kernel make_softmax(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
@@ -194,32 +203,32 @@ Kernel make_softmax(const host::Form& form) {
 
 Kernel make_rope(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
-  if (form.as<ops::Rope>().turned() != form.as<ops::Rope>().dim)
-    form.refuse("\"" + settings_text(form.what.op) + "\"", "whole heads that turn; the host has this one");
-  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = form.as<ops::Rope>().dim;
-  const std::int64_t rotated = (form.as<ops::Rope>().heads + form.as<ops::Rope>().kv_heads) * dim, half = dim / 2;
-  if (dim < 2 || dim % 2 != 0 || rotated > width)
+  const auto& op = form.as<ops::Rope>();
+  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = op.dim, turned = op.turned();
+  const std::int64_t heads = op.heads + op.kv_heads, half = turned / 2, first = op.last ? dim - turned : 0;
+  if (turned < 2 || turned % 2 != 0 || turned > dim || heads * dim > width)
     form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = host::size_of_dims(dims);
   form.expect({size}, {size});
-  const double theta = form.as<ops::Rope>().theta;
-  const SequenceSplit split = form.as<ops::Rope>().split;
-  const std::int64_t all = positions * split.ranks;               // positions of the whole sequence
-  std::vector<float> table(static_cast<std::size_t>(all * dim));  // computed in double and rounded once, as on the host
+  const SequenceSplit split = op.split;
+  const std::int64_t all = positions * split.ranks;                  // positions of the whole sequence
+  std::vector<float> table(static_cast<std::size_t>(all * turned));  // computed in double and rounded once, as on the host
   for (std::int64_t p = 0; p < all; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
-      table[static_cast<std::size_t>(p * dim + i)] = static_cast<float>(std::cos(angle));
-      table[static_cast<std::size_t>(p * dim + half + i)] = static_cast<float>(std::sin(angle));
+      const double angle =
+          static_cast<double>(p) * std::pow(op.theta, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
+      table[static_cast<std::size_t>(p * turned + i)] = static_cast<float>(std::cos(angle));
+      table[static_cast<std::size_t>(p * turned + half + i)] = static_cast<float>(std::sin(angle));
     }
   const float sign = form.forward() ? 1.0F : -1.0F;
   const bool accumulate = form.what.accumulate;
   Kernel kernel{.run = [=](const Launcher& on, const Call& call) {
     RopeArgs args = {.x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = positions * samples, .samples = samples};
-    args.table = scratch_array(const_cast<std::byte*>(call.table), all * dim, Type::F32);
+    args.table = scratch_array(const_cast<std::byte*>(call.table), all * turned, Type::F32);
     args.table.writes = false;
     args.positions = positions_of(split.rows_of(call.arguments.cp_rank, positions));
-    args.width = width, args.rotated = rotated, args.dim = dim, args.sign = sign, args.accumulate = accumulate;
+    args.width = width, args.heads = heads, args.dim = dim, args.first = first, args.turned = turned;
+    args.sign = sign, args.accumulate = accumulate;
     on.launch(KernelId::rotate, args.rows, 1, 256, args);
   }};
   kernel.table.resize(table.size() * sizeof(float));

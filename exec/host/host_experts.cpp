@@ -2,9 +2,29 @@
 #include <algorithm>
 
 #include "exec/arithmetic/host_blas.h"
-#include "exec/host/host_kernel.h"
+#include "exec/host/host_experts.h"
 
 namespace foreshard::host {
+
+ChoiceRows choice_rows(const Form& form) {
+  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
+  ChoiceRows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (const auto* op = std::get_if<ops::Dispatch>(&form.what.op)) {
+    rows.dealt = op->dealt, rows.sources = op->sources;
+    if (rows.ranks < 1 || rows.experts % rows.ranks != 0)
+      form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
+  }
+  return rows;
+}
+
+GroupedProduct grouped_product(const Form& form) {
+  const auto op = form.as<ops::GroupedMatMul>();
+  const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
+  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
+  if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
+    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
+  return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};
+}
 
 namespace {
 
@@ -15,30 +35,8 @@ constexpr std::int64_t elements_for(std::int64_t count) {  // of T, that have ro
 
 // ---- rows to the experts and back -----------------------------------------------------------------------------------------------
 
-struct Rows {
-  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, ranks = 0, room = 0;
-  std::int64_t sources = 1;  // ranks whose tokens these are, `tokens` of each
-  bool dealt = false;
-
-  // Its place among all, those of one rank one after the other.
-  std::int64_t place(std::int64_t expert) const { return dealt ? expert % ranks * (experts / ranks) + expert / ranks : expert; }
-  std::int64_t choices() const { return tokens * chosen; }  // of one source
-  std::int64_t size() const { return (sources > 1 ? sources : ranks) * room * hidden; }
-};
-
-Rows rows_of(const Form& form) {
-  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
-  Rows rows = {of[0], of[1], of[2], of[3], to[0], to[1]};
-  if (const auto* op = std::get_if<ops::Dispatch>(&form.what.op)) {
-    rows.dealt = op->dealt, rows.sources = op->sources;
-    if (rows.ranks < 1 || rows.experts % rows.ranks != 0)
-      form.refuse(std::to_string(rows.experts) + " experts", "a multiple of the " + std::to_string(rows.ranks) + " ranks");
-  }
-  return rows;
-}
-
 // Counts, by place, what each expert gets, at most `capacity`, and of the experts of a rank together at most its room: the last ones go short.
-void count_rows(const Rows& rows, std::int64_t capacity, const std::int64_t* chosen, std::int64_t* counts) {
+void count_rows(const ChoiceRows& rows, std::int64_t capacity, const std::int64_t* chosen, std::int64_t* counts) {
   std::fill_n(counts, rows.experts, 0);
   for (std::int64_t i = 0; i < rows.choices(); ++i)
     if (chosen[i] >= 0) ++counts[rows.place(chosen[i])];
@@ -66,7 +64,7 @@ T dot_of(const T* x, const T* y, std::int64_t count) {
 
 // The choices of one source. With several sources, only rows of the experts of rank `own` are made, from row 0 on; else those of all ranks.
 template <class T>
-void dispatch_source(const Rows& rows, std::int64_t capacity, std::int64_t own, const T* x, const T* weights,
+void dispatch_source(const ChoiceRows& rows, std::int64_t capacity, std::int64_t own, const T* x, const T* weights,
                      const std::int64_t* chosen, std::int64_t* counts, std::int64_t* next, T* out, std::int64_t* places) {
   std::int64_t* end = next + rows.experts;
   count_rows(rows, capacity, chosen, counts);
@@ -85,7 +83,7 @@ void dispatch_source(const Rows& rows, std::int64_t capacity, std::int64_t own, 
 }
 
 template <class T>
-Kernel<T> dispatch_forward(const Form& form, const Rows& rows) {
+Kernel<T> dispatch_forward(const Form& form, const ChoiceRows& rows) {
   const auto op = form.as<ops::Dispatch>();
   const std::int64_t sources = rows.sources, each = rows.experts / rows.ranks;
   std::vector<std::int64_t> reads = {sources * rows.tokens * rows.hidden};
@@ -116,7 +114,7 @@ Kernel<T> dispatch_forward(const Form& form, const Rows& rows) {
 
 // reads: gradient of the rows, [x, weights,] places
 template <class T>
-Kernel<T> dispatch_backward(const Form& form, const Rows& rows) {
+Kernel<T> dispatch_backward(const Form& form, const ChoiceRows& rows) {
   const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
   const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
   if (scaled)
@@ -138,7 +136,7 @@ Kernel<T> dispatch_backward(const Form& form, const Rows& rows) {
 }
 
 template <class T>
-Kernel<T> combine_forward(const Form& form, const Rows& rows) {
+Kernel<T> combine_forward(const Form& form, const ChoiceRows& rows) {
   const bool plain = form.as<ops::Combine>().plain;
   std::vector<std::int64_t> reads = {rows.size(), rows.choices()};
   if (!plain) reads.push_back(rows.choices());
@@ -155,7 +153,7 @@ Kernel<T> combine_forward(const Form& form, const Rows& rows) {
 
 // reads: gradient of y, [rows,] places [, weights]
 template <class T>
-Kernel<T> combine_backward(const Form& form, const Rows& rows) {
+Kernel<T> combine_backward(const Form& form, const ChoiceRows& rows) {
   const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
   const std::int64_t all = rows.tokens * rows.hidden;
   if (plain)
@@ -178,27 +176,9 @@ Kernel<T> combine_backward(const Form& form, const Rows& rows) {
 
 // ---- a product for each expert --------------------------------------------------------------------------------------------------
 
-struct Grouped {
-  std::int64_t experts = 0, n = 0, k = 0, parts = 1, sources = 0, room = 0;
-  bool transposed = false;
-
-  std::int64_t rows() const { return sources * room; }
-  std::int64_t columns() const { return n / parts; }
-  std::int64_t weight() const { return experts * columns() * k; }
-};
-
-Grouped grouped_of(const Form& form) {
-  const auto op = form.as<ops::GroupedMatMul>();
-  const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
-  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
-  if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
-    form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
-  return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};
-}
-
 // Calls body(expert, first row, rows) for each expert of each source that has rows, then rest(first row, rows) for what is left of a source.
 template <class Body, class Rest>
-void for_each_expert(const Grouped& g, const std::int64_t* counts, Body&& body, Rest&& rest) {
+void for_each_expert(const GroupedProduct& g, const std::int64_t* counts, Body&& body, Rest&& rest) {
   for (std::int64_t s = 0; s < g.sources; ++s) {
     std::int64_t row = s * g.room;
     for (std::int64_t e = 0; e < g.experts; ++e) {
@@ -211,7 +191,7 @@ void for_each_expert(const Grouped& g, const std::int64_t* counts, Body&& body, 
 }
 
 template <class T>
-Kernel<T> grouped_forward(const Form& form, const Grouped& g) {
+Kernel<T> grouped_forward(const Form& form, const GroupedProduct& g) {
   const bool bias = form.reads.size() > static_cast<std::size_t>(2 + g.parts);
   std::vector<std::int64_t> reads = {g.rows() * g.k, g.sources * g.experts};
   reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.weight());
@@ -246,7 +226,7 @@ Kernel<T> grouped_forward(const Form& form, const Grouped& g) {
 
 // reads: gradient of y, x, counts, weights, biases
 template <class T>
-Kernel<T> grouped_input_grad(const Form& form, const Grouped& g) {
+Kernel<T> grouped_input_grad(const Form& form, const GroupedProduct& g) {
   std::vector<std::int64_t> reads = {g.rows() * g.n, g.rows() * g.k, g.sources * g.experts};
   reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.weight());
   if (form.reads.size() > reads.size()) reads.insert(reads.end(), static_cast<std::size_t>(g.parts), g.experts * g.columns());
@@ -278,7 +258,7 @@ Kernel<T> grouped_input_grad(const Form& form, const Grouped& g) {
 
 // reads: gradient of y, x, counts
 template <class T>
-Kernel<T> grouped_weight_grad(const Form& form, const Grouped& g) {
+Kernel<T> grouped_weight_grad(const Form& form, const GroupedProduct& g) {
   const auto parts = static_cast<std::size_t>(g.parts);
   const bool bias = form.writes.size() > parts, add = form.what.accumulate;
   std::vector<std::int64_t> writes(parts, g.weight());
@@ -318,16 +298,16 @@ Kernel<T> grouped_weight_grad(const Form& form, const Grouped& g) {
 
 template <class T>
 Kernel<T> make_dispatch(const Form& form) {
-  return form.forward() ? dispatch_forward<T>(form, rows_of(form)) : dispatch_backward<T>(form, rows_of(form));
+  return form.forward() ? dispatch_forward<T>(form, choice_rows(form)) : dispatch_backward<T>(form, choice_rows(form));
 }
 template <class T>
 Kernel<T> make_combine(const Form& form) {
-  return form.forward() ? combine_forward<T>(form, rows_of(form)) : combine_backward<T>(form, rows_of(form));
+  return form.forward() ? combine_forward<T>(form, choice_rows(form)) : combine_backward<T>(form, choice_rows(form));
 }
 
 template <class T>
 Kernel<T> make_grouped_matmul(const Form& form) {
-  const Grouped g = grouped_of(form);
+  const GroupedProduct g = grouped_product(form);
   if (form.forward()) return grouped_forward<T>(form, g);
   if (form.what.phase == Phase::InputGrad) return grouped_input_grad<T>(form, g);
   if (form.what.phase == Phase::WeightGrad) return grouped_weight_grad<T>(form, g);

@@ -4,9 +4,19 @@
 #include <numeric>
 #include <vector>
 
-#include "exec/host/host_kernel.h"
+#include "exec/host/host_experts.h"
 
 namespace foreshard::host {
+
+SentTokens sent_tokens(const Form& form) {
+  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
+  const SentTokens s = {form.as<ops::SendOnce>(), of[0], of[1], of[2], of[3], to[0], to[1]};
+  if (s.op.ranks < 1 || s.op.ranks % s.parts != 0 || s.experts % s.op.ranks != 0)
+    form.refuse(std::to_string(s.experts) + " experts on " + std::to_string(s.op.ranks) + " ranks of " +
+                    std::to_string(s.parts) + " parts",
+                "equally many on each rank, and of ranks in each part");
+  return s;
+}
 
 namespace {
 
@@ -188,34 +198,8 @@ Kernel<T> route_backward(const Form& form, const Choice& c) {
 
 // ---- tokens that are sent once ---------------------------------------------------------------------------------------------------
 
-struct Sending {
-  ops::SendOnce op = {};
-  std::int64_t tokens = 0, hidden = 0, chosen = 0, experts = 0, parts = 0, room = 0;
-
-  std::int64_t choices() const { return tokens * chosen; }
-  std::int64_t rows() const { return parts * room; }
-  std::int64_t ranks_of_part() const { return op.ranks / parts; }
-  std::int64_t rank(std::int64_t expert) const { return op.dealt ? expert % op.ranks : expert / (experts / op.ranks); }
-  std::int64_t part(std::int64_t expert) const { return rank(expert) / ranks_of_part(); }
-  // The number of an expert among those of its part, where they lie on the ranks of the part as all do on those of the group.
-  std::int64_t number(std::int64_t expert) const {
-    if (!op.dealt) return expert % (experts / parts);
-    return expert / op.ranks * ranks_of_part() + rank(expert) % ranks_of_part();
-  }
-};
-
-Sending sending_of(const Form& form) {
-  const auto &of = form.dims(0, 4), &to = form.dims(1, 2);
-  const Sending s = {form.as<ops::SendOnce>(), of[0], of[1], of[2], of[3], to[0], to[1]};
-  if (s.op.ranks < 1 || s.op.ranks % s.parts != 0 || s.experts % s.op.ranks != 0)
-    form.refuse(std::to_string(s.experts) + " experts on " + std::to_string(s.op.ranks) + " ranks of " +
-                    std::to_string(s.parts) + " parts",
-                "equally many on each rank, and of ranks in each part");
-  return s;
-}
-
 template <class T>
-Kernel<T> send_forward(const Form& form, const Sending& s) {
+Kernel<T> send_forward(const Form& form, const SentTokens& s) {
   const std::int64_t k = s.chosen;
   form.expect({s.tokens * s.hidden, s.choices(), s.choices()},
               {s.rows() * s.hidden, s.rows() * k, s.rows() * k, s.tokens * s.parts});
@@ -247,7 +231,7 @@ Kernel<T> send_forward(const Form& form, const Sending& s) {
 
 // reads: gradients of the rows and of their weights, places
 template <class T>
-Kernel<T> send_backward(const Form& form, const Sending& s) {
+Kernel<T> send_backward(const Form& form, const SentTokens& s) {
   const bool add = form.what.accumulate;
   const std::int64_t all = s.tokens * s.hidden, k = s.chosen;
   form.expect({s.rows() * s.hidden, s.rows() * k, s.tokens * s.parts}, {all, s.choices()});
@@ -309,7 +293,7 @@ template Kernel<double> make_route(const Form&);
 
 template <class T>
 Kernel<T> make_send_once(const Form& form) {
-  return form.forward() ? send_forward<T>(form, sending_of(form)) : send_backward<T>(form, sending_of(form));
+  return form.forward() ? send_forward<T>(form, sent_tokens(form)) : send_backward<T>(form, sent_tokens(form));
 }
 
 template Kernel<float> make_send_once(const Form&);

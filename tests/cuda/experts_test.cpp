@@ -46,7 +46,8 @@ TEST(CudaExperts, EverySplitTrainsAsTheHost) {
     if (experts.correction_bias)
       splits.push_back({.dp = 2, .tp = 2, .experts = {.ep = 2, .etp = 2}, .sequence_parallel = true});
     else
-      splits.push_back({.dp = 2, .experts = {.ep = 2, .dispatcher = Dispatcher::AllGather}});
+      for (const Dispatcher dispatcher : {Dispatcher::AllGather, Dispatcher::OncePerRank})
+        splits.push_back({.dp = 2, .experts = {.ep = 2, .dispatcher = dispatcher}});
     for (const Strategy& strategy : splits) {
       const Difference apart = difference(on_gpus(plan_of(model, strategy)), host);
       EXPECT_LE(std::max(apart.loss, apart.values), 2e-5) << name_of(strategy) << ": " << apart.worst;

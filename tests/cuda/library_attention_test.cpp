@@ -12,8 +12,11 @@
 
 namespace foreshard::gpu {
 
-// By their names: in fp32, with dropout, or of a causal model whose positions are cut into two chunks per rank.
+// By their names: in fp32, with dropout, or of a causal model whose positions are cut into two chunks per rank. By what they do: chunks of
+// positions, sinks, caps.
 static bool beyond_a_library(const KernelCase& at) {
+  if (const auto* op = std::get_if<ops::Attention>(&at.what.op); op && (op->chunk > 0 || op->sinks || op->score_cap > 0))
+    return true;
   return at.name.find("plain") != std::string::npos || at.name.find("zigzag") != std::string::npos;
 }
 
@@ -66,6 +69,9 @@ std::vector<Bend<AttentionCall>> bends() {
   std::vector<Bend<AttentionCall>> all = {
       {"scale", [](AttentionCall& call) { call.scale *= 1.1F; }},
       {"mask", [](AttentionCall& call) { call.causal = !call.causal; }},
+      {"window", [](AttentionCall& call) { call.window += call.window > 0 ? 1 : 0; }},
+      {"no window", [](AttentionCall& call) { call.window = 0; }},
+      {"elements of a value", [](AttentionCall& call) { call.value_dim -= call.value_dim < call.dim ? 8 : 0; }},
       {"one key fewer", [](AttentionCall& call) { --call.keys; }},
       {"mask shifted by a query",
        [](AttentionCall& call) {  // the second query sees what the first may

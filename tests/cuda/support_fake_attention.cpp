@@ -21,15 +21,22 @@ double number(const AttentionCall& call, const AttentionArray& array, std::int64
 std::int64_t place(const AttentionArray& array, std::int64_t sample, std::int64_t head, std::int64_t position) {
   return sample * array.sample_step + head * array.head_step + position * array.row_step;
 }
+// Elements of a row: of values and contexts those of a value head.
+std::int64_t width(const AttentionCall& call, const AttentionArray& array) {
+  for (const AttentionArray* of_values : {&call.v, &call.dv, &call.context, &call.dcontext})
+    if (&array == of_values) return call.value_dim;
+  return call.dim;
+}
 std::vector<double> row(const AttentionCall& call, const AttentionArray& array, std::int64_t sample, std::int64_t head,
                         std::int64_t position) {
   std::vector<double> all;
-  for (std::int64_t i = 0; i < call.dim; ++i) all.push_back(number(call, array, place(array, sample, head, position) + i));
+  for (std::int64_t i = 0; i < width(call, array); ++i)
+    all.push_back(number(call, array, place(array, sample, head, position) + i));
   return all;
 }
 void put_row(const AttentionCall& call, const AttentionArray& array, std::int64_t sample, std::int64_t head,
              std::int64_t position, const std::vector<double>& values) {
-  host::store(values.data(), call.dim, {array.data, INT64_MAX, call.dtype}, place(array, sample, head, position));
+  host::store(values.data(), width(call, array), {array.data, INT64_MAX, call.dtype}, place(array, sample, head, position));
 }
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -41,6 +48,10 @@ void add(std::vector<double>& to, double times, const std::vector<double>& from)
 }
 std::int64_t seen(const AttentionCall& call, std::int64_t query) {
   return call.causal ? std::min(query + 1, call.keys) : call.keys;
+}
+
+std::int64_t first_seen(const AttentionCall& call, std::int64_t query) {
+  return call.window > 0 ? std::max<std::int64_t>(0, query - call.window + 1) : 0;
 }
 
 std::int64_t random_number(const AttentionCall& call, int which) {
@@ -68,15 +79,18 @@ Rows rows(const AttentionCall& call, const AttentionArray& array, std::int64_t s
 void forward_head(const AttentionCall& call, std::int64_t sample, std::int64_t head, const Rows& k, const Rows& v) {
   for (std::int64_t p = 0; p < call.queries; ++p) {
     const std::vector<double> q = row(call, call.q, sample, head, p);
-    std::vector<double> context(static_cast<std::size_t>(call.dim)), scores;
+    std::vector<double> context(static_cast<std::size_t>(call.value_dim)), scores;
     double largest = -HUGE_VAL, sum = 0;
-    for (std::int64_t j = 0; j < seen(call, p); ++j) {
+    const std::int64_t first = first_seen(call, p);
+    for (std::int64_t j = first; j < seen(call, p); ++j) {
       scores.push_back(call.scale * dot(q, k[static_cast<std::size_t>(j)]));
       largest = std::max(largest, scores.back());
     }
     for (const double score : scores) sum += std::exp(score - largest);
-    for (std::size_t j = 0; j < scores.size(); ++j)
-      add(context, std::exp(scores[j] - largest) / sum * kept(call, sample, head, p, static_cast<std::int64_t>(j)), v[j]);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const std::int64_t j = first + static_cast<std::int64_t>(i);
+      add(context, std::exp(scores[i] - largest) / sum * kept(call, sample, head, p, j), v[static_cast<std::size_t>(j)]);
+    }
     put_row(call, call.context, sample, head, p, context);
     const auto lse = static_cast<float>(largest + std::log(sum));
     std::memcpy(call.lse + 4 * ((sample * call.heads + head) * call.queries + p), &lse, sizeof lse);
@@ -91,7 +105,7 @@ void backward_head(const AttentionCall& call, std::int64_t sample, std::int64_t 
     float lse;
     std::memcpy(&lse, call.lse + 4 * ((sample * call.heads + head) * call.queries + p), sizeof lse);
     std::vector<double> dq(static_cast<std::size_t>(call.dim));
-    for (std::int64_t key = 0; key < seen(call, p); ++key) {
+    for (std::int64_t key = first_seen(call, p); key < seen(call, p); ++key) {
       const auto j = static_cast<std::size_t>(key);
       const double share = std::exp(call.scale * dot(q, k[j]) - static_cast<double>(lse));
       const double factor = kept(call, sample, head, p, key);
@@ -109,7 +123,8 @@ void attend(const AttentionCall& call) {
   for (std::int64_t sample = 0; sample < call.samples; ++sample)
     for (std::int64_t kv = 0; kv < call.kv_heads; ++kv) {
       const Rows k = rows(call, call.k, sample, kv, call.keys), v = rows(call, call.v, sample, kv, call.keys);
-      Rows dk(k.size(), std::vector<double>(static_cast<std::size_t>(call.dim))), dv = dk;
+      Rows dk(k.size(), std::vector<double>(static_cast<std::size_t>(call.dim)));
+      Rows dv(v.size(), std::vector<double>(static_cast<std::size_t>(call.value_dim)));
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
         if (call.backward)
           backward_head(call, sample, head, k, v, dk, dv);
@@ -131,7 +146,7 @@ std::vector<FakeRuntime::DrawnMask> FakeRuntime::drawn_masks() const {
 }
 
 std::optional<Bytes> FakeRuntime::attention_workspace(const AttentionCall& call) {
-  if (!settings_.library_attention || call.dim % 8 != 0 || call.dim > 256) return {};
+  if (!settings_.library_attention || call.dim % 8 != 0 || call.value_dim % 8 != 0 || call.dim > 256) return {};
   return Bytes{64 + 4 * call.samples * call.heads * call.queries};
 }
 
@@ -146,7 +161,7 @@ void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Str
     attentions_in_any_order_ += call.any_order ? 1 : 0;
   }
   const auto range = [&](const AttentionArray& array, std::int64_t heads, std::int64_t positions, bool write) {
-    const std::int64_t last = place(array, call.samples - 1, heads - 1, positions - 1) + call.dim;
+    const std::int64_t last = place(array, call.samples - 1, heads - 1, positions - 1) + width(call, array);
     return Range{array.data, array.data + last * size_of(call.dtype).value, write};
   };
   std::vector<Range> ranges = {range(call.q, call.heads, call.queries, false),

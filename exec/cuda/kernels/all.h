@@ -13,6 +13,8 @@
 #include "exec/cuda/kernels/embedding.h"
 #include "exec/cuda/kernels/experts.h"
 #include "exec/cuda/kernels/flash.h"
+#include "exec/cuda/kernels/grouped.h"
+#include "exec/cuda/kernels/heads.h"
 #include "exec/cuda/kernels/largest.h"
 #include "exec/cuda/kernels/loss.h"
 #include "exec/cuda/kernels/norm.h"

@@ -1,4 +1,4 @@
-// Attention that does not store its map, for every head size up to 256, all number formats, and dropout. One warp per query; in the
+// Attention that does not store its map, for every head size up to 256, all number formats, masks and dropout. One warp per query; in the
 // backward of keys and values one warp per key. Sums have a fixed order, so results are the same in every run. flash.h has the version for
 // tensor cores.
 //
@@ -8,6 +8,7 @@
 // arithmetic. delta reads 4 bytes per element in bf16; bound by memory.
 #pragma once
 
+#include "exec/cuda/attention_args.h"
 #include "exec/cuda/kernels/words.h"
 
 namespace foreshard::gpu {
@@ -24,10 +25,13 @@ GPU_FUNCTION std::int64_t query_at(const AttentionArgs& a, const HeadRow& q) {
   return q.row * a.query_steps.position + q.sample * a.query_steps.sample + q.head * a.dim;
 }
 GPU_FUNCTION std::int64_t key_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
-  return a.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.dim;
+  return a.mask.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.dim;
+}
+GPU_FUNCTION std::int64_t value_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
+  return a.mask.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.value_dim;
 }
 GPU_FUNCTION std::int64_t context_at(const AttentionArgs& a, const HeadRow& q) {
-  return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.dim;
+  return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.value_dim;
 }
 GPU_FUNCTION std::int64_t lse_at(const AttentionArgs& a, const HeadRow& q) {
   return (q.sample * a.heads + q.head) * a.queries + q.row;
@@ -37,19 +41,39 @@ GPU_FUNCTION float dot(const View& x, std::int64_t x_at, const View& y, std::int
   for (std::int64_t i = 0; i < dim; ++i) sum += load(x, x_at + i) * load(y, y_at + i);
   return sum;
 }
-// The number of keys, in the order of their positions, that a query attends to, and the first query that attends to a key.
-GPU_FUNCTION std::int64_t seen_keys(const AttentionArgs& a, std::int64_t query) {
-  return a.causal ? a.key_positions.below(a.query_positions.at(query) + 1, a.keys) : a.keys;
+// The keys that a query attends to, in the order of their positions, and the queries that attend to a key: from `begin` to before `end`.
+struct Seen {
+  std::int64_t begin, end;
+};
+GPU_FUNCTION Seen seen_keys(const AttentionArgs& a, std::int64_t query) {
+  if (!a.mask.causal) return {0, a.keys};
+  const std::int64_t at = a.mask.query_positions.at(query);
+  const std::int64_t first = a.mask.chunk > 0    ? at / a.mask.chunk * a.mask.chunk
+                             : a.mask.window > 0 ? at - a.mask.window + 1
+                                                 : 0;
+  return {first > 0 ? a.mask.key_positions.below(first, a.keys) : 0, a.mask.key_positions.below(at + 1, a.keys)};
 }
-GPU_FUNCTION std::int64_t first_seeing(const AttentionArgs& a, std::int64_t key) {
-  return a.causal ? a.query_positions.below(a.key_positions.at(key), a.queries) : 0;
+GPU_FUNCTION Seen seeing_queries(const AttentionArgs& a, std::int64_t key) {
+  if (!a.mask.causal) return {0, a.queries};
+  const std::int64_t at = a.mask.key_positions.at(key), begin = a.mask.query_positions.below(at, a.queries);
+  if (a.mask.chunk == 0 && a.mask.window == 0) return {begin, a.queries};
+  return {begin, a.mask.query_positions.below(a.mask.chunk > 0 ? (at / a.mask.chunk + 1) * a.mask.chunk : at + a.mask.window,
+                                              a.queries)};
+}
+// The score of a scaled product, and the derivative of a score by its scaled product.
+GPU_FUNCTION float capped(const AttentionArgs& a, float x) {
+  return a.score.cap > 0 ? a.score.cap * tanhf(x / a.score.cap) : x;
+}
+GPU_FUNCTION float cap_slope(const AttentionArgs& a, float score) {
+  return a.score.cap > 0 ? 1.0f - score / a.score.cap * (score / a.score.cap) : 1.0f;
 }
 // The dropout factor of an element of the map: 0 or 1 / (1 - p); 1 without dropout.
 GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
   const MapDropout& drop = a.drop;
   if (!drop.drops) return 1.0f;
-  const std::int64_t query = a.query_positions.at(q.row);
-  const std::int64_t index = ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.key_positions.at(key);
+  const std::int64_t query = a.mask.query_positions.at(q.row);
+  const std::int64_t index =
+      ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.mask.key_positions.at(key);
   return keeps(drop.seed, stream_of_sample(drop.key, drop.first_sample + q.sample), index, drop.threshold) ? drop.scale : 0.0f;
 }
 
@@ -57,27 +81,30 @@ GPU_KERNEL attention_forward(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.heads * a.queries) return;
   const HeadRow q = head_row(n, a.heads, a.queries);
-  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = seen_keys(a, q.row), at = query_at(a, q);
-  float largest = -INFINITY, sum = 0, out[kMostPerLane] = {};
-  for (std::int64_t first = 0; first < visible; first += kWarp) {
+  const std::int64_t kv = q.head * a.kv_heads / a.heads, at = query_at(a, q);
+  const Seen keys = seen_keys(a, q.row);
+  const bool sinks = a.sinks.data != nullptr;
+  float largest = sinks ? load(a.sinks, q.head) : -INFINITY, sum = sinks ? 1.0f : 0.0f, out[kMostPerLane] = {};
+  for (std::int64_t first = keys.begin; first < keys.end; first += kWarp) {
     const std::int64_t key = first + lane();
-    const bool seen = key < visible;
-    const float score = seen ? a.scale * dot(a.q, at, a.k, key_at(a, q.sample, kv, key), a.dim) : -INFINITY;
+    const bool seen = key < keys.end;
+    const float score = seen ? capped(a, a.score.scale * dot(a.q, at, a.k, key_at(a, q.sample, kv, key), a.dim)) : -INFINITY;
     const float now = fmaxf(largest, warp_maximum(score)), shrink = expf(largest - now);
     const float e = seen ? expf(score - now) : 0.0f;
     sum = sum * shrink + warp_sum(e);
     largest = now;
     const float weight = seen ? e * drop_factor(a, q, key) : 0.0f;
     for (int j = 0; j < kMostPerLane; ++j) out[j] *= shrink;
-    for (int j = 0; j < kWarp && first + j < visible; ++j) {
+    for (int j = 0; j < kWarp && first + j < keys.end; ++j) {
       const float p = lane_value(weight, j);
-      const std::int64_t v = key_at(a, q.sample, kv, first + j);
+      const std::int64_t v = value_at(a, q.sample, kv, first + j);
       for (int i = 0; i < kMostPerLane; ++i)
-        if (lane() + i * kWarp < a.dim) out[i] += p * load(a.v, v + lane() + i * kWarp);
+        if (lane() + i * kWarp < a.value_dim) out[i] += p * load(a.v, v + lane() + i * kWarp);
     }
   }
   for (int i = 0; i < kMostPerLane; ++i)
-    if (lane() + i * kWarp < a.dim) store(a.context, context_at(a, q) + lane() + i * kWarp, visible > 0 ? out[i] / sum : 0.0f);
+    if (lane() + i * kWarp < a.value_dim)
+      store(a.context, context_at(a, q) + lane() + i * kWarp, sum > 0 ? out[i] / sum : 0.0f);
   if (lane() == 0) store(a.lse, lse_at(a, q), largest + logf(sum));
 }
 
@@ -87,7 +114,7 @@ GPU_KERNEL attention_delta(const AttentionArgs a) {
   if (n >= a.samples * a.heads * a.queries) return;
   const HeadRow q = head_row(n, a.heads, a.queries);
   float sum = 0;
-  for (std::int64_t i = lane(); i < a.dim; i += kWarp)
+  for (std::int64_t i = lane(); i < a.value_dim; i += kWarp)
     sum += load(a.context, context_at(a, q) + i) * load(a.dcontext, context_at(a, q) + i);
   sum = warp_sum(sum);
   if (lane() == 0) store(a.delta, lse_at(a, q), sum);
@@ -98,23 +125,24 @@ struct MapPlace {
   float dropped, dscore;
 };
 GPU_FUNCTION MapPlace map_place(const AttentionArgs& a, const HeadRow& q, std::int64_t kv, std::int64_t key) {
-  const std::int64_t k = key_at(a, q.sample, kv, key), lse = lse_at(a, q);
-  const float p = expf(a.scale * dot(a.q, query_at(a, q), a.k, k, a.dim) - load(a.lse, lse));
-  const float factor = drop_factor(a, q, key);
-  const float dp = dot(a.dcontext, context_at(a, q), a.v, k, a.dim) * factor;
-  return {p * factor, a.scale * p * (dp - load(a.delta, lse))};
+  const std::int64_t lse = lse_at(a, q);
+  const float score = capped(a, a.score.scale * dot(a.q, query_at(a, q), a.k, key_at(a, q.sample, kv, key), a.dim));
+  const float p = expf(score - load(a.lse, lse)), factor = drop_factor(a, q, key);
+  const float dp = dot(a.dcontext, context_at(a, q), a.v, value_at(a, q.sample, kv, key), a.value_dim) * factor;
+  return {p * factor, a.score.scale * p * (dp - load(a.delta, lse)) * cap_slope(a, score)};
 }
 
 GPU_KERNEL attention_query_grad(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.heads * a.queries) return;
   const HeadRow q = head_row(n, a.heads, a.queries);
-  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = seen_keys(a, q.row);
+  const std::int64_t kv = q.head * a.kv_heads / a.heads;
+  const Seen keys = seen_keys(a, q.row);
   float dq[kMostPerLane] = {};
-  for (std::int64_t first = 0; first < visible; first += kWarp) {
+  for (std::int64_t first = keys.begin; first < keys.end; first += kWarp) {
     const std::int64_t key = first + lane();
-    const float ds = key < visible ? map_place(a, q, kv, key).dscore : 0.0f;
-    for (int j = 0; j < kWarp && first + j < visible; ++j) {
+    const float ds = key < keys.end ? map_place(a, q, kv, key).dscore : 0.0f;
+    for (int j = 0; j < kWarp && first + j < keys.end; ++j) {
       const float d = lane_value(ds, j);
       const std::int64_t k = key_at(a, q.sample, kv, first + j);
       for (int i = 0; i < kMostPerLane; ++i)
@@ -132,28 +160,44 @@ GPU_KERNEL attention_key_grad(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.kv_heads * a.keys) return;
   const HeadRow own = head_row(n, a.kv_heads, a.keys);  // `head` is a key-value head
-  const std::int64_t group = a.heads / a.kv_heads, begin = first_seeing(a, own.row);
+  const std::int64_t group = a.heads / a.kv_heads;
+  const Seen queries = seeing_queries(a, own.row);
   float dk[kMostPerLane] = {}, dv[kMostPerLane] = {};
   for (std::int64_t head = own.head * group; head < (own.head + 1) * group; ++head)
-    for (std::int64_t first = begin; first < a.queries; first += kWarp) {
+    for (std::int64_t first = queries.begin; first < queries.end; first += kWarp) {
       const HeadRow q = {own.sample, head, first + lane()};
-      const MapPlace place = q.row < a.queries ? map_place(a, q, own.head, own.row) : MapPlace{0, 0};
-      for (int j = 0; j < kWarp && first + j < a.queries; ++j) {
+      const MapPlace place = q.row < queries.end ? map_place(a, q, own.head, own.row) : MapPlace{0, 0};
+      for (int j = 0; j < kWarp && first + j < queries.end; ++j) {
         const float ds = lane_value(place.dscore, j), p = lane_value(place.dropped, j);
         const HeadRow from = {own.sample, head, first + j};
-        for (int i = 0; i < kMostPerLane; ++i)
-          if (lane() + i * kWarp < a.dim) {
-            dk[i] += ds * load(a.q, query_at(a, from) + lane() + i * kWarp);
-            dv[i] += p * load(a.dcontext, context_at(a, from) + lane() + i * kWarp);
-          }
+        for (int i = 0; i < kMostPerLane; ++i) {
+          const std::int64_t c = lane() + i * kWarp;
+          if (c < a.dim) dk[i] += ds * load(a.q, query_at(a, from) + c);
+          if (c < a.value_dim) dv[i] += p * load(a.dcontext, context_at(a, from) + c);
+        }
       }
     }
-  for (int i = 0; i < kMostPerLane; ++i)
-    if (lane() + i * kWarp < a.dim) {
-      const std::int64_t at = key_at(a, own.sample, own.head, own.row) + lane() + i * kWarp;
-      store(a.dk, at, old_value(a.accumulate, a.dk, at) + dk[i]);
-      store(a.dv, at, old_value(a.accumulate, a.dv, at) + dv[i]);
-    }
+  const std::int64_t key = key_at(a, own.sample, own.head, own.row), value = value_at(a, own.sample, own.head, own.row);
+  for (int i = 0; i < kMostPerLane; ++i) {
+    const std::int64_t c = lane() + i * kWarp;
+    if (c < a.dim) store(a.dk, key + c, old_value(a.accumulate, a.dk, key + c) + dk[i]);
+    if (c < a.value_dim) store(a.dv, value + c, old_value(a.accumulate, a.dv, value + c) + dv[i]);
+  }
+}
+
+// A thread block per head: dsinks (+)= - sum over the queries of e^(sink - lse) delta, because a sink is a score with the value 0. Reads 8
+// bytes per query; bound by memory.
+GPU_KERNEL attention_sink_grad(const AttentionArgs a) {
+  GPU_SHARED(float, parts, kMostWarps);
+  const std::int64_t head = block();
+  const float sink = load(a.sinks, head);
+  float sum = 0;
+  for (std::int64_t i = thread(); i < a.samples * a.queries; i += threads()) {
+    const std::int64_t at = (i / a.queries * a.heads + head) * a.queries + i % a.queries;
+    sum -= expf(sink - load(a.lse, at)) * load(a.delta, at);
+  }
+  sum = block_fold(sum, false, parts);
+  if (thread() == 0) store(a.dsinks, head, old_value(a.accumulate, a.dsinks, head) + sum);
 }
 
 }  // namespace foreshard::gpu

@@ -2,6 +2,7 @@
 // Reference: exec/host/host_context_parallel.cpp.
 #pragma once
 
+#include "exec/cuda/attention_args.h"
 #include "exec/cuda/kernels/words.h"
 
 namespace foreshard::gpu {

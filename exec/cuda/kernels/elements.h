@@ -7,51 +7,84 @@
 
 namespace foreshard::gpu {
 
-// GELU in tanh form (Hendrycks and Gimpel 2016; GPT-2) is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). For relu and tanh, curve_slope
-// takes the result of the forward instead of x.
-GPU_FUNCTION float curve_value(Curve curve, float x) {
+// GELU in tanh form (Hendrycks and Gimpel 2016; GPT-2) is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). For relu, tanh and the cap,
+// curve_slope takes the result of the forward instead of x. `cap`: ActivationArgs::cap.
+GPU_FUNCTION float gelu(float x) { return x * sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x)); }
+GPU_FUNCTION float gelu_slope(float x) {
+  const float s = sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
+  return s + x * s * (1.0f - s) * 1.5957691216057307f * (1.0f + 3 * 0.044715f * x * x);
+}
+GPU_FUNCTION float curve_value(Curve curve, float x, float cap) {
   switch (curve) {
-    case Curve::Gelu: return x * sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
+    case Curve::Gelu: return gelu(x);
     case Curve::Relu: return x > 0 ? x : 0.0f;
     case Curve::Tanh: return tanhf(x);
-    case Curve::SwiGlu: return x * sigmoid(x);
+    case Curve::Cap: return cap * tanhf(x * (1.0f / cap));
+    case Curve::SwiGlu:
+    case Curve::GeGlu:
+    case Curve::ClampedSwiGlu: break;  // gated_value
   }
   return 0;
 }
-GPU_FUNCTION float curve_slope(Curve curve, float x) {
+GPU_FUNCTION float curve_slope(Curve curve, float x, float cap) {
   switch (curve) {
-    case Curve::Gelu: {
-      const float s = sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
-      return s + x * s * (1.0f - s) * 1.5957691216057307f * (1.0f + 3 * 0.044715f * x * x);
-    }
+    case Curve::Gelu: return gelu_slope(x);
     case Curve::Relu: return x > 0 ? 1.0f : 0.0f;
     case Curve::Tanh: return 1.0f - x * x;
-    case Curve::SwiGlu: {
-      const float s = sigmoid(x);
-      return s + x * s * (1.0f - s);
+    case Curve::Cap: {
+      const float tanh = x * (1.0f / cap);
+      return 1.0f - tanh * tanh;
     }
+    case Curve::SwiGlu:
+    case Curve::GeGlu:
+    case Curve::ClampedSwiGlu: break;  // gated_slopes
   }
   return 0;
 }
 
-// SwiGLU: rows of x are [gate | up], y = silu(gate) up.
-// Reads 2 bytes and writes 2 per element in bf16 (SwiGLU: reads 4); bound by memory.
+// Gated: SwiGLU silu(gate) up; GeGLU gelu(gate) up; that of gpt-oss (u + 1) g sigmoid(1.702 g), g = min(gate, 7), u = up within +-7.
+GPU_FUNCTION float gated_value(Curve curve, float gate, float up) {
+  if (curve == Curve::SwiGlu) return gate * sigmoid(gate) * up;
+  if (curve == Curve::GeGlu) return gelu(gate) * up;
+  const float g = fminf(gate, 7.0f), u = fminf(fmaxf(up, -7.0f), 7.0f);
+  return (u + 1.0f) * g * sigmoid(1.702f * g);
+}
+struct GatedSlopes {
+  float gate, up;
+};
+GPU_FUNCTION GatedSlopes gated_slopes(Curve curve, float gate, float up) {
+  if (curve == Curve::SwiGlu) {
+    const float s = sigmoid(gate), silu = gate * s;
+    return {up * (s + silu * (1.0f - s)), silu};
+  }
+  if (curve == Curve::GeGlu) return {up * gelu_slope(gate), gelu(gate)};
+  const float g = fminf(gate, 7.0f), u = fminf(fmaxf(up, -7.0f), 7.0f), s = sigmoid(1.702f * g);
+  return {gate > 7.0f ? 0.0f : (u + 1.0f) * (s + 1.702f * g * s * (1.0f - s)), fabsf(up) > 7.0f ? 0.0f : g * s};
+}
+
+// Rows of x for a gated curve are [gate | up].
+// Reads 2 bytes and writes 2 per element in bf16 (gated: reads 4); bound by memory.
 template <Type type, Curve curve>
 GPU_FUNCTION void activation_forward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
   const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
   for (int i = first_pack<n>(); i < size; i += pack_stride<n>()) {
     float x[n], up[n];
-    const int at = curve == Curve::SwiGlu ? i + i / columns * columns : i;
+    const int at = is_gated(curve) ? i + i / columns * columns : i;
     load_pack<type>(a.x, at, x);
-    if constexpr (curve == Curve::SwiGlu) load_pack<type>(a.x, at + columns, up);
+    if constexpr (is_gated(curve)) load_pack<type>(a.x, at + columns, up);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) x[j] = curve_value(curve, x[j]) * (curve == Curve::SwiGlu ? up[j] : 1.0f);
+    for (int j = 0; j < n; ++j) {
+      if constexpr (is_gated(curve))
+        x[j] = gated_value(curve, x[j], up[j]);
+      else
+        x[j] = curve_value(curve, x[j], a.cap);
+    }
     store_pack<type>(a.y, i, x);
   }
 }
 
-// Reads 4 bytes and writes 2 per element in bf16 (SwiGLU: 6 and 4); with `accumulate` it also reads what it writes; bound by memory.
+// Reads 4 bytes and writes 2 per element in bf16 (gated: 6 and 4); with `accumulate` it also reads what it writes; bound by memory.
 template <Type type, Curve curve>
 GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
@@ -60,22 +93,22 @@ GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
     float x[n], dy[n], old[n], up[n], old_up[n];
     GPU_UNROLL
     for (int j = 0; j < n; ++j) old[j] = 0, old_up[j] = 0;
-    const int at = curve == Curve::SwiGlu ? i + i / columns * columns : i;
+    const int at = is_gated(curve) ? i + i / columns * columns : i;
     load_pack<type>(a.dy, i, dy);
     load_pack<type>(a.x, at, x);
     if (a.accumulate) load_pack<type>(a.y, at, old);
-    if constexpr (curve == Curve::SwiGlu) {
+    if constexpr (is_gated(curve)) {
       load_pack<type>(a.x, at + columns, up);
       if (a.accumulate) load_pack<type>(a.y, at + columns, old_up);
       GPU_UNROLL
       for (int j = 0; j < n; ++j) {
-        old_up[j] += dy[j] * curve_value(curve, x[j]);
-        old[j] += dy[j] * up[j] * curve_slope(curve, x[j]);
+        const GatedSlopes slopes = gated_slopes(curve, x[j], up[j]);
+        old[j] += dy[j] * slopes.gate, old_up[j] += dy[j] * slopes.up;
       }
       store_pack<type>(a.y, at + columns, old_up);
     } else {
       GPU_UNROLL
-      for (int j = 0; j < n; ++j) old[j] += dy[j] * curve_slope(curve, x[j]);
+      for (int j = 0; j < n; ++j) old[j] += dy[j] * curve_slope(curve, x[j], a.cap);
     }
     store_pack<type>(a.y, at, old);
   }
@@ -93,6 +126,9 @@ GPU_FUNCTION void activation_of(const ActivationArgs& a) {
     CURVE(Curve::Relu)
     CURVE(Curve::Tanh)
     CURVE(Curve::SwiGlu)
+    CURVE(Curve::GeGlu)
+    CURVE(Curve::ClampedSwiGlu)
+    CURVE(Curve::Cap)
 #undef CURVE
   }
 }
@@ -109,21 +145,21 @@ GPU_FUNCTION bool activation_packs(const ActivationArgs& a) {
 GPU_KERNEL activation_forward(const ActivationArgs a) {
   if (activation_packs<true>(a)) return;
   const std::int64_t size = a.rows * a.columns;
-  float x[4] = {}, up[4] = {1, 1, 1, 1};
+  float x[4] = {};
   for (std::int64_t i = first_element(); i < size; i += element_stride()) {
     const int count = up_to_four(size - i);
-    if (a.curve == Curve::SwiGlu) {
+    if (is_gated(a.curve)) {
       GPU_UNROLL
       for (int j = 0; j < 4; ++j) {
         if (j >= count) break;
         const std::int64_t row = (i + j) / a.columns, at = (i + j) + row * a.columns;
-        x[j] = load(a.x, at), up[j] = load(a.x, at + a.columns);
+        x[j] = gated_value(a.curve, load(a.x, at), load(a.x, at + a.columns));
       }
     } else {
       load4(a.x, i, count, x);
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j) x[j] = curve_value(a.curve, x[j], a.cap);
     }
-    GPU_UNROLL
-    for (int j = 0; j < 4; ++j) x[j] = curve_value(a.curve, x[j]) * up[j];
     store4(a.y, i, count, x);
   }
 }
@@ -135,21 +171,21 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
   for (std::int64_t i = first_element(); i < size; i += element_stride()) {
     const int count = up_to_four(size - i);
     load4(a.dy, i, count, dy);
-    if (a.curve == Curve::SwiGlu) {
+    if (is_gated(a.curve)) {
       GPU_UNROLL
       for (int j = 0; j < 4; ++j) {
         if (j >= count) break;
         const std::int64_t row = (i + j) / a.columns, gate_at = (i + j) + row * a.columns, up_at = gate_at + a.columns;
-        const float gate = load(a.x, gate_at), up = load(a.x, up_at);
-        store(a.y, gate_at, old_value(a.accumulate, a.y, gate_at) + dy[j] * up * curve_slope(a.curve, gate));
-        store(a.y, up_at, old_value(a.accumulate, a.y, up_at) + dy[j] * curve_value(a.curve, gate));
+        const GatedSlopes slopes = gated_slopes(a.curve, load(a.x, gate_at), load(a.x, up_at));
+        store(a.y, gate_at, old_value(a.accumulate, a.y, gate_at) + dy[j] * slopes.gate);
+        store(a.y, up_at, old_value(a.accumulate, a.y, up_at) + dy[j] * slopes.up);
       }
       continue;
     }
     load4(a.x, i, count, x);
     if (a.accumulate) load4(a.y, i, count, old);
     GPU_UNROLL
-    for (int j = 0; j < 4; ++j) x[j] = old[j] + dy[j] * curve_slope(a.curve, x[j]);
+    for (int j = 0; j < 4; ++j) x[j] = old[j] + dy[j] * curve_slope(a.curve, x[j], a.cap);
     store4(a.y, i, count, x);
   }
 }

@@ -1,4 +1,4 @@
-// A mixture of experts: the choice of experts, the rows that go to them and come back, and a product for each expert.
+// A mixture of experts: the choice of experts, and the rows that go to them and come back.
 // Reference: exec/host/host_route.cpp and exec/host/host_experts.cpp.
 #pragma once
 
@@ -287,79 +287,70 @@ GPU_KERNEL collect_rows(const ChoiceRowsArgs a) {
   }
 }
 
-// ---- a product for each expert ------------------------------------------------------------------------------------------------------
+// ---- tokens that go once to each part of the group -----------------------------------------------------------------------------------
 
-inline constexpr int kGroupedTile = 16;
-
-// The first row of expert e among those of source s.
-GPU_FUNCTION std::int64_t first_row(const GroupedArgs& a, std::int64_t s, int e) {
-  std::int64_t row = 0;
-  for (int before = 0; before < e; ++before) row += load_integer(a.counts, s * a.experts + before);
-  return row;
+// The rank of an expert, and its number among the experts of its part, where they lie on the ranks of the part as all do on those of the
+// group.
+GPU_FUNCTION int rank_of(const SendArgs& a, int expert) {
+  return a.dealt ? expert % a.ranks : expert / (a.experts_of_layer / a.ranks);
+}
+GPU_FUNCTION int number_in_part(const SendArgs& a, int expert) {
+  const int ranks = a.ranks / a.parts;
+  return a.dealt ? expert / a.ranks * ranks + rank_of(a, expert) % ranks : expert % (a.experts_of_layer / a.parts);
 }
 
-// A thread block of 16 x 16 threads per tile of y. A tile whose rows belong to several experts is computed once for each. Reads the rows of x
-// once per 16 columns and the weights of an expert once per 16 rows; bound by fp32 arithmetic on the vector units (it does not use tensor
-// cores).
-GPU_KERNEL grouped_rows(const GroupedArgs a) {
-  GPU_SHARED(float, left, kGroupedTile* kGroupedTile);
-  GPU_SHARED(float, right, kGroupedTile* kGroupedTile);
-  const int row_in = thread() / kGroupedTile, column_in = thread() % kGroupedTile;
-  const std::int64_t tiles = (a.room + kGroupedTile - 1) / kGroupedTile, source = block_y() / tiles;
-  const std::int64_t first = block_y() % tiles * kGroupedTile, row = first + row_in, at = source * a.room + row;
-  const std::int64_t column = block() * kGroupedTile + column_in;
-  const bool here = row < a.room && column < a.columns;
-  float sum = 0;
-  std::int64_t begin = 0;
-  for (int e = 0; e < a.experts; ++e) {
-    const std::int64_t end = begin + load_integer(a.counts, source * a.experts + e);
-    const bool meets = begin < first + kGroupedTile && end > first, mine = row >= begin && row < end;
-    for (int i0 = 0; meets && i0 < a.inner; i0 += kGroupedTile) {
-      const int i = i0 + column_in, k = i0 + row_in;
-      left[thread()] = mine && row < a.room && i < a.inner ? load(a.x, at * a.x_width + a.x_first + i) : 0.0f;
-      right[thread()] = k < a.inner && column < a.columns ? load(a.w, e * a.size + k * a.by_row + column * a.by_column) : 0.0f;
-      GPU_BARRIER();
-      for (int n = 0; n < kGroupedTile; ++n) sum += left[row_in * kGroupedTile + n] * right[n * kGroupedTile + column_in];
-      GPU_BARRIER();
-    }
-    if (mine && here && a.bias.data) sum += load(a.bias, e * a.columns + column);
-    begin = end;
+// A thread block per expert goes through the choices in order and keeps the first ones. Reads 8 bytes per choice and expert; bound by
+// memory (L2).
+GPU_KERNEL keep_choices(const SendArgs a) {
+  GPU_SHARED(int, counts, 2 * kMostWarps);
+  std::int64_t before = 0;
+  int turn = 0;
+  for (std::int64_t first = 0; first < a.tokens * a.chosen; first += threads()) {
+    const std::int64_t i = first + thread();
+    const bool mine = i < a.tokens * a.chosen && load_integer(a.experts, i) == block();
+    const Hits hits = count_hits(mine, turn, counts);
+    turn ^= 1;
+    if (mine) store(a.kept, i, before + hits.before < a.capacity ? 1.0f : 0.0f);
+    before += hits.all;
   }
-  const std::int64_t to = at * a.y_width + a.y_first + column;
-  if (here) store(a.y, to, old_value(a.accumulate, a.y, to) + sum);
 }
 
-// A thread block of 16 x 16 threads per tile of an expert's weights goes through the rows of the expert. Reads the rows of x and y once per 16
-// columns of the other; bound by fp32 arithmetic on the vector units.
-GPU_KERNEL grouped_weights(const GroupedArgs a) {
-  GPU_SHARED(float, left, kGroupedTile* kGroupedTile);
-  GPU_SHARED(float, right, kGroupedTile* kGroupedTile);
-  const int row_in = thread() / kGroupedTile, column_in = thread() % kGroupedTile;
-  const std::int64_t tiles = (a.inner + kGroupedTile - 1) / kGroupedTile;
-  const auto e = static_cast<int>(block_y() / tiles);
-  const std::int64_t i0 = block_y() % tiles * kGroupedTile, column0 = block() * kGroupedTile;
-  const std::int64_t i = i0 + row_in, column = column0 + column_in;
-  float sum = 0, column_sum = 0;
-  for (int s = 0; s < a.sources; ++s) {
-    const std::int64_t first = first_row(a, s, e), count = load_integer(a.counts, s * static_cast<std::int64_t>(a.experts) + e);
-    for (std::int64_t r0 = 0; r0 < count; r0 += kGroupedTile) {
-      const std::int64_t row = r0 + row_in, at = s * a.room + first + row;
-      const std::int64_t x_at = i0 + column_in;
-      left[thread()] = row < count && x_at < a.inner ? load(a.x, at * a.x_width + a.x_first + x_at) : 0.0f;
-      right[thread()] = row < count && column < a.columns ? load(a.y, at * a.y_width + a.y_first + column) : 0.0f;
-      GPU_BARRIER();
-      for (int n = 0; n < kGroupedTile; ++n) {
-        const float y = right[n * kGroupedTile + column_in];
-        sum += left[n * kGroupedTile + row_in] * y;
-        column_sum += y;
-      }
-      GPU_BARRIER();
+// The choice j of a token if it is of an expert of this block's part and kept, else -1.
+GPU_FUNCTION int choice_here(const SendArgs& a, std::int64_t token, int j) {
+  const std::int64_t i = token * a.chosen + j;
+  const auto expert = static_cast<int>(load_integer(a.experts, i));
+  if (rank_of(a, expert) / (a.ranks / a.parts) != block()) return -1;
+  return a.kept.data && !load_flag(a.kept, i) ? -1 : expert;
+}
+
+// A thread block per part goes through the tokens in order; those with a choice in the part get the next row. Reads 8 bytes per choice and
+// part and writes 12 per row and choice; bound by latency.
+GPU_KERNEL send_tokens(const SendArgs a) {
+  GPU_SHARED(int, counts, 2 * kMostWarps);
+  const std::int64_t begin = block() * a.room;
+  std::int64_t next = 0;
+  int turn = 0;
+  for (std::int64_t first = 0; first < a.tokens; first += threads()) {
+    const std::int64_t token = first + thread();
+    bool sent = false;
+    for (int j = 0; token < a.tokens && j < a.chosen; ++j) sent = sent || choice_here(a, token, j) >= 0;
+    const Hits hits = count_hits(sent, turn, counts);
+    turn ^= 1;
+    const std::int64_t row = next + hits.before;
+    const bool here = sent && row < a.room;
+    next += hits.all;
+    if (token < a.tokens) store_integer(a.places, token * a.parts + block(), here ? begin + row : -1);
+    for (int j = 0; here && j < a.chosen; ++j) {
+      const int expert = choice_here(a, token, j);
+      const std::int64_t to = (begin + row) * a.chosen + j;
+      store_integer(a.sent_experts, to, expert >= 0 ? number_in_part(a, expert) : -1);
+      store(a.sent_weights, to, expert >= 0 ? load(a.weights, token * a.chosen + j) : 0.0f);
     }
   }
-  const std::int64_t to = e * a.size + i * a.by_row + column * a.by_column,
-                     bias = e * static_cast<std::int64_t>(a.columns) + column;
-  if (i < a.inner && column < a.columns) store(a.w, to, old_value(a.accumulate, a.w, to) + sum);
-  if (a.bias.data && i == 0 && column < a.columns) store(a.bias, bias, old_value(a.accumulate, a.bias, bias) + column_sum);
+  for (std::int64_t i = next * a.chosen + thread(); i < a.room * a.chosen; i += threads()) {  // rows of no token
+    store_integer(a.sent_experts, begin * a.chosen + i, -1);
+    store(a.sent_weights, begin * a.chosen + i, 0.0f);
+  }
 }
 
 }  // namespace foreshard::gpu

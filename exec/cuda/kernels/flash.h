@@ -1,5 +1,5 @@
-// Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, head size 64 or 128, no dropout. A thread block has four warps and a
-// tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
+// Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, no dropout; heads of 64, 96, 128 or 256 elements, or (latent
+// attention) of 192 with values of 128. A thread block has four warps and a tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
 // block iterates over the rows of the other side, whose tiles are in shared memory as [row][dim], and as [dim][row] if a product sums over
 // the rows. The backward computes the map twice, once for the gradient of queries and once for that of keys and values, so that all sums
 // have a fixed order without atomic operations.
@@ -8,6 +8,8 @@
 //     a   rows g and g + 8, columns from 2q and from 2q + 8
 //     b   rows from 2q and from 2q + 8, column g
 //     d   rows g and g + 8, columns 2q and 2q + 1
+//
+// Tiles of keys (of queries) that the window or the chunks hide from all 64 rows are not read.
 //
 // Reference and shapes: see attention.h. FLOPs per query and key as there: 4 dim forward, 6 dim + 8 dim backward (a single pass over the
 // map would need 10 dim instead of 14 dim). A row of the other side is read from the L2 cache once per tile of 64 rows; bound by the tensor
@@ -18,9 +20,7 @@
 
 namespace foreshard::gpu {
 
-constexpr int kTile = 64;          // rows of a thread block
-constexpr int kForwardKeys = 64;   // rows of a tile in shared memory, in the forward
-constexpr int kBackwardRows = 32;  // and in the backward
+constexpr int kTile = 64;  // rows of a thread block
 constexpr int kFlashThreads = 4 * kWarp;
 
 // Words (pairs of bf16) from one row of a tile to the next. It is an odd multiple of four, which avoids bank conflicts when fragments are
@@ -61,17 +61,34 @@ GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARE
   }
 }
 
+// Where a thread puts its i-th word of a tile [dim][row] with D elements per row: 8 lanes read 32 neighbouring bytes of a row, and four
+// groups of them the rows of the next pairs, so that whole sectors are read and at most two lanes use one bank.
+struct TurnedPlace {
+  int pair, column;  // rows 2 pair and 2 pair + 1, columns `column` and the next
+};
+template <int D>
+GPU_FUNCTION TurnedPlace turned_place(int i) {
+  const int group = i / kWarp;
+  return {group / (D / 16) * 4 + i % kWarp / 8, 2 * (group % (D / 16) * 8 + i % 8)};
+}
+// Stores two words of neighbouring rows as two words of neighbouring columns.
+template <int n, int size>
+GPU_FUNCTION void store_turned(std::uint32_t upper, std::uint32_t lower, const TurnedPlace& at,
+                               GPU_SHARED_VIEW(std::uint32_t, size) tile) {
+  tile[at.column * tile_stride(n) + at.pair] = (upper & 0xFFFFu) | lower << 16;
+  tile[(at.column + 1) * tile_stride(n) + at.pair] = upper >> 16 | (lower & 0xFFFF0000u);
+}
+
 // Loads the same rows as [dim][row]; a word has the elements of two neighbouring rows.
 template <int D, int n>
 GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
                                    GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
   for (int i = thread(); i < (n / 2) * (D / 2); i += kFlashThreads) {
-    const int pair = i % (n / 2), column = i / (n / 2) * 2;
-    const std::int64_t row = first + 2 * pair;
-    const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + column) : 0;
-    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + column) : 0;
-    tile[column * tile_stride(n) + pair] = (upper & 0xFFFFu) | lower << 16;
-    tile[(column + 1) * tile_stride(n) + pair] = upper >> 16 | (lower & 0xFFFF0000u);
+    const TurnedPlace at = turned_place<D>(i);
+    const std::int64_t row = first + 2 * at.pair;
+    const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + at.column) : 0;
+    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + at.column) : 0;
+    store_turned<n, D*(n / 2 + 4)>(upper, lower, at, tile);
   }
 }
 
@@ -128,59 +145,94 @@ GPU_FUNCTION float quad_fold(float x, bool maximum) {
   return x;
 }
 
-GPU_FUNCTION std::int64_t last_row(const AttentionArgs& a, std::int64_t first) {  // of a tile of queries
-  return (first + kTile < a.queries ? first + kTile : a.queries) - 1;
+// The part of a tile's rows: those that a row sees, as numbers of 32 bits.
+struct SeenRows {
+  int begin, end;
+  GPU_MEMBER bool has(int i) const { return i >= begin && i < end; }
+};
+GPU_FUNCTION SeenRows as_rows(const Seen& seen, bool exists) {
+  return exists ? SeenRows{static_cast<int>(seen.begin), static_cast<int>(seen.end)} : SeenRows{0, 0};
+}
+// All keys that one of the queries of a tile sees, and all queries that see one of its keys: positions grow with the rows.
+GPU_FUNCTION SeenRows keys_of_tile(const AttentionArgs& a, std::int64_t first) {
+  const std::int64_t last = (first + kTile < a.queries ? first + kTile : a.queries) - 1;
+  return {static_cast<int>(seen_keys(a, first).begin), static_cast<int>(seen_keys(a, last).end)};
+}
+GPU_FUNCTION SeenRows queries_of_tile(const AttentionArgs& a, std::int64_t first) {
+  const std::int64_t last = (first + kTile < a.keys ? first + kTile : a.keys) - 1;
+  return {static_cast<int>(seeing_queries(a, first).begin), static_cast<int>(seeing_queries(a, last).end)};
 }
 
-template <int D>
+// The score of a product, and the derivative of a score by its product; with a cap by tanh(x) = 1 - 2 / (1 + e^2x). `bends`: there is one.
+template <bool bends>
+GPU_FUNCTION float score_of(const AttentionArgs& a, float product) {
+  const float x = a.score.scale * product;
+  if constexpr (!bends) return x;
+  return a.score.cap - 2.0f * a.score.cap * quick_reciprocal(1.0f + quick_exp(2.0f * x / a.score.cap));
+}
+template <bool bends>
+GPU_FUNCTION float slope_of(const AttentionArgs& a, float score) {
+  if constexpr (!bends) return a.score.scale;
+  return a.score.scale * (1.0f - score / a.score.cap * (score / a.score.cap));
+}
+
+// D: elements of a query and key head; V: of a value head; n: rows of a tile in shared memory.
+template <int D, int V, int n>
 GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, k_tile, kForwardKeys * (D / 2 + 4));
-  GPU_SHARED(std::uint32_t, v_tile, D * (kForwardKeys / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, V * (n / 2 + 4));
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
   const GatheredOrder plain = {};
   const FlashRows q = {a.q, query_at(a, top), a.query_steps.position, a.queries, plain};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  std::uint32_t q_parts[D / 16][4], p_parts[kForwardKeys / 16][4];
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  std::uint32_t q_parts[D / 16][4], p_parts[n / 16][4];
   load_fragments<D>(q, first_row, q_parts);
-  float out[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  const std::int64_t end = seen_keys(a, last_row(a, tile.row));
-  for (std::int64_t first = 0; first < end; first += kForwardKeys) {
+  const bool sinks = a.sinks.data != nullptr;
+  const float sink = sinks ? load(a.sinks, tile.head) : -INFINITY, has_sink = sinks ? 1.0f : 0.0f;
+  float out[V / 8][4] = {}, largest[2] = {sink, sink}, sum[2] = {has_sink, has_sink};
+  SeenRows seen[2];
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first_row + lane() / 4 + 8 * half;
+    seen[half] = as_rows(seen_keys(a, row), row < a.queries);  // a row of padding attends to no key
+  }
+  const SeenRows all = keys_of_tile(a, tile.row);
+  for (int first = all.begin; first < all.end; first += n) {
     GPU_BARRIER();  // the tiles before have been read
-    load_tile<D, kForwardKeys>(k, first, k_tile);
-    load_turned_tile<D, kForwardKeys>(v, first, v_tile);
+    load_tile<D, n>(k, first, k_tile);
+    load_turned_tile<V, n>(v, first, v_tile);
     GPU_BARRIER();
-    float s[kForwardKeys / 8][4] = {};
-    multiply_tile<D, kForwardKeys*(D / 2 + 4)>(s, kForwardKeys / 8, q_parts, k_tile);
+    float s[n / 8][4] = {};
+    multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, q_parts, k_tile);
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first_row + lane() / 4 + 8 * half, visible = seen_keys(a, row);
       float now = largest[half];
-      for (int n = 0; n < kForwardKeys / 8; ++n)
+      for (int i = 0; i < n / 8; ++i)
         for (int j = 2 * half; j < 2 * half + 2; ++j) {
-          const std::int64_t key = first + n * 8 + 2 * (lane() % 4) + j % 2;
-          s[n][j] = key < visible && key < a.keys ? s[n][j] * a.scale : -INFINITY;
-          now = fmaxf(now, s[n][j]);
+          const int key = first + i * 8 + 2 * (lane() % 4) + j % 2;
+          const float score = a.score.cap > 0 ? score_of<true>(a, s[i][j]) : score_of<false>(a, s[i][j]);
+          s[i][j] = seen[half].has(key) ? score : -INFINITY;
+          now = fmaxf(now, s[i][j]);
         }
       now = quad_fold(now, true);
-      const float base = now == -INFINITY ? 0.0f : now;  // a row of padding attends to no key
+      const float base = now == -INFINITY ? 0.0f : now;  // a row that has seen no key yet
       const float shrink = expf(largest[half] - base);
       largest[half] = now;
       float part = 0;
-      for (int n = 0; n < kForwardKeys / 8; ++n)
+      for (int i = 0; i < n / 8; ++i)
         for (int j = 2 * half; j < 2 * half + 2; ++j) {
-          s[n][j] = expf(s[n][j] - base);
-          part += s[n][j];
+          s[i][j] = expf(s[i][j] - base);
+          part += s[i][j];
         }
       sum[half] = sum[half] * shrink + quad_fold(part, false);
-      for (int n = 0; n < D / 8; ++n) out[n][2 * half] *= shrink, out[n][2 * half + 1] *= shrink;
+      for (int i = 0; i < V / 8; ++i) out[i][2 * half] *= shrink, out[i][2 * half + 1] *= shrink;
     }
-    as_fragments<kForwardKeys / 8>(s, p_parts);
-    multiply_tile<kForwardKeys, D*(kForwardKeys / 2 + 4)>(out, D / 8, p_parts, v_tile);
+    as_fragments<n / 8>(s, p_parts);
+    multiply_tile<n, V*(n / 2 + 4)>(out, V / 8, p_parts, v_tile);
   }
   const float factor[2] = {sum[0] > 0 ? 1.0f / sum[0] : 0.0f, sum[1] > 0 ? 1.0f / sum[1] : 0.0f};
-  store_rows<D>({a.context, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain}, first_row, out, factor, false);
+  store_rows<V>({a.context, context_at(a, top), a.samples * a.heads * V, a.queries, plain}, first_row, out, factor, false);
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first_row + lane() / 4 + 8 * half;
     if (lane() % 4 == 0 && row < a.queries)
@@ -188,106 +240,140 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   }
 }
 
-template <int D>
-GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, k_tile, kBackwardRows * (D / 2 + 4));
-  GPU_SHARED(std::uint32_t, v_tile, kBackwardRows * (D / 2 + 4));
-  GPU_SHARED(std::uint32_t, k_turned, D * (kBackwardRows / 2 + 4));
+template <int D, int V, int n, bool bends>
+GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) k_tile,
+                                   GPU_SHARED_VIEW(std::uint32_t, n*(V / 2 + 4)) v_tile,
+                                   GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) k_turned) {
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
-  std::uint32_t q_parts[D / 16][4], grad_parts[D / 16][4], s_parts[kBackwardRows / 16][4];
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  const FlashRows v = {a.v, value_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.mask.order};
+  std::uint32_t q_parts[D / 16][4], grad_parts[V / 16][4], s_parts[n / 16][4];
   const GatheredOrder plain = {};
   load_fragments<D>({a.q, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, q_parts);
-  load_fragments<D>({a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain}, first_row, grad_parts);
+  load_fragments<V>({a.dcontext, context_at(a, top), a.samples * a.heads * V, a.queries, plain}, first_row, grad_parts);
   float dq[D / 8][4] = {}, lse[2] = {0, 0}, delta[2] = {0, 0};
+  SeenRows seen[2];
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first_row + lane() / 4 + 8 * half;
+    seen[half] = as_rows(seen_keys(a, row), row < a.queries);
     if (row < a.queries) {
       lse[half] = load(a.lse, lse_at(a, {tile.sample, tile.head, row}));
       delta[half] = load(a.delta, lse_at(a, {tile.sample, tile.head, row}));
     }
   }
-  const std::int64_t end = seen_keys(a, last_row(a, tile.row));
-  for (std::int64_t first = 0; first < end; first += kBackwardRows) {
+  const SeenRows all = keys_of_tile(a, tile.row);
+  for (int first = all.begin; first < all.end; first += n) {
     GPU_BARRIER();  // the tiles before have been read
-    load_tile<D, kBackwardRows>(k, first, k_tile);
-    load_tile<D, kBackwardRows>(v, first, v_tile);
-    load_turned_tile<D, kBackwardRows>(k, first, k_turned);
+    load_tile<D, n>(k, first, k_tile);
+    load_tile<V, n>(v, first, v_tile);
+    load_turned_tile<D, n>(k, first, k_turned);
     GPU_BARRIER();
-    float s[kBackwardRows / 8][4] = {}, dp[kBackwardRows / 8][4] = {};
-    multiply_tile<D, kBackwardRows*(D / 2 + 4)>(s, kBackwardRows / 8, q_parts, k_tile);
-    multiply_tile<D, kBackwardRows*(D / 2 + 4)>(dp, kBackwardRows / 8, grad_parts, v_tile);
-    for (int n = 0; n < kBackwardRows / 8; ++n)
+    float s[n / 8][4] = {}, dp[n / 8][4] = {};
+    multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, q_parts, k_tile);
+    multiply_tile<V, n*(V / 2 + 4)>(dp, n / 8, grad_parts, v_tile);
+    for (int i = 0; i < n / 8; ++i)
       for (int j = 0; j < 4; ++j) {
-        const std::int64_t row = first_row + lane() / 4 + 8 * (j / 2), key = first + n * 8 + 2 * (lane() % 4) + j % 2;
-        const bool seen =
-            row < a.queries && key < a.keys && (!a.causal || a.key_positions.at(key) <= a.query_positions.at(row));
-        s[n][j] = seen ? a.scale * expf(a.scale * s[n][j] - lse[j / 2]) * (dp[n][j] - delta[j / 2]) : 0.0f;
+        const bool sees = seen[j / 2].has(first + i * 8 + 2 * (lane() % 4) + j % 2);
+        const float score = score_of<bends>(a, s[i][j]);
+        s[i][j] = sees ? slope_of<bends>(a, score) * expf(score - lse[j / 2]) * (dp[i][j] - delta[j / 2]) : 0.0f;
       }
-    as_fragments<kBackwardRows / 8>(s, s_parts);
-    multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dq, D / 8, s_parts, k_turned);
+    as_fragments<n / 8>(s, s_parts);
+    multiply_tile<n, D*(n / 2 + 4)>(dq, D / 8, s_parts, k_turned);
   }
   const float one[2] = {1, 1};
   store_rows<D>({a.dq, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, dq, one, a.accumulate);
 }
+template <int D, int V, int n>
+GPU_FUNCTION void flash_query_grad_of(const AttentionArgs& a) {
+  GPU_SHARED(std::uint32_t, k_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, n * (V / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_turned, D * (n / 2 + 4));
+  if (a.score.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_turned);
+  flash_query_grad<D, V, n, false>(a, k_tile, v_tile, k_turned);
+}
+
+// Tiles of queries and of gradients in shared memory, as [row][dim] and as [dim][row].
+template <int D, int V, int n>
+struct QueryTiles {
+  GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) q;
+  GPU_SHARED_VIEW(std::uint32_t, n*(V / 2 + 4)) grad;
+  GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) q_turned;
+  GPU_SHARED_VIEW(std::uint32_t, V*(n / 2 + 4)) grad_turned;
+};
 
 // It computes the transposed map: rows are the keys of this block, columns the queries of a tile.
-template <int D>
-GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
-  GPU_SHARED(std::uint32_t, q_tile, kBackwardRows * (D / 2 + 4));
-  GPU_SHARED(std::uint32_t, grad_tile, kBackwardRows * (D / 2 + 4));
-  GPU_SHARED(std::uint32_t, q_turned, D * (kBackwardRows / 2 + 4));
-  GPU_SHARED(std::uint32_t, grad_turned, D * (kBackwardRows / 2 + 4));
+template <int D, int V, int n, bool bends>
+GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, n>& tiles) {
   const std::int64_t sample = block_y() / a.kv_heads, kv = block_y() % a.kv_heads, group = a.heads / a.kv_heads;
-  const std::int64_t first_row = block() * kTile + warp() * 16, keys_at = key_at(a, sample, kv, 0);
-  std::uint32_t k_parts[D / 16][4], v_parts[D / 16][4], s_parts[kBackwardRows / 16][4], p_parts[kBackwardRows / 16][4];
+  const std::int64_t first_row = block() * kTile + warp() * 16;
+  const std::int64_t keys_at = key_at(a, sample, kv, 0), values_at = value_at(a, sample, kv, 0);
+  std::uint32_t k_parts[D / 16][4], v_parts[V / 16][4], s_parts[n / 16][4], p_parts[n / 16][4];
   const GatheredOrder plain = {};
-  load_fragments<D>({a.k, keys_at, a.key_steps.position, a.keys, a.order}, first_row, k_parts);
-  load_fragments<D>({a.v, keys_at, a.key_steps.position, a.keys, a.order}, first_row, v_parts);
-  float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+  load_fragments<D>({a.k, keys_at, a.key_steps.position, a.keys, a.mask.order}, first_row, k_parts);
+  load_fragments<V>({a.v, values_at, a.key_steps.position, a.keys, a.mask.order}, first_row, v_parts);
+  float dk[D / 8][4] = {}, dv[V / 8][4] = {};
+  SeenRows seeing[2];
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t key = first_row + lane() / 4 + 8 * half;
+    seeing[half] = as_rows(seeing_queries(a, key), key < a.keys);
+  }
+  const SeenRows all = queries_of_tile(a, block() * kTile);
   for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
     const HeadRow top = {sample, head, 0};
     const FlashRows q = {a.q, query_at(a, top), a.query_steps.position, a.queries, plain};
-    const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain};
-    for (std::int64_t first = first_seeing(a, block() * kTile); first < a.queries; first += kBackwardRows) {
+    const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * V, a.queries, plain};
+    for (int first = all.begin; first < all.end; first += n) {
       GPU_BARRIER();  // the tiles before have been read
-      load_tile<D, kBackwardRows>(q, first, q_tile);
-      load_tile<D, kBackwardRows>(grad, first, grad_tile);
-      load_turned_tile<D, kBackwardRows>(q, first, q_turned);
-      load_turned_tile<D, kBackwardRows>(grad, first, grad_turned);
+      load_tile<D, n>(q, first, tiles.q);
+      load_tile<V, n>(grad, first, tiles.grad);
+      load_turned_tile<D, n>(q, first, tiles.q_turned);
+      load_turned_tile<V, n>(grad, first, tiles.grad_turned);
       GPU_BARRIER();
-      float s[kBackwardRows / 8][4] = {}, dp[kBackwardRows / 8][4] = {};
-      multiply_tile<D, kBackwardRows*(D / 2 + 4)>(s, kBackwardRows / 8, k_parts, q_tile);
-      multiply_tile<D, kBackwardRows*(D / 2 + 4)>(dp, kBackwardRows / 8, v_parts, grad_tile);
-      for (int n = 0; n < kBackwardRows / 8; ++n)
+      float s[n / 8][4] = {}, dp[n / 8][4] = {};
+      multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, k_parts, tiles.q);
+      multiply_tile<V, n*(V / 2 + 4)>(dp, n / 8, v_parts, tiles.grad);
+      for (int i = 0; i < n / 8; ++i)
         for (int j = 0; j < 4; ++j) {
-          const std::int64_t key = first_row + lane() / 4 + 8 * (j / 2), row = first + n * 8 + 2 * (lane() % 4) + j % 2;
-          const bool seen =
-              row < a.queries && key < a.keys && (!a.causal || a.key_positions.at(key) <= a.query_positions.at(row));
+          const int row = first + i * 8 + 2 * (lane() % 4) + j % 2;
+          const bool sees = seeing[j / 2].has(row);
           const std::int64_t at = lse_at(a, {sample, head, row});
-          const float p = seen ? expf(a.scale * s[n][j] - load(a.lse, at)) : 0.0f;
-          dp[n][j] = seen ? a.scale * p * (dp[n][j] - load(a.delta, at)) : 0.0f;
-          s[n][j] = p;
+          const float score = score_of<bends>(a, s[i][j]), p = sees ? expf(score - load(a.lse, at)) : 0.0f;
+          dp[i][j] = sees ? slope_of<bends>(a, score) * p * (dp[i][j] - load(a.delta, at)) : 0.0f;
+          s[i][j] = p;
         }
-      as_fragments<kBackwardRows / 8>(s, p_parts);
-      as_fragments<kBackwardRows / 8>(dp, s_parts);
-      multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dv, D / 8, p_parts, grad_turned);
-      multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dk, D / 8, s_parts, q_turned);
+      as_fragments<n / 8>(s, p_parts);
+      as_fragments<n / 8>(dp, s_parts);
+      multiply_tile<n, V*(n / 2 + 4)>(dv, V / 8, p_parts, tiles.grad_turned);
+      multiply_tile<n, D*(n / 2 + 4)>(dk, D / 8, s_parts, tiles.q_turned);
     }
   }
   const float one[2] = {1, 1};
-  store_rows<D>({a.dk, keys_at, a.key_steps.position, a.keys, a.order}, first_row, dk, one, a.accumulate);
-  store_rows<D>({a.dv, keys_at, a.key_steps.position, a.keys, a.order}, first_row, dv, one, a.accumulate);
+  store_rows<D>({a.dk, keys_at, a.key_steps.position, a.keys, a.mask.order}, first_row, dk, one, a.accumulate);
+  store_rows<V>({a.dv, values_at, a.key_steps.position, a.keys, a.mask.order}, first_row, dv, one, a.accumulate);
+}
+template <int D, int V, int n>
+GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
+  GPU_SHARED(std::uint32_t, q_tile, n * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_tile, n * (V / 2 + 4));
+  GPU_SHARED(std::uint32_t, q_turned, D * (n / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_turned, V * (n / 2 + 4));
+  const QueryTiles<D, V, n> tiles = {q_tile, grad_tile, q_turned, grad_turned};
+  if (a.score.cap > 0) return flash_key_grad<D, V, n, true>(a, tiles);
+  flash_key_grad<D, V, n, false>(a, tiles);
 }
 
-GPU_KERNEL flash_forward_64(const AttentionArgs a) { flash_forward<64>(a); }
-GPU_KERNEL flash_forward_128(const AttentionArgs a) { flash_forward<128>(a); }
-GPU_KERNEL flash_query_grad_64(const AttentionArgs a) { flash_query_grad<64>(a); }
-GPU_KERNEL flash_query_grad_128(const AttentionArgs a) { flash_query_grad<128>(a); }
-GPU_KERNEL flash_key_grad_64(const AttentionArgs a) { flash_key_grad<64>(a); }
-GPU_KERNEL flash_key_grad_128(const AttentionArgs a) { flash_key_grad<128>(a); }
+// `forward`, `backward`: rows of a tile in shared memory; at most 48 KB of it.
+#define FLASH(name, D, V, forward, backward)                                                            \
+  GPU_KERNEL flash_forward_##name(const AttentionArgs a) { flash_forward<D, V, forward>(a); }           \
+  GPU_KERNEL flash_query_grad_##name(const AttentionArgs a) { flash_query_grad_of<D, V, backward>(a); } \
+  GPU_KERNEL flash_key_grad_##name(const AttentionArgs a) { flash_key_grad_of<D, V, backward>(a); }
+FLASH(64, 64, 64, 64, 32)
+FLASH(96, 96, 96, 64, 32)
+FLASH(128, 128, 128, 64, 32)
+FLASH(192, 192, 128, 64, 32)
+FLASH(256, 256, 256, 32, 16)
+#undef FLASH
 
 }  // namespace foreshard::gpu

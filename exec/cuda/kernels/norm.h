@@ -62,7 +62,7 @@ GPU_FUNCTION void norm_forward_packs(const NormArgs& a, GPU_SHARED_VIEW(float, k
     load_pack<type>(a.weight, row.column(k), w);
     if (a.centred) load_pack<type>(a.bias, row.column(k), b);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) x[j] = (x[j] - mean) * inverse * w[j] + b[j];
+    for (int j = 0; j < n; ++j) x[j] = (x[j] - mean) * inverse * (a.one + w[j]) + b[j];
     store_pack<type>(a.y, row.at(k), x);
   }
 }
@@ -82,12 +82,12 @@ GPU_KERNEL norm_forward(const NormArgs a) {
     load4(a.x, at + c, count, x);
     load4(a.weight, c, count, w);
     if (a.centred) load4(a.bias, c, count, b);
-    for (int j = 0; j < count; ++j) x[j] = (x[j] - s.mean) * s.inverse * w[j] + b[j];
+    for (int j = 0; j < count; ++j) x[j] = (x[j] - s.mean) * s.inverse * (a.one + w[j]) + b[j];
     store4(a.y, at + c, count, x);
   }
 }
 
-// With u = (x - mean) inverse and g = dy w:  dx = inverse (g - mean(g) - u mean(g u)). For RMSNorm, mean = 0 and the term mean(g) is
+// With u = (x - mean) inverse and g = dy (one + w):  dx = inverse (g - mean(g) - u mean(g u)). For RMSNorm, mean = 0 and the term mean(g) is
 // absent. Four passes over a row; the later ones read it from the cache. Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 GPU_KERNEL norm_input_grad(const NormGradArgs a) {
   const std::int64_t row = block() * warps() + warp(), at = row * a.h;
@@ -105,8 +105,9 @@ GPU_KERNEL norm_input_grad(const NormGradArgs a) {
     load4(a.dy, at + c, count, dy);
     load4(a.weight, c, count, w);
     for (int j = 0; j < count; ++j) {
-      sum += dy[j] * w[j];
-      projection += dy[j] * w[j] * ((x[j] - s.mean) * s.inverse);
+      const float g = dy[j] * (a.one + w[j]);
+      sum += g;
+      projection += g * ((x[j] - s.mean) * s.inverse);
     }
   }
   sum = a.centred ? warp_sum(sum) / static_cast<float>(a.h) : 0.0f;
@@ -119,7 +120,7 @@ GPU_KERNEL norm_input_grad(const NormGradArgs a) {
     if (a.accumulate) load4(a.dx, at + c, count, old);
     for (int j = 0; j < count; ++j) {
       const float u = (x[j] - s.mean) * s.inverse;
-      x[j] = old[j] + s.inverse * (dy[j] * w[j] - sum - u * projection);
+      x[j] = old[j] + s.inverse * (dy[j] * (a.one + w[j]) - sum - u * projection);
     }
     store4(a.dx, at + c, count, x);
   }
@@ -197,7 +198,7 @@ GPU_FUNCTION void norm_backward_packs(const NormGradArgs& a, GPU_SHARED_VIEW(flo
       unpack<type>(now.x[k], x), unpack<type>(now.dy[k], dy), load_pack<type>(a.weight, c, w);
       GPU_UNROLL
       for (int j = 0; j < n; ++j) {
-        const float apart = x[j] - mean[0], g = dy[j] * w[j];
+        const float apart = x[j] - mean[0], g = dy[j] * (a.one + w[j]);
         sums[0] += apart * apart, sums[1] += g, sums[2] += g * apart;
       }
     }
@@ -217,7 +218,7 @@ GPU_FUNCTION void norm_backward_packs(const NormGradArgs& a, GPU_SHARED_VIEW(flo
       for (int j = 0; j < n; ++j) {
         const float u = (x[j] - mean[0]) * inverse;
         dw[k][j] += dy[j] * u, db[k][j] += dy[j];
-        dx[j] += inverse * (dy[j] * w[j] - sum - u * projection);
+        dx[j] += inverse * (dy[j] * (a.one + w[j]) - sum - u * projection);
       }
       if (a.dx.data) store_pack<type>(a.dx, row * h + c, dx);
     }

@@ -1,21 +1,32 @@
-// Rotary position embedding (Su et al. 2021): elements i and i + dim / 2 of a head are rotated as a pair. sign = -1 rotates back.
-// Reference: exec/host/host_rope.cpp.
+// Rotary position embedding (Su et al. 2021): of the `turned` elements of a head, i and i + turned / 2 are rotated as a pair. sign = -1
+// rotates back. Reference: exec/host/host_rope.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
 
+// The place in its row of the i-th element that is not rotated: those of the heads come first, then what follows the heads.
+template <class Index>
+GPU_FUNCTION Index unturned(const RopeArgs& a, Index i) {
+  const Index dim = static_cast<Index>(a.dim), first = static_cast<Index>(a.first), turned = static_cast<Index>(a.turned);
+  const Index rest = dim - turned, of_heads = rest * static_cast<Index>(a.heads);
+  if (i >= of_heads) return i + static_cast<Index>(a.heads) * turned;
+  const Index head = i / rest, at = i - head * rest;
+  return head * dim + (at < first ? at : at + turned);
+}
+
 // A thread block per row. Reads 2 bytes and writes 2 per element in bf16; the row of the table (4 bytes per element of a head) is in the
 // cache after the first head. Bound by memory.
 template <Type type>
 GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
   constexpr int n = kPack<type>;
-  const int dim = static_cast<int>(a.dim), half = dim / 2, packs = half / n, pairs = static_cast<int>(a.rotated) / (2 * n);
+  const int dim = static_cast<int>(a.dim), turned = static_cast<int>(a.turned), half = turned / 2, packs = half / n;
   const int row = static_cast<int>(block()), width = static_cast<int>(a.width), at = row * width;
-  const int angles = static_cast<int>(a.positions.at(row / static_cast<int>(a.samples))) * dim;
+  const int pairs = static_cast<int>(a.heads) * packs, begin = at + static_cast<int>(a.first);
+  const int angles = static_cast<int>(a.positions.at(row / static_cast<int>(a.samples))) * turned;
   for (int p = thread(); p < pairs; p += threads()) {
-    const int head = p / packs, i = (p - head * packs) * n, first = at + head * dim + i, second = first + half;
+    const int head = p / packs, i = (p - head * packs) * n, first = begin + head * dim + i, second = first + half;
     float x[n], y[n], c[n], s[n], old[n], old_second[n];
     load_pack<type>(a.x, first, x), load_pack<type>(a.x, second, y);
     load_pack<Type::F32, n>(a.table, angles + i, c), load_pack<Type::F32, n>(a.table, angles + half + i, s);
@@ -30,7 +41,8 @@ GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
     }
     store_pack<type>(a.y, first, old), store_pack<type>(a.y, second, old_second);
   }
-  for (int i = at + static_cast<int>(a.rotated) + n * thread(); i < at + width; i += n * threads()) {
+  for (int copied = n * thread(); copied < width - static_cast<int>(a.heads) * turned; copied += n * threads()) {
+    const int i = at + unturned(a, copied);
     if (!a.accumulate) {
       store_quad<type>(a.y, i, load_quad<type>(a.x, i));
       continue;
@@ -44,7 +56,9 @@ GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
 }
 GPU_FUNCTION bool rotate_by_packs(const RopeArgs& a) {
   const Type type = a.x.type;
-  if (!has_packs(type) || a.dim % (2 * pack_of(type)) != 0 || a.width % pack_of(type) != 0) return false;
+  if (!has_packs(type)) return false;
+  const int n = pack_of(type);
+  if (a.turned % (2 * n) != 0 || a.dim % n != 0 || a.first % n != 0 || a.width % n != 0) return false;
   if (a.rows * a.width > kMostPacked || !packed(a.x, type) || !packed(a.y, type) || !on_pack_border(a.table)) return false;
   RUN_BODY(type, rotate_packs, a);
   return true;
@@ -52,17 +66,19 @@ GPU_FUNCTION bool rotate_by_packs(const RopeArgs& a) {
 
 GPU_KERNEL rotate(const RopeArgs a) {
   if (rotate_by_packs(a)) return;
-  const std::int64_t half = a.dim / 2, pairs = a.rotated / 2, row = block(), at = row * a.width;
+  const std::int64_t half = a.turned / 2, pairs = a.heads * half, row = block(), at = row * a.width;
   for (std::int64_t p = thread(); p < pairs; p += threads()) {
-    const std::int64_t i = p % half, first = at + p / half * a.dim + i, second = first + half;
-    const std::int64_t angle = a.positions.at(row / a.samples) * a.dim + i;
+    const std::int64_t i = p % half, first = at + p / half * a.dim + a.first + i, second = first + half;
+    const std::int64_t angle = a.positions.at(row / a.samples) * a.turned + i;
     const float c = load(a.table, angle), s = a.sign * load(a.table, angle + half);
     const float x = load(a.x, first), y = load(a.x, second);
     store(a.y, first, old_value(a.accumulate, a.y, first) + (x * c - y * s));
     store(a.y, second, old_value(a.accumulate, a.y, second) + (y * c + x * s));
   }
-  for (std::int64_t i = at + a.rotated + thread(); i < at + a.width; i += threads())
+  for (std::int64_t copied = thread(); copied < a.width - a.heads * a.turned; copied += threads()) {
+    const std::int64_t i = at + unturned(a, copied);
     store(a.y, i, old_value(a.accumulate, a.y, i) + load(a.x, i));
+  }
 }
 
 }  // namespace foreshard::gpu

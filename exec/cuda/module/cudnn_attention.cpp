@@ -40,10 +40,14 @@ AttentionCall without_data(AttentionCall call) {
   return call;
 }
 
-fe::graph::Tensor_attributes described(const AttentionCall& call, const AttentionArray& array, bool of_keys, Uid uid) {
+// Arrays of keys and values have a row per key, those of values and contexts the elements of a value head.
+fe::graph::Tensor_attributes described(const AttentionCall& call, const AttentionArray& array, Uid uid) {
+  const bool of_keys = uid == kK || uid == kV || uid == kDk || uid == kDv;
+  const bool of_values = uid == kV || uid == kDv || uid == kContext || uid == kDContext;
   return fe::graph::Tensor_attributes()
       .set_uid(uid)
-      .set_dim({call.samples, of_keys ? call.kv_heads : call.heads, of_keys ? call.keys : call.queries, call.dim})
+      .set_dim({call.samples, of_keys ? call.kv_heads : call.heads, of_keys ? call.keys : call.queries,
+                of_values ? call.value_dim : call.dim})
       .set_stride({array.sample_step, array.head_step, array.row_step, 1});
 }
 fe::graph::Tensor_attributes described_lse(const AttentionCall& call) {
@@ -69,8 +73,8 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
   graph->set_io_data_type(call.dtype == DType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
-  const Tensor q = graph->tensor(described(call, call.q, false, kQ)), k = graph->tensor(described(call, call.k, true, kK)),
-               v = graph->tensor(described(call, call.v, true, kV));
+  const Tensor q = graph->tensor(described(call, call.q, kQ)), k = graph->tensor(described(call, call.k, kK)),
+               v = graph->tensor(described(call, call.v, kV));
   const auto draw_dropout = [&](auto& attributes) {
     if (call.dropped > 0)
       attributes.set_dropout(call.dropped, graph->tensor(described_random(kSeed)), graph->tensor(described_random(kOffset)));
@@ -81,26 +85,27 @@ std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
                           .set_generate_stats(true)
                           .set_causal_mask(call.causal)
                           .set_attn_scale(call.scale);
+    if (call.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(call.window));
     draw_dropout(attributes);
     const auto [context, lse] = graph->sdpa(q, k, v, attributes);
-    put_out(context, described(call, call.context, false, kContext));
+    put_out(context, described(call, call.context, kContext));
     put_out(lse, described_lse(call));
     lse->set_data_type(fe::DataType_t::FLOAT);
     return graph;
   }
-  const Tensor context = graph->tensor(described(call, call.context, false, kContext)),
-               dcontext = graph->tensor(described(call, call.dcontext, false, kDContext)),
-               lse = graph->tensor(described_lse(call));
+  const Tensor context = graph->tensor(described(call, call.context, kContext)),
+               dcontext = graph->tensor(described(call, call.dcontext, kDContext)), lse = graph->tensor(described_lse(call));
   auto attributes = fe::graph::SDPA_backward_attributes()
                         .set_name("attention gradient")
                         .set_causal_mask(call.causal)
                         .set_attn_scale(call.scale)
                         .set_deterministic_algorithm(!call.any_order);
+  if (call.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(call.window));
   draw_dropout(attributes);
   const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, context, dcontext, lse, attributes);
-  put_out(dq, described(call, call.dq, false, kDq));
-  put_out(dk, described(call, call.dk, true, kDk));
-  put_out(dv, described(call, call.dv, true, kDv));
+  put_out(dq, described(call, call.dq, kDq));
+  put_out(dk, described(call, call.dk, kDk));
+  put_out(dv, described(call, call.dv, kDv));
   return graph;
 }
 

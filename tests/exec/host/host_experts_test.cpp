@@ -7,12 +7,31 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "exec/host/host_experts.h"
 #include "tests/exec/expert_arrays.h"
 
 namespace foreshard {
 namespace {
 
 using Score = ops::Route::Score;
+
+// ---- where experts are -----------------------------------------------------------------------------------------------------------
+
+// Within a part, its experts and ranks are as in a group of their own: by its number an expert is on the same rank as by all of them.
+TEST(HostExperts, ExpertsAreNumberedInTheirPartAsInAGroupOfItsOwn) {
+  for (const bool dealt : {false, true})
+    for (const std::int64_t parts : {1, 2, 3, 6}) {
+      const host::SentTokens sent{.op = {.ranks = 6, .dealt = dealt}, .chosen = 2, .experts = 24, .parts = parts, .room = 4};
+      const host::ChoiceRows inside{.experts = 24 / parts, .ranks = 6 / parts, .dealt = dealt};
+      std::vector<int> taken(24, 0);
+      for (std::int64_t expert = 0; expert < 24; ++expert) {
+        const std::int64_t number = sent.number(expert), part = sent.part(expert);
+        ++taken[static_cast<std::size_t>(part * inside.experts + number)];
+        EXPECT_EQ(part * inside.ranks + inside.place(number) / 4, sent.rank(expert)) << parts << " " << expert;
+      }
+      EXPECT_EQ(taken, std::vector<int>(24, 1)) << parts;
+    }
+}
 
 // ---- other ways to the experts ---------------------------------------------------------------------------------------------------
 
