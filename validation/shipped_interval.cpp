@@ -19,7 +19,8 @@ std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Stra
                                               Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   if (gpu.architecture == "host") return {};
-  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted);
+  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted,
+                             strategy.optimizer.lora.any());
 }
 
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
