@@ -85,13 +85,15 @@ constexpr KernelWord kKernels[] = {
     {"torchtitan", "notes", "torch.compile", "torchtitan"},
     {"torchtitan", "", "", "torchtitan-eager"},
     {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
-    {"nemo", "table_or_url", "performance_long_sequence.md@8cfedd7", "nemo-24.03"},  // the page's figures are of container 24.03
+    {"nemo", "table_or_url", "performance_long_sequence.md@8cfedd7",
+     "nemo-24.03"},  // the page's figures are of container 24.03
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
 };
 
-constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}, {"maxtext (JAX/XLA)", "maxtext"}};
+constexpr PresetWord kPresets[] = {
+    {"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}, {"maxtext (JAX/XLA)", "maxtext"}};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   std::string framework = row.text("framework");
@@ -242,7 +244,8 @@ std::string split_of(int layers, int stages) {
          std::to_string(each - 1);
 }
 
-std::string layer_split_of(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& shape, int stages, bool experts) {
+std::string layer_split_of(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& shape, int stages,
+                           bool experts) {
   const int layers = shape.layers;
   std::string split = flagged_split(row, layers, stages);
   if (split.empty()) split = framework_split(preset, shape, stages);
@@ -365,7 +368,9 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   if (experts && row.mentions("model_name", "one moe layer")) return SkipReason::MixtureAlone;
   if (!experts && (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")))
     return SkipReason::Mla;
-  if (row.mentions("model_name", "lora") || row.mentions("zero_stage_or_fsdp", "lora")) return SkipReason::Lora;
+  const int adapters = adapter_rank(row);
+  if (adapters == 0 && (row.mentions("model_name", "lora") || row.mentions("zero_stage_or_fsdp", "lora")))
+    return SkipReason::Lora;
   if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
   if (!precision_of(row)) return SkipReason::Precision;
   const auto* word = std::find_if(std::begin(kQuantities), std::end(kQuantities),
@@ -386,6 +391,8 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   Strategy s;
   s.framework = question.framework;
   if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
+  s.optimizer.lora.rank = adapters;
+  if (adapters > 0) question.assumed.emplace_back("lora_targets");  // no column states them: those of the attention
   if (experts)
     if (auto missing = set_experts(row, s, question.assumed)) return *missing;
   if (!row.unknown("offload") && !row.text("offload").starts_with("none")) {

@@ -20,7 +20,7 @@ enum class SkipReason : std::uint8_t {
   UnknownExperts,  // their number, width, or number per token is not stated
   MixtureAlone,    // a mixture-of-experts layer measured without the attention
   Mla,             // multi-head latent attention whose widths are not stated
-  Lora,            // frozen layers have no weight gradients and states
+  Lora,            // adapters whose rank is not stated
   Fp4,
   Precision,  // an unknown word
   UnknownShape,

@@ -76,7 +76,9 @@ double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
   if (framework_preset(question.framework).flop_count == FlopCount::Palm && question.flops == FlopConvention::Model)
     return 6.0 * static_cast<double>(parameter_count(question.model)) * batch * seq + attention;
-  const double model = model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp).value * batch;
+  const double model =
+      model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp, s.optimizer.lora, s.batch.packed).value *
+      batch;
   if (question.flops == FlopConvention::ModelCausal) return model - attention / 2.0;
   if (question.flops == FlopConvention::Model) return model;
   // arXiv:2104.04473 equation 3: the forward of the layers counts twice (recomputation), that of the vocabulary projection once.

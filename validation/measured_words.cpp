@@ -73,6 +73,13 @@ std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) 
   return text ? std::optional(std::atoi(text->c_str())) : std::nullopt;
 }
 
+int adapter_rank(const MeasuredRow& row) {
+  const std::string& name = row.text("model_name");
+  const std::string word = " LoRA r";
+  const std::size_t at = name.find(word);
+  return at == std::string::npos ? 0 : std::max(0, std::atoi(name.c_str() + at + word.size()));
+}
+
 std::optional<DType> precision_of(const MeasuredRow& row) {
   for (const auto& [word, type] :
        {std::pair{"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})

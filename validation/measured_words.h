@@ -29,6 +29,9 @@ struct ZeroWords {
 // `ranks`: data-parallel ranks. `ranks_of_node`: those of them in one node, the group of hybrid sharding.
 ZeroWords zero_of(const MeasuredRow& row, int ranks, int ranks_of_node);
 
+// The rank of low-rank adapters that model_name states: "Llama-2-70B LoRA r16" -> 16; 0: it states none.
+int adapter_rank(const MeasuredRow& row);
+
 // The schedule in pp_schedule. An empty or unknown cell, and interleaved 1F1B, give 1F1B; none: a schedule that the engine does not
 // have. "ZB-1p" and "ZB-2p" give zb-h1 and zb-h2: these searched orders have the same memory, and with nearly equal stages they are
 // hardly faster. Rows that measure stage times give 1F1B too, because these times do not depend on the schedule.

@@ -28,10 +28,10 @@ Spread spread_of(const std::vector<double>& residuals) {
 }
 
 // Appends the spreads of the cells, then that of all cells together.
-void add_spreads(const std::vector<ValidatedRow>& scored, bool experts, std::vector<Spread>& all) {
+void add_spreads(const std::vector<ValidatedRow>& scored, bool experts, bool adapters, std::vector<Spread>& all) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> cells;
   for (const ValidatedRow& row : scored)
-    if (!row.memory && !row.ran_out && row.predicted > 0 && row.experts == experts)
+    if (!row.memory && !row.ran_out && row.predicted > 0 && row.experts == experts && row.adapters == adapters)
       cells[{row.architecture, row.framework}].push_back(log_ratio_of_times(row));
   std::vector<double> pooled;
   int rows = 0;
@@ -41,17 +41,22 @@ void add_spreads(const std::vector<ValidatedRow>& scored, bool experts, std::vec
     if (residuals.size() < kLeastRows) continue;
     all.push_back(spread_of(residuals));
     all.back().architecture = cell.first, all.back().framework = cell.second, all.back().experts = experts;
+    all.back().adapters = adapters;
   }
   if (pooled.empty()) return;
-  all.push_back(
-      {.experts = experts, .rows = rows, .low = std::exp(quantile(pooled, 0.05)), .high = std::exp(quantile(pooled, 0.95))});
+  all.push_back({.experts = experts,
+                 .adapters = adapters,
+                 .rows = rows,
+                 .low = std::exp(quantile(pooled, 0.05)),
+                 .high = std::exp(quantile(pooled, 0.95))});
 }
 
 }  // namespace
 
 std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
   std::vector<Spread> all;
-  for (const bool experts : {false, true}) add_spreads(scored, experts, all);
+  for (const bool experts : {false, true}) add_spreads(scored, experts, false, all);
+  add_spreads(scored, false, true, all);
   return all;
 }
 
@@ -62,6 +67,7 @@ std::string to_json(const std::vector<Spread>& spreads) {
   for (const Spread& spread : spreads) {
     json.begin_object().field("architecture", spread.architecture).field("framework", spread.framework);
     if (spread.experts) json.field("experts", true);
+    if (spread.adapters) json.field("adapters", true);
     json.field("rows", spread.rows).field("low", spread.low).field("high", spread.high).end_object();
   }
   return json.end_array().end_object().text();
@@ -72,10 +78,11 @@ std::vector<Spread> parse_spreads(const std::string& text, const std::string& fi
   json.only({"source", "cells"});
   std::vector<Spread> all;
   for (const JsonReader& cell : json.at("cells").elements()) {
-    cell.only({"architecture", "framework", "experts", "rows", "low", "high"});
+    cell.only({"architecture", "framework", "experts", "adapters", "rows", "low", "high"});
     all.push_back({.architecture = cell.at("architecture").as_string(),
                    .framework = cell.at("framework").as_string(),
                    .experts = cell.has("experts") && cell.at("experts").as_bool(),
+                   .adapters = cell.has("adapters") && cell.at("adapters").as_bool(),
                    .rows = static_cast<int>(cell.at("rows").as_int(1, 1'000'000)),
                    .low = cell.at("low").as_double(0.001, 1000),
                    .high = cell.at("high").as_double(0.001, 1000)});
@@ -84,15 +91,16 @@ std::vector<Spread> parse_spreads(const std::string& text, const std::string& fi
 }
 
 PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
-                                       const std::string& framework, bool experts, Seconds predicted) {
-  const auto at = [&](const std::string& gpu, const std::string& name, bool mixture) {
-    return std::find_if(spreads.begin(), spreads.end(),
-                        [&](const Spread& s) { return s.architecture == gpu && s.framework == name && s.experts == mixture; });
+                                       const std::string& framework, bool experts, Seconds predicted, bool adapters) {
+  const auto at = [&](const std::string& gpu, const std::string& name, bool mixture, bool tuned) {
+    return std::find_if(spreads.begin(), spreads.end(), [&](const Spread& s) {
+      return s.architecture == gpu && s.framework == name && s.experts == mixture && s.adapters == tuned;
+    });
   };
-  auto found = at(architecture, framework, experts);
+  auto found = at(architecture, framework, experts, adapters);
   const bool extrapolated = found == spreads.end();
-  if (extrapolated) found = at("", "", experts);
-  if (found == spreads.end()) found = at("", "", false);
+  if (extrapolated) found = at("", "", experts, adapters);
+  if (found == spreads.end()) found = at("", "", false, false);
   if (found == spreads.end()) return {.low = predicted, .high = predicted, .extrapolated = true};
   return {.low = predicted * found->low, .high = predicted * found->high, .rows = found->rows, .extrapolated = extrapolated};
 }

@@ -17,12 +17,13 @@ inline constexpr double kDeviations = 1.6449;
 struct Spread {
   std::string architecture = {}, framework = {};  // the cell; both empty: all cells together
   bool experts = false;                           // true: models with experts; false: dense models
-  int rows = 0;  // measured rows that it comes from
+  bool adapters = false;                          // true: training of adapters only
+  int rows = 0;                                   // measured rows that it comes from
   double low = 1, high = 1;
   bool operator==(const Spread&) const = default;
 };
 
-// Computed from the rows of time and throughput, first for dense models, then for models with experts. Each of these two parts has
+// Computed from the rows of time and throughput, first for dense models, then for models with experts, then for adapters. Each of these parts has
 // one entry per cell with enough rows (eight), and then one of all cells with equal weights, for predictions outside every cell.
 std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored);
 
@@ -31,6 +32,6 @@ std::vector<Spread> parse_spreads(const std::string& text, const std::string& fi
 
 // The interval of the predicted time: from its cell, or else from all cells of its kind (`extrapolated`).
 PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
-                                       const std::string& framework, bool experts, Seconds predicted);
+                                       const std::string& framework, bool experts, Seconds predicted, bool adapters = false);
 
 }  // namespace foreshard

@@ -70,6 +70,7 @@ class Scorer {
                            .line = row.line,
                            .memory = is_memory(question.quantity),
                            .experts = has_experts(row),
+                           .adapters = adapter_rank(row) > 0,
                            .larger_is_better = is_rate(question.quantity),
                            .ran_out = out,
                            .fits = prediction.fits,
@@ -90,7 +91,8 @@ class Scorer {
  private:
   // Sets the interval from published runs; `validate` keeps it for tables with too few rows.
   void give_interval(ValidatedRow& row) {
-    const PredictionInterval of_one = prediction_interval(published_, row.architecture, row.framework, row.experts, {1});
+    const PredictionInterval of_one =
+        prediction_interval(published_, row.architecture, row.framework, row.experts, {1}, row.adapters);
     const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
     row.low = row.predicted * (row.larger_is_better ? 1 / high : low);
     row.high = row.predicted * (row.larger_is_better ? 1 / low : high);
@@ -114,7 +116,10 @@ ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>
 
 std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored) {
   std::vector<RunRow> rows = runs_of(asked);  // dense models only, as in the tables of this score
-  std::erase_if(rows, [&](const RunRow& row) { return has_experts(*asked[row.asked].row); });
+  std::erase_if(rows, [&](const RunRow& row) {
+    const MeasuredRow& of = *asked[row.asked].row;
+    return has_experts(of) || adapter_rank(of) > 0;
+  });
   const std::vector<LearnedPrediction> by_sweep = predict_left_out(predictor, asked, rows, &RunRow::sweep);
   const std::vector<LearnedPrediction> by_model = predict_left_out(predictor, asked, rows, &RunRow::model);
   std::map<std::size_t, const ValidatedRow*> plain;

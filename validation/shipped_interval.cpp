@@ -20,8 +20,8 @@ std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Stra
                                               Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   if (gpu.architecture == "host") return {};
-  PredictionInterval interval =
-      prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted);
+  PredictionInterval interval = prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted,
+                                                    strategy.optimizer.lora.any());
   const RateOrigin rates = kernel_rates().product_origin(gpu, strategy.precision);
   interval.rates_of = rates.gpus;
   interval.rates_spread = rates.spread;

@@ -13,9 +13,11 @@ constexpr std::size_t kEnough = 8;  // least residuals for an interval
 constexpr double kApart = 0.01;     // relative difference below which a pair is a tie
 constexpr std::size_t kLeastSweep = 3;
 
-using CellKey = std::tuple<bool, std::string, std::string, std::string, bool>;
-CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework, row.experts}; }
-bool same_kind(const ValidatedRow& a, const ValidatedRow& b) { return a.memory == b.memory && a.experts == b.experts; }
+using CellKey = std::tuple<bool, std::string, std::string, std::string, bool, bool>;
+CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework, row.experts, row.adapters}; }
+bool same_kind(const ValidatedRow& a, const ValidatedRow& b) {
+  return a.memory == b.memory && a.experts == b.experts && a.adapters == b.adapters;
+}
 
 bool has_error(const ValidatedRow& row) { return !row.ran_out; }
 
@@ -79,21 +81,21 @@ void add_cells(Validation& v) {
   for (const ValidatedRow& row : v.scored)
     if (has_error(row)) cells[key_of(row)].push_back(&row);
   for (const auto& [key, rows] : cells) {
-    const auto& [memory, source, gpu, framework, experts] = key;
-    v.cells.push_back({source, gpu, framework, memory, experts, score_of(rows)});
+    const auto& [memory, source, gpu, framework, experts, adapters] = key;
+    v.cells.push_back({source, gpu, framework, memory, experts, adapters, score_of(rows)});
   }
 }
 
-Overall overall(const Validation& v, bool memory, bool experts) {
+Overall overall(const Validation& v, bool memory, bool experts, bool adapters = false) {
   std::vector<const ValidatedRow*> rows;
   for (const ValidatedRow& row : v.scored)
-    if (has_error(row) && row.memory == memory && row.experts == experts) rows.push_back(&row);
+    if (has_error(row) && row.memory == memory && row.experts == experts && row.adapters == adapters) rows.push_back(&row);
   Overall sum;
   static_cast<Score&>(sum) = score_of(rows);
   double medians = 0;
   int cells = 0;
   for (const ValidationCell& cell : v.cells)
-    if (cell.memory == memory && cell.experts == experts) medians += cell.score.median, ++cells;
+    if (cell.memory == memory && cell.experts == experts && cell.adapters == adapters) medians += cell.score.median, ++cells;
   sum.mean_of_cells = medians / std::max(1, cells);
   return sum;
 }
@@ -101,7 +103,7 @@ Overall overall(const Validation& v, bool memory, bool experts) {
 void add_memory_quantities(Validation& v) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> sizes;
   for (const ValidatedRow& row : v.scored)
-    if (row.memory && !row.experts && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
+    if (row.memory && row.usual() && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
   for (const auto& [key, values] : sizes) {
     const std::vector<double>& errors = values;
     const auto within = [&errors](double limit) {
@@ -120,7 +122,7 @@ void add_memory_quantities(Validation& v) {
 
 void add_verdicts(Validation& v) {
   for (const ValidatedRow& row : v.scored) {
-    if (!row.checks_memory || row.experts) continue;
+    if (!row.checks_memory || !row.usual()) continue;
     for (Verdicts* table : {&v.verdicts, &v.verdicts_by_source[row.source]})
       ++(row.ran_out ? (row.fits ? table->false_negative : table->true_positive)
                      : (row.fits ? table->true_negative : table->false_positive));
@@ -151,7 +153,7 @@ double spearman(const std::vector<const ValidatedRow*>& rows) {
 void add_order(Validation& v) {
   std::map<std::string, std::vector<const ValidatedRow*>> sweeps;
   for (const ValidatedRow& row : v.scored)
-    if (!row.memory && !row.experts && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
+    if (!row.memory && row.usual() && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
   int right = 0;
   for (const auto& [name, rows] : sweeps) {
     if (rows.size() < kLeastSweep) continue;
@@ -177,7 +179,9 @@ void add_order(Validation& v) {
 
 }  // namespace
 
-std::string framework_words(const ValidationCell& cell) { return cell.framework + (cell.experts ? ", experts" : ""); }
+std::string framework_words(const ValidationCell& cell) {
+  return cell.framework + (cell.experts ? ", experts" : "") + (cell.adapters ? ", adapters" : "");
+}
 
 double Verdicts::right() const {
   const int all = true_positive + false_positive + true_negative + false_negative;
@@ -196,7 +200,7 @@ double quantile(std::vector<double> values, double q) {
 double coverage_across_sources(const std::vector<ValidatedRow>& scored) {
   std::map<std::pair<bool, std::string>, std::vector<double>> by_source;
   for (const ValidatedRow& row : scored)
-    if (has_error(row) && !row.experts) by_source[{row.memory, row.source}].push_back(log_ratio(row));
+    if (has_error(row) && row.usual()) by_source[{row.memory, row.source}].push_back(log_ratio(row));
   int inside = 0, all = 0;
   for (const auto& [key, own] : by_source) {
     std::vector<double> others;
@@ -215,7 +219,7 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
   set_intervals(scored);
   for (const ValidatedRow& row : scored) ++v.sources[row.source].rows, ++v.sources[row.source].scored;
   for (const SkippedRow& row : skipped) ++v.sources[row.source].rows;
-  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow || row.experts ? 0 : 1;
+  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow || !row.usual() ? 0 : 1;
   v.complete = v.complete_scored;
   for (const SkippedRow& row : skipped) v.complete += row.complete && !row.narrow ? 1 : 0;
   v.scored = std::move(scored);
@@ -223,6 +227,7 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
   add_cells(v);
   v.time = overall(v, false, false), v.memory = overall(v, true, false);
   v.experts_time = overall(v, false, true), v.experts_memory = overall(v, true, true);
+  v.adapters_time = overall(v, false, false, true);
   add_memory_quantities(v);
   add_verdicts(v);
   add_order(v);

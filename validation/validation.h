@@ -15,14 +15,15 @@ struct ValidatedRow {
   std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
   std::string architecture = {};  // of the GPU
   int line = 0;
-  bool memory = false;   // false: time or throughput
-  bool experts = false;  // of a model with experts; these have cells and sums of their own
+  bool memory = false;    // false: time or throughput
+  bool experts = false;   // of a model with experts; these have cells and sums of their own
+  bool adapters = false;  // of training adapters only; these, too
   bool larger_is_better = false;
   bool ran_out = false;        // the measured run ran out of memory; `measured` is then 0
   bool fits = true;            // predicted: the run does not run out of memory
   bool checks_memory = false;  // counts in Verdicts; of the rows of one run only one does
   double measured = 0, predicted = 0;
-  std::string sweep = {};  // key of the sweep: rows that differ in their strategy only
+  std::string sweep = {};                 // key of the sweep: rows that differ in their strategy only
   std::vector<std::string> assumed = {};  // columns that the row does not state
   bool narrow = false;                    // matrix products in less than 16 bits
   int candidates = 1;                     // strategies of which the fastest was taken
@@ -30,6 +31,7 @@ struct ValidatedRow {
   double low = 0, high = 0;
   bool extrapolated = false;  // the row's own cell has too few rows: the interval comes from rows of other cells
   double error() const { return predicted / measured - 1.0; }
+  bool usual() const { return !experts && !adapters; }  // of training all parameters of a dense model
 };
 struct SkippedRow {
   std::string file = {}, row_id = {}, source = {}, reason = {}, explanation = {};
@@ -54,10 +56,10 @@ struct MemoryQuantity {
 };
 struct ValidationCell {
   std::string source = {}, gpu = {}, framework = {};
-  bool memory = false, experts = false;
+  bool memory = false, experts = false, adapters = false;
   Score score = {};
 };
-std::string framework_words(const ValidationCell& cell);  // "megatron", "megatron, experts"
+std::string framework_words(const ValidationCell& cell);  // "megatron", "megatron, experts", "nemo, adapters"
 struct Overall : Score {
   double mean_of_cells = 0;  // mean over cells of the cells' medians
 };
@@ -78,6 +80,7 @@ struct Validation {
   std::vector<MemoryQuantity> memory_quantities = {};
   Overall time = {}, memory = {};                  // of dense models; verdicts, order, rank and regret are too
   Overall experts_time = {}, experts_memory = {};  // of models with experts
+  Overall adapters_time = {};                      // of training adapters only
   Verdicts verdicts = {};
   std::map<std::string, Verdicts> verdicts_by_source = {};
   double order = 0;   // of the pairs of rows of a sweep measured at least 1 % apart, the share predicted in the right order
@@ -88,7 +91,7 @@ struct Validation {
 };
 
 // Computes intervals, cells and sums. A row's interval comes from the errors of the other rows of its cell; where these are fewer
-// than eight, from the rows of other sources of the same kind (time or memory, dense or with experts).
+// than eight, from the rows of other sources of the same kind (time or memory; dense, with experts, or of adapters).
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
 
 // The coverage of dense models when every row's interval comes from other sources only: the share of rows inside.

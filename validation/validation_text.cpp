@@ -102,6 +102,7 @@ std::string sums(const Validation& v) {
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
   if (v.experts_time.n > 0) text += sum_line("models with experts, time", v.experts_time);
   if (v.experts_memory.n > 0) text += sum_line("models with experts, memory", v.experts_memory);
+  if (v.adapters_time.n > 0) text += sum_line("adapters, time", v.adapters_time);
   for (const auto& [source, verdicts] : v.verdicts_by_source)
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
@@ -143,7 +144,7 @@ void verdict_fields(JsonWriter& json, const Verdicts& t) {
 void row_fields(JsonWriter& json, const ValidatedRow& row) {
   json.begin_object().field("file", row.file).field("line", row.line).field("row_id", row.row_id).field("source", row.source);
   json.field("gpu", row.gpu).field("framework", row.framework).field("quantity", row.quantity);
-  json.field("experts", row.experts);
+  json.field("experts", row.experts).field("adapters", row.adapters);
   json.key("measured");
   if (row.ran_out)
     json.value("OOM");
@@ -246,6 +247,7 @@ std::string validation_json(const Validation& v, bool per_row) {
   overall_fields(json, "memory", v.memory);
   overall_fields(json, "experts_time", v.experts_time);
   overall_fields(json, "experts_memory", v.experts_memory);
+  overall_fields(json, "adapters_time", v.adapters_time);
   json.key("oom");
   verdict_fields(json, v.verdicts);
   json.key("oom_by_source").begin_object();

@@ -59,6 +59,9 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"compress_gradients", "dp or cp above 1"},
       {"compress_activations", "tp above 1"},
       {"compress_dispatch", "ep above 1"},
+      {"lora_alpha", "--lora-rank, and another alpha than the rank"},
+      {"lora_targets", "--lora-rank"},
+      {"packed_length", "fewer tokens than --seq"},
       {"seq", "a transformer"}};
   return where;
 }

@@ -33,6 +33,7 @@
 //   shard-axes               a tensor cut (Shard::split_by) over axes whose ranks hold the same part of it, cut flat (flat_by) over axes
 //                            whose ranks hold different parts, or an expert's tensor not cut over an expert axis. Kinds are those of the
 //                            tensor's grid
+//   frozen-tensor            a buffer holds a gradient or an optimizer state of a frozen tensor, or an instruction writes its value
 //   context-split            an operator that depends on positions disagrees with the context axes of its role, or with other such
 //                            operators, on how ranks share a sequence; or it reads a block of keys that its ring does not have
 //   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it: the axes of

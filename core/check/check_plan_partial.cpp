@@ -8,6 +8,7 @@
 // Only a reduction, or another such product that adds to it, may access a partial sum. Instructions are visited in issue order, as for
 // gradients. A gradient that is no partial sum must not be summed over ranks that have equal copies of it.
 #include <algorithm>
+#include <optional>
 
 #include "core/check/check_plan_rules.h"
 
@@ -127,7 +128,8 @@ class PartialSumCheck {
   }
 
   void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Contents& in) {
-    const ops::PartialSums law = partial_sums(compute.op, compute.phase);
+    ops::PartialSums law = partial_sums(compute.op, compute.phase);
+    law.pass = law.pass && passes(law, action, instruction);
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
     Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
@@ -143,12 +145,27 @@ class PartialSumCheck {
       if (w < 32 && (law.summed >> w & 1U)) made.missing |= summed;
       if (law.summed_columns == static_cast<int>(w)) made.missing |= in.columns;
       if (gradient(instruction.writes[w]))
-        made = {
-            .missing = (in.rows | (law.shared_weights ? in.columns : 0)) & ~cut_of(instruction.writes[w], TensorPart::Gradient),
-            .unknown = out.unknown};
+        made = {.missing =
+                    ((in.rows | (law.shared_weights ? in.columns : 0)) & ~cut_of(instruction.writes[w], TensorPart::Gradient)) |
+                    (law.pass ? in.missing : 0),
+                .unknown = out.unknown};
       if (of_weight(compute, w)) made.missing &= in.rows | (law.shared_weights ? in.columns : 0);
       keeps(compute, w) ? piece.add(made) : void(piece = made);
     });
+  }
+  // Whether the operands of a linear operator let it pass partial sums on.
+  bool passes(const ops::PartialSums& law, const Action& action, const Instruction& instruction) {
+    if (law.most_operands > 0 && instruction.reads.size() > law.most_operands) return false;
+    if (!law.alike) return true;
+    std::optional<AxisSet> first;
+    bool alike = true;
+    for (const RoleUses::Access& access : uses_.of(action.segment, instruction_))
+      if (!access.write)
+        for_each_piece(access, action, [&](const Contents& piece) {
+          alike = alike && piece.missing == first.value_or(piece.missing);
+          first = piece.missing;
+        });
+    return alike;
   }
   bool gradient(const Use& use) const {
     return std::ranges::any_of(role_.buffers[use.buffer.index()].holds,

@@ -1,10 +1,11 @@
-// Shards by the kinds of axes. A tensor is cut over axes whose ranks hold different parts of it, and laid out flat over its replicas:
+// Shards: those of frozen tensors, and the kinds of axes that tensors are cut over. A tensor is cut over axes whose ranks hold different parts of it, and laid out flat over its replicas:
 //
 //            cut over                              flat cut (ZeRO) over
 //   dense    some of Tensor                        some of Context, Data, OuterData
 //   expert   every Expert and OuterExpert (other   some of ExpertData
 //            experts on each rank), some of ExpertTensor
 #include <algorithm>
+#include <utility>
 
 #include "core/check/check_plan_rules.h"
 
@@ -19,6 +20,7 @@ class ShardCheck {
   void run() {
     for (const Buffer& buffer : role_.buffers)
       for (const Shard& shard : buffer.holds) check(buffer, shard);
+    if (std::ranges::any_of(plan_.tensors, &Tensor::frozen)) check_frozen();
   }
 
  private:
@@ -32,6 +34,27 @@ class ShardCheck {
       const bool other_experts = grid == Grid::Expert && is_of_experts(plan_.axes[axis.index()]);
       if (wide(axis) && other_experts && std::ranges::find(shard.split_by, axis) == shard.split_by.end())
         tell(buffer, shard, "not cut", "hold other experts", axis);
+    }
+  }
+  bool holds_frozen(const Buffer& buffer) const {
+    return std::ranges::any_of(buffer.holds, [&](const Shard& shard) { return plan_.tensors[shard.tensor.index()].frozen; });
+  }
+  void check_frozen() {
+    for (const Buffer& buffer : role_.buffers)
+      for (const Shard& shard : buffer.holds)
+        if (plan_.tensors[shard.tensor.index()].frozen && shard.part != TensorPart::Value)
+          defects_.add("frozen-tensor", "role " + std::to_string(id_.value) + ", buffer \"" + buffer.name + "\"",
+                       "holds more of the frozen \"" + plan_.tensors[shard.tensor.index()].name + "\" than its value");
+    std::vector<char> seen(plan_.segments.size(), 0);
+    for (std::size_t a = 0; a < role_.actions.size(); ++a) {
+      const std::size_t segment = role_.actions[a].segment.index();
+      if (std::exchange(seen[segment], 1)) continue;
+      const std::vector<Instruction>& instructions = plan_.segments[segment].instructions;
+      for (std::size_t i = 0; i < instructions.size(); ++i)
+        for (const Use& use : instructions[i].writes)
+          if (const Buffer& buffer = role_.buffers[use.buffer.index()]; holds_frozen(buffer))
+            defects_.add("frozen-tensor", id_, static_cast<std::int32_t>(a), static_cast<std::int32_t>(i),
+                         "writes \"" + buffer.name + "\", which holds frozen tensors");
     }
   }
   bool wide(AxisId axis) const { return plan_.axes[axis.index()].size > 1; }

@@ -14,7 +14,7 @@ namespace {
 // The name of a layer's kind: "decoder"; if the layers of a model differ, also "local_decoder", "moe_decoder" and the like.
 std::string kind_name(const Transformer& model, const LayerVariant& variant) {
   const std::string usual = model.causal ? "decoder" : "encoder";
-  std::string words;
+  std::string words = variant.lowest ? "lowest_" : "";
   if (variant.local != attends_locally(model, 0)) words += variant.local ? "local_" : "full_";
   if (variant.experts != has_experts(model, 0)) words += variant.experts ? "moe_" : "dense_";
   if (variant.mixture > 0) words = "mixture_" + std::to_string(variant.mixture) + "_" + words;
@@ -39,6 +39,7 @@ OpGraph transformer_graph(const Transformer& model, const Sharding& sharding) {
   for (int i = 0; i < model.layers; ++i) {
     LayerVariant variant = {.local = attends_locally(model, i), .experts = has_experts(model, i)};
     if (variant.experts) variant.mixture = first_alike(sharding.expert_load, mixtures++);
+    variant.lowest = i == 0 && sharding.lora.any();  // the embedding is frozen
     const auto [known, first] = kind_of.try_emplace(variant, static_cast<int>(graph.kinds.size()));
     if (first) graph.kinds.push_back(transformer_layer(local, kind_name(model, variant), variant));
     graph.layers.push_back({.name = "layers." + std::to_string(i), .kind = known->second, .counted = true});
@@ -55,9 +56,14 @@ OpGraph build_op_graph(const Model& model, const Sharding& sharding) {
   return transformer_graph(std::get<Transformer>(model.shape), sharding);
 }
 
-Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple) {
+Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple, const Adapters& lora,
+                             std::int64_t packed) {
   if (const auto* list = std::get_if<LayerList>(&model.shape)) return layer_list_flops(*list);
-  const TransformerFlops flops = transformer_flops(std::get<Transformer>(model.shape), seq, vocab_multiple);
+  TransformerFlops flops = transformer_flops(std::get<Transformer>(model.shape), seq, vocab_multiple);
+  if (packed > 0 && packed < seq) flops.core = {flops.core.value * static_cast<double>(packed) / static_cast<double>(seq)};
+  if (lora.any())
+    flops.products = {flops.products.value * 2 / 3 +
+                      6 * static_cast<double>(seq) * static_cast<double>(adapter_elements(model, lora))};
   return flops.products + flops.core;
 }
 

@@ -7,7 +7,8 @@
 // short:
 //   input_grad empty (no FLOPs, no traffic)  no kernel: the gradient of the output is that of every input (Add), or there is
 //                                            no gradient at all (outputs without needs_grad)
-//   weights, but weight_grad empty           one kernel makes both gradients (Phase::Backward): norms, residual biases with dropout
+//   weights, but weight_grad empty           one kernel makes both gradients (Phase::Backward): norms, residual biases with dropout;
+//                                            if `frozen`, that of the input only (Phase::InputGrad)
 //   communication, forward empty             forward is the identity; an output, if there is one, is an alias of the input
 //   communication, backward empty            the gradient passes unchanged; after an all-gather, each rank keeps its own part of it
 #pragma once
@@ -20,6 +21,7 @@
 #include "core/base/dtype.h"
 #include "core/base/units.h"
 #include "core/model/model.h"
+#include "core/op/adapters.h"
 #include "core/op/dispatcher.h"
 #include "core/op/expert_load.h"
 #include "core/plan/plan.h"
@@ -45,7 +47,9 @@ struct Sharding {
   bool expert_unpadded =
       false;  // with a capacity: only rows of tokens are sent; false: rows of an expert are padded to its capacity
   Dispatcher dispatcher = Dispatcher::AllToAll;
-  int expert_nodes = 1;  // nodes of an expert group, if tokens are sent to nodes first
+  Adapters lora = {};       // if there are any, all other parameters are frozen
+  std::int64_t packed = 0;  // tokens of each of the sequences that a row of `seq` tokens holds; 0: one sequence
+  int expert_nodes = 1;     // nodes of an expert group, if tokens are sent to nodes first
   bool operator==(const Sharding&) const = default;
 };
 
@@ -70,8 +74,9 @@ struct Parameter {                         // a parameter tensor of the layer
   std::string init = {};                      // "normal(0.02)", "zeros", "ones"
   Grid grid = Grid::Dense;                    // data-parallel replicas of it lie along the data axes of this grid
   bool tied = false;                          // it is the tensor of the token embedding again (head, multi-token prediction)
-  // Replicated, but its gradient is a partial sum over tp: norms, and biases after a reduce-scatter.
+  // Replicated, but its gradient is a partial sum over tp: norms, and biases after a reduce-scatter; whole matrices of adapters.
   bool sequence_parallel_grad = false;
+  bool frozen = false;  // it is read only: no gradient, no optimizer states, no update
   bool operator==(const Parameter&) const = default;
 };
 
@@ -102,6 +107,7 @@ struct Operator {
   OpWork forward = {}, input_grad = {}, weight_grad = {};
   std::string module = {};        // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
   bool always_recompute = false;  // its outputs are never saved: the backward runs it again (sequence-parallel all-gather)
+  bool frozen = false;            // none of its weights has a gradient: the backward computes those of its inputs at most
   bool operator==(const Operator&) const = default;
 };
 
@@ -130,6 +136,11 @@ struct OpGraph {
 OpGraph build_op_graph(const Model& model, const Sharding& sharding);
 
 // Model FLOPs of one sample, forward + backward, attention not halved for causality (the convention of Megatron's papers).
-Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple = 1);
+// With adapters, frozen products count without their weight gradients; with `packed` (as in Sharding), attention counts inside sequences.
+Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple = 1, const Adapters& lora = {},
+                             std::int64_t packed = 0);
+
+// Elements of all adapters of a model.
+std::int64_t adapter_elements(const Model& model, const Adapters& lora);
 
 }  // namespace foreshard

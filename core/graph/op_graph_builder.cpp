@@ -50,6 +50,7 @@ int LayerBuilder::shared(Parameter p) {
 int LayerBuilder::parameter(Parameter p) {
   p.name = prefix_ + p.name;
   p.local = p.shape;
+  p.frozen = freezes();
   if (p.split_dim >= 0) {
     auto& cut = p.local.at(static_cast<std::size_t>(p.split_dim));
     FS_ASSERT(cut % ranks(p.split_over) == 0);
@@ -92,13 +93,14 @@ Operator& LayerBuilder::add(Operator op) {
     for (std::size_t i = 0; i < op.outputs.size(); ++i)
       if (kept.outputs >> i & 1U) op.saved.push_back(op.outputs[i]);
   }
+  if (freezes()) settle_gradients(op);
   op.name = prefix_ + op.name;
   layer_.operators.push_back(std::move(op));
   return layer_.operators.back();
 }
 
 DType LayerBuilder::linear_type(const Linear& what) const {
-  return sharding_.eight_bits && what.module != "head" ? DType::F8 : sharding_.compute;
+  return sharding_.eight_bits && what.module != "head" && !what.adapter ? DType::F8 : sharding_.compute;
 }
 
 std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vector<Dims>& outputs,
@@ -125,7 +127,8 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                       .block_rows = equal ? Dims{} : what.block_rows,
                                       .init = what.init,
                                       .tied = what.tied,
-                                      .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
+                                      .sequence_parallel_grad = what.partial_grad || (what.split < 0 && sequence_parallel())}));
+  if (what.adapter) layer_.parameters[static_cast<std::size_t>(op.weights.front())].frozen = false;
   if (what.bias) {
     op.weights.push_back(add_parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
                                         .shape = {what.out},
@@ -136,7 +139,8 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                         .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   }
   op.shapes = {{.dims = {1, m, n, k}, .dtype = linear_type(what)}};
-  return add(std::move(op)).outputs;
+  std::vector<int> results = add(std::move(op)).outputs;
+  return adapts(what) ? adapted(what, x, results) : results;
 }
 
 int LayerBuilder::linear(const Linear& what, int x, Dims output) {

@@ -30,6 +30,8 @@ struct Linear {
   bool tied = false;                        // Parameter::tied
   bool first_token = false;                 // x is only the first token of each sample
   bool shared = false;                      // several linear layers of the layer use one weight: the parameter of this name
+  bool adapter = false;                     // one of the two products of an adapter
+  bool partial_grad = false;                // replicated, but its gradient is a partial sum over tp
 };
 
 // The attention of one rank: sequences, tokens, heads and elements of a head. `queries` and `keys` differ under context parallelism.
@@ -61,7 +63,8 @@ class LayerBuilder {
   const SequenceSplit& split() const { return split_; }  // how context-parallel ranks share the sequence
   DType gemm_type() const { return sharding_.compute; }
   DType linear_type(const Linear& what) const;  // the format that this linear layer multiplies in
-  DType statistics_type() const;                // fp32, or fp64 when computing in fp64
+  bool freezes() const { return sharding_.lora.any(); }
+  DType statistics_type() const;  // fp32, or fp64 when computing in fp64
   bool tensor_parallel() const { return sharding_.tp > 1; }
   bool sequence_parallel() const { return sharding_.tp > 1 && sharding_.sequence_parallel; }
 
@@ -101,6 +104,10 @@ class LayerBuilder {
   LayerGraph finish(int input, int output);  // the layer; its input and output value, -1: none
 
  private:
+  bool adapts(const Linear& what) const;  // whether the linear layer has an adapter
+  // Adds the adapter of the linear layer from x to y, its results, and returns the sums of both.
+  std::vector<int> adapted(const Linear& what, int x, const std::vector<int>& y);
+  void settle_gradients(Operator& op);  // with frozen parameters: which values have gradients, and what the backward reads
   std::int64_t ranks(const Kinds& kinds) const;  // the product of the degrees of these kinds
   int attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);  // flash or unfused
   // The operator of this rank; takes the next dropout site.

@@ -16,7 +16,7 @@ namespace {
 
 bool is_latent(const Transformer& m) { return m.attention.latent.key_value_rank > 0; }
 
-ops::Attention variant_of(const Transformer& m, bool local) {
+ops::Attention variant_of(const Transformer& m, bool local, std::int64_t packed) {
   const AttentionSettings& a = m.attention;
   const LatentAttention& l = a.latent;
   const std::int64_t dim = is_latent(m) ? l.plain_dim + l.rotated_dim : m.head_dim;
@@ -24,6 +24,7 @@ ops::Attention variant_of(const Transformer& m, bool local) {
   ops::Attention variant = {.score_cap = a.score_cap, .sinks = a.sinks};
   if (a.scale > 0 && std::abs(a.scale - usual) > 1e-12 * usual) variant.scale = a.scale;
   if (local) variant.window = a.window, variant.chunk = a.chunk;
+  if (packed > 0) variant.chunk = packed;  // positions are relative, so equal sequences in a row are chunks of it
   if (is_latent(m)) variant.value_dim = l.value_dim;
   return variant;
 }
@@ -38,7 +39,7 @@ AttentionShape shape_of(const LocalTransformer& t, bool local) {
           .kv_heads = is_latent(m) ? t.heads : t.kv_heads,  // each head has its own keys
           .dim = is_latent(m) ? l.plain_dim + l.rotated_dim : m.head_dim,
           .causal = m.causal,
-          .variant = variant_of(m, local)};
+          .variant = variant_of(m, local, t.sharding.packed)};
 }
 
 int rope(LayerBuilder& layer, const std::string& name, ops::Rope what, int x) {

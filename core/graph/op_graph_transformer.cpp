@@ -160,7 +160,7 @@ int transformer_block(LayerBuilder& layer, const LocalTransformer& t, int x, con
 
 LayerGraph transformer_layer(const LocalTransformer& t, const std::string& kind, const LayerVariant& variant) {
   LayerBuilder layer(kind, t.sharding, t.split);
-  const int x = layer.value("x", {t.batch, t.part, t.model.hidden});
+  const int x = layer.value("x", {t.batch, t.part, t.model.hidden}, {}, !variant.lowest);
   return layer.finish(x, transformer_block(layer, t, x, variant));
 }
 

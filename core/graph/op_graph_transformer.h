@@ -64,7 +64,8 @@ struct SentRows {
   int once = -1;                  // the places of tokens in the parts to which they were sent once; -1: they were not
 };
 // Adds what brings tokens x to their experts, as the dispatcher's row says, and what brings the results y of the rows back to x.
-SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const RouterResults& choices);
+SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x,
+                         const RouterResults& choices);
 int combine_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, const SentRows& sent, int y,
                    const Dims& dims);
 void check_experts(const Transformer& model, const Sharding& sharding);
@@ -76,6 +77,7 @@ LayerGraph embedding_layer(const LocalTransformer& t);
 struct LayerVariant {
   bool local = false;    // attends to a window or a chunk (attends_locally)
   bool experts = false;  // a mixture of experts in place of the MLP
+  bool lowest = false;   // nothing below it is trained: its input has no gradient
   int mixture = 0;       // whose loads it has: a layer, among those with experts; 0 unless loads are measured
   auto operator<=>(const LayerVariant&) const = default;
 };

@@ -40,6 +40,10 @@ struct Add : Laws {
     return {.forward = {{}, sizes.inputs[0] * static_cast<std::int64_t>(sizes.inputs.size() + 1)},
             .weight_grad = {{}, sizes.weights ? sizes.inputs[0] : Bytes{}}};
   }
+  static PartialSums partial_sums(Phase phase) {
+    if (!is_forward(phase)) return {};
+    return {.pass = true, .most_operands = 2, .alike = true};
+  }
   bool operator==(const Add&) const = default;
 };
 

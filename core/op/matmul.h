@@ -23,9 +23,9 @@ struct MatMul : Laws {
     return {.forward = each, .input_grad = sizes.inputs_need_grad ? each : OpWork{}, .weight_grad = each};
   }
   static PartialSums partial_sums(Phase phase) {
-    if (is_forward(phase)) return {.summed_dim = 1, .new_columns = true};
-    if (is_input_grad(phase)) return {.summed_dim = 0, .new_columns = true};
-    return {};
+    if (is_forward(phase)) return {.pass = true, .most_operands = 2, .summed_dim = 1, .new_columns = true};
+    if (is_input_grad(phase)) return {.pass = true, .summed_dim = 0, .new_columns = true};
+    return {.pass = true};
   }
   bool operator==(const MatMul&) const = default;
 };

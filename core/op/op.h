@@ -64,7 +64,9 @@ struct Saved {
 struct PartialSums {
   // The operator is linear: from a partial sum it makes a partial sum of the result. false: it may not read partial sums.
   bool pass = false;
-  unsigned passed = kAll;  // with `pass`: these outputs (bits as in Saved) are; the others are whole
+  std::size_t most_operands = 0;  // with `pass`: with more of them one is a bias, which each rank would add; 0: any number
+  bool alike = false;             // with `pass`: only if all inputs are partial sums over the same ranks
+  unsigned passed = kAll;         // with `pass`: these outputs (bits as in Saved) are; the others are whole
   // The result is a sum over this dimension of the weight; -1: no. If the weight is cut along it, the outputs in `summed` (bits as in
   // Saved) are partial sums.
   int summed_dim = -1;

@@ -57,6 +57,7 @@ struct Tensor {
   DType dtype = DType::F32;
   std::string init = {};    // "normal(0.02)", "zeros", "ones"
   Grid grid = Grid::Dense;  // Expert: a tensor of experts; axes mean their expert kinds
+  bool frozen = false;      // no part of it but its value is in a buffer, and no instruction writes that
   bool operator==(const Tensor&) const = default;
 };
 

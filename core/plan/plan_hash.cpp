@@ -69,8 +69,9 @@ class Mix {
     all(role_shift, axis, shift);
   }
   void add(const Tensor& v) {
-    const auto& [name, shape, dtype, init, grid] = v;
+    const auto& [name, shape, dtype, init, grid, frozen] = v;
     all(name, shape, dtype, init, grid);
+    if (frozen) all(frozen);
   }
   void add(const Shard& v) {
     const auto& [tensor, part, dim, split_by, blocks, block_rows, flat_by, at] = v;

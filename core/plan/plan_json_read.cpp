@@ -306,7 +306,7 @@ Group read_group(const JsonReader& json) {
 Tensor read_tensor(const JsonReader& json) {
   Tensor t;
   members(json, Member{"name", into(t.name)}, Member{"shape", into(t.shape)}, Member{"dtype", into(t.dtype)},
-          Member{"init", into(t.init)}, Member{"grid", into(t.grid)});
+          Member{"init", into(t.init)}, Member{"grid", into(t.grid)}, Member{"frozen", into(t.frozen)});
   return t;
 }
 

@@ -269,7 +269,7 @@ std::string to_json(const Plan& plan) {
   lines(json, "tensors", plan.tensors, [](const Tensor& tensor) {
     Line line;
     line.text_of("name", tensor.name).numbers("shape", tensor.shape).one("dtype", tensor.dtype, DType::F32);
-    return line.text_of("init", tensor.init).one("grid", tensor.grid, Grid::Dense).text();
+    return line.text_of("init", tensor.init).one("grid", tensor.grid, Grid::Dense).flag("frozen", tensor.frozen).text();
   });
   const auto objects = [&](const char* name, const auto& values) {
     json.key(name).begin_array();

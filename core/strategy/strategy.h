@@ -8,6 +8,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/units.h"
+#include "core/op/adapters.h"
 #include "core/op/dispatcher.h"
 #include "core/op/expert_load.h"
 #include "core/plan/plan.h"
@@ -139,6 +140,8 @@ struct PipelineChoice {
 struct BatchSizes {
   std::int64_t micro = 1, global = 0;  // sequences; global 0: micro * dp
   std::int64_t seq = 0;                // tokens of a sequence; 0: the model's maximum
+  // Each row of `seq` tokens holds sequences of this many tokens, one after another, which do not attend to each other; 0: one sequence.
+  std::int64_t packed = 0;
   bool operator==(const BatchSizes&) const = default;
 };
 
@@ -163,6 +166,7 @@ struct OptimizerChoice {
   // Updates over which the learning rate of a stage grows from 1/delay of it to all of it, where a schedule without flushes delays its
   // gradients by more than one update; 0: all of it from the first one.
   int delay_annealing = 0;
+  Adapters lora = {};  // if there are any, only they are trained
   bool operator==(const OptimizerChoice&) const = default;
 };
 

@@ -50,7 +50,8 @@ StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption 
 StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
 std::vector<StrategyOption> communication_options();  // the entries about communication
-std::vector<StrategyOption> expert_options();         // and about mixtures of experts
+std::vector<StrategyOption> expert_options();         // about mixtures of experts
+std::vector<StrategyOption> adapter_options();        // and about fine-tuning
 // A name out of `known`, which come from files.
 StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);
 

@@ -138,6 +138,16 @@ std::vector<StrategyOption> batch_options() {
                .unit = "tokens",
                .help = "tokens per sequence; 0: the maximum of the model",
                .group = group}),
+      integer(
+          part(&Strategy::batch, &BatchSizes::packed), 0, 16'777'216,
+          {.path = "packed_length",
+           .flag = "--packed-length",
+           .unit = "tokens",
+           .help =
+               "tokens of each of the sequences that are packed into a row of --seq tokens and do not attend to each other; "
+               "0: a row is one sequence",
+           .constraint = "causal models without learned positions, windows and chunks; cp 1",
+           .group = group}),
   };
 }
 
@@ -391,7 +401,7 @@ const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
     for (const auto& group : {parallelism_options(), expert_options(), pipeline_options(), batch_options(), memory_options(),
-                              offload_options(), numbers_options(), communication_options(), run_options()})
+                              offload_options(), numbers_options(), adapter_options(), communication_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -24,6 +24,8 @@ void add_rows(Cases& all) {
   all.add("layernorm_grad", norm(LayerNorm, Backward, 200, 40, false, false), {8000, 8000, 40, 40}, {8000, 40, 40});
   all.add("layernorm_grad_added", norm(LayerNorm, Backward, 20, 33, true, true), {660, 660, 33, 33}, {660, 33, 33});
   all.add("layernorm_grad_weights", norm(LayerNorm, Backward, 20, 33, false, true), {660, 660, 33, 33}, {33, 33});
+  all.add("layernorm_input_grad", norm(LayerNorm, InputGrad, 20, 33, false, false), {660, 660, 33, 33}, {660});
+  all.add("rmsnorm_input_grad_added", norm(RmsNorm, InputGrad, 70, 48, true, false), {3360, 3360, 48}, {3360});
   all.add("rmsnorm_grad", norm(RmsNorm, Backward, 70, 48, false, false), {3360, 3360, 48}, {3360, 48});
   all.add("rmsnorm_grad_bf16", norm(RmsNorm, Backward, 70, 48, false, false), {3360, 3360, 48}, {3360, 48}, DType::BF16, kHalf);
   const auto softmax = [](Phase phase, bool causal, bool add) {

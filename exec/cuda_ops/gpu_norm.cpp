@@ -59,6 +59,24 @@ void norm_backward_in_rows(const Launcher& on, const NormGradArgs& args, const N
   on.rows(KernelId::norm_input_grad, args.rows, last);
 }
 
+// The gradient of the input alone: the weights are frozen.
+Kernel norm_input_gradient(const host::Form& form, NormGradArgs args) {
+  const std::int64_t size = args.rows * args.h;
+  std::vector<std::int64_t> sizes = {size, size};
+  sizes.insert(sizes.end(), args.centred ? 2 : 1, args.h);
+  form.expect(sizes, {size});
+  args.accumulate = form.what.accumulate;
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                NormGradArgs grad = args;
+                grad.dy = reads(call.reads[0]), grad.x = reads(call.reads[1]), grad.weight = reads(call.reads[2]);
+                grad.dx = writes(call.writes[0]);
+                grad.stats = scratch_array(call.scratch, 2 * args.rows, Type::F32);
+                on.rows(KernelId::norm_input_grad, args.rows, grad);
+              },
+          .scratch = {8 * args.rows}};
+}
+
 Kernel norm_backward(const host::Form& form, NormGradArgs args) {
   const std::int64_t size = args.rows * args.h, h = args.h;
   const std::size_t weights = args.centred ? 2 : 1;
@@ -95,9 +113,10 @@ Kernel make_norm(const host::Form& form) {
   const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
   const auto eps = static_cast<float>(form.as<ops::Norm>().eps);
   const float one = form.as<ops::Norm>().around_one ? 1 : 0;
-  if (form.what.phase == Phase::Backward)
-    return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .one = one, .centred = centred});
-  if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
+  const NormGradArgs sizes = {.rows = rows, .h = h, .eps = eps, .one = one, .centred = centred};
+  if (form.what.phase == Phase::Backward) return norm_backward(form, sizes);
+  if (form.what.phase == Phase::InputGrad) return norm_input_gradient(form, sizes);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute, backward or input gradient");
   form.expect(centred ? std::vector{size, h, h} : std::vector{size, h}, {size});
   return {.run = [=](const Launcher& on, const Call& call) {
     NormArgs args = {

@@ -95,15 +95,17 @@ Kernel<T> head_norm_backward(const Form& form, const HeadNormSizes& n) {
   const std::size_t values = n.values > 0 ? 1 : 0;
   std::vector<std::int64_t> reads = {n.rows * n.out(), n.rows * n.width}, writes = {n.rows * n.width};
   if (values > 0) writes.push_back(n.rows * n.values);
-  for (std::size_t p = 0; p < n.weights(); ++p) reads.push_back(n.parts[p].width), writes.push_back(n.parts[p].width);
+  const std::size_t trained = form.what.phase == Phase::Backward ? n.weights() : 0;  // the weights that want gradients
+  for (std::size_t p = 0; p < n.weights(); ++p) reads.push_back(n.parts[p].width);
+  for (std::size_t p = 0; p < trained; ++p) writes.push_back(n.parts[p].width);
   form.expect(reads, writes);
   const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
-  return {.run = [n, values, add, add_weights](const Call<T>& call) {
-    for (std::size_t p = 0; p < n.weights(); ++p)
+  return {.run = [n, values, trained, add, add_weights](const Call<T>& call) {
+    for (std::size_t p = 0; p < trained; ++p)
       if (!add_weights) std::fill_n(call.out[1 + values + p], n.parts[p].width, T(0));
     for_each_group(n, [&](const Part& part, std::int64_t x, std::int64_t y, std::size_t p) {
       const T* w = part.weighted ? call.in[2 + p] : nullptr;
-      T* dw = part.weighted ? call.out[1 + values + p] : nullptr;
+      T* dw = part.weighted && trained > 0 ? call.out[1 + values + p] : nullptr;
       group_backward(call.in[0] + y, call.in[1] + x, w, part.width, n.eps, static_cast<T>(n.one), add, call.out[0] + x, dw);
     });
     for (std::int64_t row = 0; row < n.rows && values > 0; ++row)
@@ -116,8 +118,9 @@ Kernel<T> head_norm_backward(const Form& form, const HeadNormSizes& n) {
 template <class T>
 Kernel<T> make_head_norm(const Form& form) {
   const HeadNormSizes n = sizes_of(form);
-  if (form.what.phase == (n.weights() > 0 ? Phase::Backward : Phase::InputGrad)) return head_norm_backward<T>(form, n);
-  if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
+  const bool both = form.what.phase == Phase::Backward && n.weights() > 0;
+  if (both || form.what.phase == Phase::InputGrad) return head_norm_backward<T>(form, n);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute, backward or input gradient");
   std::vector<std::int64_t> reads = {n.rows * n.width};
   const std::size_t values = n.values > 0 ? 1 : 0;
   if (values > 0) reads.push_back(n.rows * n.values);

@@ -80,24 +80,25 @@ template <class T>
 Kernel<T> norm_backward(const Form& form, NormSizes n) {
   const std::int64_t size = n.rows * n.h;
   const std::size_t weights = n.centred ? 2 : 1;
-  const bool input = form.writes.size() == weights + 1;  // the input wants a gradient
+  const bool frozen = form.what.phase == Phase::InputGrad;         // the weights want no gradients
+  const bool input = frozen || form.writes.size() == weights + 1;  // the input wants a gradient
   std::vector<std::int64_t> reads = {size, size}, writes;
   if (input) writes.push_back(size);
   reads.insert(reads.end(), weights, n.h);
-  writes.insert(writes.end(), weights, n.h);
+  if (!frozen) writes.insert(writes.end(), weights, n.h);
   form.expect(reads, writes);
   const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
-  return {.run = [n, weights, input, add, add_weights](const Call<T>& call) {
-    T* dw = call.out[input ? 1 : 0];
-    T* db = weights == 2 ? call.out[input ? 2 : 1] : nullptr;
-    if (!add_weights) {
+  return {.run = [n, weights, frozen, input, add, add_weights](const Call<T>& call) {
+    T* dw = frozen ? nullptr : call.out[input ? 1 : 0];
+    T* db = dw && weights == 2 ? call.out[input ? 2 : 1] : nullptr;
+    if (dw && !add_weights) {
       std::fill_n(dw, n.h, T(0));
       if (db) std::fill_n(db, n.h, T(0));
     }
     for (std::int64_t r = 0; r < n.rows; ++r) {
       const T *dy = call.in[0] + r * n.h, *x = call.in[1] + r * n.h;
       const RowStatistics<T> s = statistics(x, n);
-      norm_row_weight_grad(dy, x, s, n, dw, db);
+      if (dw) norm_row_weight_grad(dy, x, s, n, dw, db);
       if (input) norm_row_input_grad(dy, x, call.in[2], s, n, add, call.out[0] + r * n.h);
     }
   }};
@@ -111,8 +112,8 @@ Kernel<T> make_norm(const Form& form) {
   const auto& op = form.as<ops::Norm>();
   const bool centred = op.kind == NormKind::LayerNorm;
   const NormSizes n{.rows = dims[0], .h = dims[1], .eps = op.eps, .centred = centred, .one = op.around_one ? 1.0 : 0.0};
-  if (form.what.phase == Phase::Backward) return norm_backward<T>(form, n);
-  if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
+  if (form.what.phase == Phase::Backward || form.what.phase == Phase::InputGrad) return norm_backward<T>(form, n);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute, backward or input gradient");
   const std::int64_t size = n.rows * n.h;
   form.expect(centred ? std::vector{size, n.h, n.h} : std::vector{size, n.h}, {size});
   return {.run = [n](const Call<T>& call) {

@@ -3399,6 +3399,66 @@ worst: what the worst order of the same work would need</source>
         <translation>异步服务器在得知全部工作者的梯度之前就更新</translation>
     </message>
     <message>
+        <source>%1 is a layer list: adapters are for linear layers of transformers</source>
+        <translation>%1 是层列表：适配器用于 Transformer 的线性层</translation>
+    </message>
+    <message>
+        <source>%1 has experts: adapters are for dense transformers</source>
+        <translation>%1 有专家：适配器用于稠密 Transformer</translation>
+    </message>
+    <message>
+        <source>%1 has latent attention: adapters are for projections of queries, keys and values</source>
+        <translation>%1 使用潜在注意力：适配器用于查询、键和值的投影</translation>
+    </message>
+    <message>
+        <source>%1 has attention sinks: adapters are for attention without them</source>
+        <translation>%1 的注意力有汇点：适配器用于没有汇点的注意力</translation>
+    </message>
+    <message>
+        <source>%1 predicts several tokens: adapters are for models that predict one</source>
+        <translation>%1 一次预测多个词元：适配器用于只预测一个词元的模型</translation>
+    </message>
+    <message>
+        <source>stages with degrees of their own have no adapters</source>
+        <translation>各有并行度的阶段没有适配器</translation>
+    </message>
+    <message>
+        <source>an asynchronous server sends all parameters, not those of adapters alone</source>
+        <translation>异步服务器发送全部参数，而不只是适配器的参数</translation>
+    </message>
+    <message>
+        <source>framework %1 is known as it trains all parameters: what it allocates for adapters is not</source>
+        <translation>框架 %1 训练全部参数时的情况是已知的，它为适配器分配什么则未知</translation>
+    </message>
+    <message>
+        <source>policy %1 moves layers whose parameters are all trained, not adapters</source>
+        <translation>策略 %1 移动的是全部参数都参与训练的层，而不是适配器</translation>
+    </message>
+    <message>
+        <source>%1 is a layer list: it has no sequences that could be packed</source>
+        <translation>%1 是层列表：没有可以打包的序列</translation>
+    </message>
+    <message>
+        <source>packed sequences of %1 tokens are longer than a row of %2</source>
+        <translation>%1 个词元的打包序列比 %2 个词元的一行更长</translation>
+    </message>
+    <message>
+        <source>%1 has learned positions or sees tokens on both sides: sequences are packed in causal models with others</source>
+        <translation>%1 使用学习得到的位置，或能看到两侧的词元：只有使用其他位置编码的因果模型可以打包序列</translation>
+    </message>
+    <message>
+        <source>%1 attends to a window or chunks: sequences are packed where it attends to all tokens before</source>
+        <translation>%1 只注意窗口或分块内的词元：只有注意此前全部词元的模型可以打包序列</translation>
+    </message>
+    <message>
+        <source>packed sequences need one attention kernel</source>
+        <translation>打包序列需要单一的注意力内核</translation>
+    </message>
+    <message>
+        <source>packed sequences are not cut by cp %1</source>
+        <translation>打包序列不能由 cp %1 切分</translation>
+    </message>
+    <message>
         <source>dp %1 workers and a server need %2 GPUs, but %3 has %4</source>
         <translation>dp %1 个工作者和一个服务器需要 %2 块 GPU，但 %3 只有 %4 块</translation>
     </message>

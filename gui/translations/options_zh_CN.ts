@@ -224,6 +224,22 @@
         <translation>异步更新</translation>
     </message>
     <message>
+        <source>packed length</source>
+        <translation>打包序列长度</translation>
+    </message>
+    <message>
+        <source>lora rank</source>
+        <translation>LoRA 秩</translation>
+    </message>
+    <message>
+        <source>lora alpha</source>
+        <translation>LoRA alpha</translation>
+    </message>
+    <message>
+        <source>lora targets</source>
+        <translation>LoRA 目标层</translation>
+    </message>
+    <message>
         <source>sum order</source>
         <translation>求和次序</translation>
     </message>

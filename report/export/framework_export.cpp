@@ -56,6 +56,8 @@ static void add_general_notes(const Strategy& s, FrameworkExport& out) {
                         (s.communication.algorithm ? name_of(*s.communication.algorithm) : "the cheapest for each") +
                         " was simulated");
   if (!s.communication.parts.empty()) out.notes.emplace_back("operators in parts: simulated, but no option says so");
+  if (s.optimizer.lora.any()) out.notes.emplace_back("low-rank adapters: simulated, but no option says so");
+  if (s.batch.packed > 0) out.notes.emplace_back("packed sequences: simulated, but no option says so");
   if (s.precision == DType::TF32)
     out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");
 }

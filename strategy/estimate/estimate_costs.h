@@ -67,7 +67,8 @@ struct ShapeCosts {
   double head = 0;
   double rest = 0;            // seconds of a layer's forward after its weights were last read
   PerStage weights = {};      // the part of `backward` in kernels of weight gradients
-  PerStage parameters = {};   // elements on one rank, without routed experts
+  PerStage parameters = {};   // elements on one rank that are trained, without routed experts
+  PerStage frozen = {};       // elements on one rank that are only read
   PerStage experts = {};      // elements of routed experts on one rank
   PerStage activations = {};  // bytes of one micro-batch in flight
   PerStage scratch = {};      // bytes of everything else but model state

@@ -48,15 +48,18 @@ RankBytes rank_memory(const ScreenedModel& model, const Point& point, const Shap
     return sum;
   };
   memory.fixed = elements(shape.parameters) * each(shards) + elements(shape.experts) * each(expert_shards_of(point));
+  if (params_here) memory.fixed += elements(shape.frozen) * param / (point.cuts().parameters ? shards : 1);
   // Each chunk has its own buffers for gathered parameters and for gradients to be reduced, of the size of a layer (for gathered parameters
   // at least that of the embedding or head, whose gradient has another buffer); and for transfers, beyond those counted in ShapeCosts.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
   const double experts = point.expert_replicas() > 1 ? shape.experts.layer : 0;  // experts without replicas are not cut
   if (point.cuts().gradients || !grads_here)
     memory.fixed += grad * (v * (layer + experts) * (point.overlap_gradients ? 2 : 1) + end);
+  const double read = layer + shape.frozen.layer,
+               read_end = end + std::max(0.0, shape.frozen.of(kind, layers) - layers * shape.frozen.layer);
   if (point.cuts().parameters || !params_here)
     memory.fixed +=
-        param * (point.overlap_parameters || !params_here ? 2 : 1) * (v * (layer + experts) + std::max(0.0, end - layer));
+        param * (point.overlap_parameters || !params_here ? 2 : 1) * (v * (read + experts) + std::max(0.0, read_end - read));
   memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
   return memory;
 }

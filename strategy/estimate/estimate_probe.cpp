@@ -20,8 +20,8 @@ namespace {
 // Measurements of one probe, a small plan.
 struct Probe {
   std::vector<StageDurations> stages = {};
-  std::vector<double> parameters = {}, experts = {}, activations = {}, scratch = {};  // [role]
-  double head = 0, rest = 0;                                                          // ShapeCosts, of a layer in the middle
+  std::vector<double> parameters = {}, frozen = {}, experts = {}, activations = {}, scratch = {};  // [role]
+  double head = 0, rest = 0;  // ShapeCosts, of a layer in the middle
 };
 
 bool touches(const Role& role, const std::vector<Use>& uses, Category category, Bytes least) {
@@ -63,18 +63,21 @@ void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& p
 Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param, bool partial) {
   Probe probe{.stages = stage_durations(plan, cluster)};
   for (const Role& role : plan.roles) {
-    double elements = 0, experts = 0, resident = 0, each = 0, all = 0;
+    double elements = 0, frozen = 0, experts = 0, resident = 0, each = 0, all = 0;
     for (const Buffer& buffer : role.buffers) {
       const auto bytes = static_cast<double>(buffer.bytes.value);
-      const bool of_experts = !buffer.holds.empty() && plan.tensors[buffer.holds.front().tensor.index()].grid == Grid::Expert;
+      const Tensor* held = buffer.holds.empty() ? nullptr : &plan.tensors[buffer.holds.front().tensor.index()];
       if (buffer.resident && buffer.category == Category::Parameters)
-        (of_experts ? experts : elements) += bytes / static_cast<double>(param.value);
+        (held && held->frozen                 ? frozen
+         : held && held->grid == Grid::Expert ? experts
+                                              : elements) += bytes / static_cast<double>(param.value);
       if (buffer.resident) resident += bytes;
       if (buffer.resident || buffer.category != Category::Activations) continue;
       each += bytes;
       all += bytes * static_cast<double>(buffer.offsets.size());
     }
     probe.parameters.push_back(elements);
+    probe.frozen.push_back(frozen);
     probe.experts.push_back(experts);
     probe.activations.push_back(each);
     probe.scratch.push_back(std::max(0.0, static_cast<double>(arena_bytes(role, Space::Device).value) - resident - all));
@@ -179,7 +182,9 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
   costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
-  if (of.tied && roles > 1) costs.parameters.one[Only] -= of.tied_elements(point.tp);  // the ends of a probe have a copy each
+  costs.frozen = per_stage(roles, [&](int n, std::size_t role) { return probe(n).frozen[role]; });
+  if (of.tied && roles > 1)  // the ends of a probe have a copy each
+    (of.base.optimizer.lora.any() ? costs.frozen : costs.parameters).one[Only] -= of.tied_elements(point.tp);
   costs.experts = per_stage(roles, [&](int n, std::size_t role) { return probe(n).experts[role]; });
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });

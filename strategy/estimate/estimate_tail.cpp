@@ -67,7 +67,7 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const double own = shape_.communication.of(kind, layers) - shape_.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
-    const double communication = units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) +
+    const double communication = units * (unit_sum + (point_.cuts().parameters ? gathered(unit + shape_.frozen.layer) : 0)) +
                                  (head > 0 ? end_sum : 0) +
                                  (point_.cuts().parameters ? of_experts(CollectiveKind::AllGather, param) : 0);
     if (groups && point_.cuts().parameters && !point_.overlap_parameters) {

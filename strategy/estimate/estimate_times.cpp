@@ -29,13 +29,17 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     };
     const double experts = shape_.experts.layer;
     const double scatter = scattered(layer) + grid_.experts_time(CollectiveKind::ReduceScatter, experts * grad);
-    const double gather =
-        gathered(layer) + (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
+    const double gather = gathered(layer + shape_.frozen.layer) +
+                          (point_.cuts().parameters ? grid_.experts_time(CollectiveKind::AllGather, experts * param) : 0);
     // Parameters of the end stages beside their layers. A tied head on the rank of the embedding gathers the embedding and adds to its
     // gradient.
     const double embedding = kind == First || kind == Only ? shape_.parameters.one[First] - layer : 0;
     const double head = kind == Last || kind == Only ? shape_.parameters.one[Last] - layer : 0;
-    const double head_gather = gathered(head), head_scatter = kind == Only && model_.tied ? 0 : scattered(head);
+    const double frozen_ends = shape_.frozen.layer > 0 ? 1 : 0;  // then the embedding and the head are frozen, too
+    const double frozen_embedding =
+        kind == First || kind == Only ? frozen_ends * (shape_.frozen.one[First] - shape_.frozen.layer) : 0;
+    const double frozen_head = kind == Last || kind == Only ? frozen_ends * (shape_.frozen.one[Last] - shape_.frozen.layer) : 0;
+    const double head_gather = gathered(head + frozen_head), head_scatter = kind == Only && model_.tied ? 0 : scattered(head);
     const double waiting = point_.virtual_stages > 1 ? layers - 1 : layers, hidden = layers - waiting;
     const double exposed = waits ? gather + scatter : 0;  // per layer of the backward
     const double early = std::min(ahead, layers) * gather;
@@ -46,7 +50,7 @@ void PointTimes::shard(PipelineTimes& times, double ahead) const {
     }
     // After a backward, its last reductions (that of the embedding too) come before the gather for the next action's first layer.
     const double behind = point_.cuts().parameters ? (scatter + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
-    const double first = point_.cuts().parameters && ahead <= 0 ? behind + gather + gathered(embedding) : 0;
+    const double first = point_.cuts().parameters && ahead <= 0 ? behind + gather + gathered(embedding + frozen_embedding) : 0;
     const bool in_forward = !schedule_entry(point_.schedule).forwards_first;  // there backwards come one after the other
     const double said = ahead > 0 ? early : in_forward ? gather : 0;
     const double gathers = prefetches ? layers * gather - said + head_gather : 0;
@@ -119,7 +123,8 @@ double PointTimes::link_time() const {
     if (alone) return;
     const CollectiveKind how = !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
     double sum = grid_.collective_time(how, elements * grad);
-    double gather = !point_.cuts().optimizer ? 0 : grid_.collective_time(CollectiveKind::AllGather, elements * param);
+    const double gathered = elements + (point_.cuts().parameters ? shape_.frozen.of(kind, own) : 0);
+    double gather = !point_.cuts().optimizer ? 0 : grid_.collective_time(CollectiveKind::AllGather, gathered * param);
     const double experts = shape_.experts.of(kind, own);
     sum += grid_.experts_time(how, experts * grad);
     if (point_.cuts().optimizer) gather += grid_.experts_time(CollectiveKind::AllGather, experts * param);

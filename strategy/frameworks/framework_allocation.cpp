@@ -21,10 +21,11 @@ namespace {
 double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
 
 struct StageBytes {
-  double parameters = 0;             // elements
+  double parameters = 0;             // elements that are trained
+  double frozen = 0;                 // elements that are only read
   double experts = 0;                // elements of routed experts, which have other replicas than other parameters
   double products = 0;               // elements that matrix products of the layers read, in 8 bits in fp8 training
-  std::vector<double> tensors = {};  // [parameter]: elements
+  std::vector<double> tensors = {};  // [trained parameter]: elements
   double largest_layer = 0;          // elements of its largest layer
   double layer = 0;                  // elements of its largest transformer layer
   double in_layers = 0;              // elements of all its transformer layers
@@ -55,7 +56,8 @@ class Allocation {
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
-      states += stage.products * (share.product - share.parameter);
+      states += stage.frozen * share.frozen;
+      states += stage.products * (share.product - (stage.frozen > 0 ? share.frozen : share.parameter));
       const double cut = (strategy_.zero.stage >= 3 ? share.parameter : 0) + (strategy_.zero.stage >= 2 ? share.gradient : 0) +
                          share.state * share.states;
       if (strategy_.zero.stage > 0) states += stage.experts * cut * (sharing_ranks() / expert_replicas() - 1);
@@ -81,6 +83,7 @@ class Allocation {
  private:
   struct Shares {  // bytes per element of the parameters
     double parameter = 0, gradient = 0;
+    double frozen = 0;             // of frozen parameters: their values alone
     double product = 0;            // for parameters that matrix products of layers read, instead of `parameter`
     double state = 0, states = 0;  // of one optimizer state, and the number of states
     double left = 0, gathered = 0;
@@ -101,6 +104,7 @@ class Allocation {
     const double moments = strategy_.optimizer.kind == OptimizerKind::Adam ? 2 : strategy_.optimizer.momentum > 0 ? 1 : 0;
     Shares s;
     s.parameter = param / (strategy_.zero.stage >= 3 ? ranks : 1);
+    s.frozen = s.parameter;
     s.product = product_bytes().value_or(param) / (strategy_.zero.stage >= 3 ? ranks : 1);
     s.gradient = grad / (strategy_.zero.stage >= 2 ? ranks : 1);
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
@@ -171,12 +175,13 @@ class Allocation {
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
         if (!(parameter.tied && embeds)) {
-          out.tensors.push_back(parameter_elements(parameter));
-          parameters += out.tensors.back();
-          if (parameter.grid == Grid::Expert) out.experts += out.tensors.back();
+          const double elements = parameter_elements(parameter);
+          parameters += elements;
+          (parameter.frozen ? out.frozen : out.parameters) += elements;
+          if (!parameter.frozen) out.tensors.push_back(elements);
+          if (parameter.grid == Grid::Expert) out.experts += elements;
         }
       if (layer.counted) out.products += product_elements(kind);
-      out.parameters += parameters;
       out.largest_layer = std::max(out.largest_layer, parameters);
       const double hosted = layer.counted ? kept_in_host(kind, bytes, counted++) : 0;
       if (traits_.offload.inputs) out.arriving = std::max(out.arriving, 2 * hosted);

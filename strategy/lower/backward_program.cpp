@@ -115,18 +115,21 @@ void BackwardProgram::input_gradients(SegmentBuilder& out, int l, int index, con
     if (flow_.wants(l, value) && !(fused_residual && value == op.inputs[1]) &&
         std::find(wanted.begin(), wanted.end(), value) == wanted.end())
       wanted.push_back(value);
-  const bool makes_both = !op.weights.empty() && op.weight_grad == OpWork{};
+  const bool makes_both = !op.weights.empty() && !op.frozen && op.weight_grad == OpWork{};
   if (wanted.empty() && !makes_both) return;
   Instruction run = emit_.compute(layer, op, makes_both ? Phase::Backward : Phase::InputGrad);
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
-  if (state.half == Work::I && is<ops::MatMul>(op.op) &&
-      defers(op)) {  // reads no input, which may not be here yet, and no bias
+  const bool later = state.half == Work::I && defers(op);
+  const bool beside_frozen = std::ranges::any_of(layer.graph->parameters, &Parameter::frozen);
+  if (is<ops::MatMul>(op.op) && (later || beside_frozen)) {
+    // Reads no bias, and no input, which may not be here yet, may not have been kept, or may be a partial sum.
     run.reads.push_back(state_.weight(l, op.weights.front()));
   } else {
     for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
-    for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
+    if (!(op.frozen && is<ops::Dropout>(op.op)))  // no gradient depends on a bias
+      for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
   }
   struct Beside {
     int value = 0, known = 0;

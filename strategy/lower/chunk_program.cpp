@@ -94,7 +94,7 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   flow_.send(out, state);
   if (variant.half == Work::I) backward_.join_kept(out, state);
   Segment segment = out.take();
-  if (!frame_.last_stage() && !values_.after) wait_for_gradient(segment);
+  if (!frame_.last_stage() && !values_.after && flow_.arrives()) wait_for_gradient(segment);
   left_ = std::move(state);
   return segment;
 }

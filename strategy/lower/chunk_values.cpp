@@ -21,7 +21,9 @@ std::vector<Param> chunk_params(bool splits, bool versions) {
   return params;
 }
 
-bool defers(const Operator& op) { return !op.communication && !op.weights.empty() && !(op.weight_grad == OpWork{}); }
+bool defers(const Operator& op) {
+  return !op.communication && !op.weights.empty() && !op.frozen && !(op.weight_grad == OpWork{});
+}
 
 int regathered(const ChunkLayer& layer, std::size_t value) {
   if (layer.keep->whole_layer || layer.keep->stored[value]) return -1;
@@ -255,7 +257,8 @@ Block ChunkValues::deferred_home(int l, int value, int held) {
     return buffer;
   };
   const int place = pool_.place(frame_.chunk, layer.counted);
-  const std::tuple<int, int, bool> key{place, -1 - 2 * value - (gradient ? 1 : 0), false};  // values of the forward are not negative
+  const std::tuple<int, int, bool> key{place, -1 - 2 * value - (gradient ? 1 : 0),
+                                       false};  // values of the forward are not negative
   const bool twice = std::any_of(deferred_homes_.begin(), deferred_homes_.end(), [&](const auto& other) {
     const auto found = pool_.buffers.find(key);
     return found != pool_.buffers.end() && other.second.buffer == found->second;

@@ -22,7 +22,7 @@ bool GradientFlow::learn(const BackwardState& end) {
 }
 
 void GradientFlow::receive(SegmentBuilder& out, BackwardState& state) {
-  if (frame_.last_stage()) return;
+  if (frame_.last_stage() || !arrives()) return;
   if (!values_.after)
     out.emit({.name = "receive gradient",
               .what = Exchange{.from = emit_.next_stage(),
@@ -37,7 +37,7 @@ void GradientFlow::receive(SegmentBuilder& out, BackwardState& state) {
 }
 
 void GradientFlow::send(SegmentBuilder& out, BackwardState& state) {
-  if (frame_.first_stage()) return;
+  if (frame_.first_stage() || !wants(0, values_.layers.front().graph->input)) return;
   FS_ASSERT(state.border >= 0);
   BackwardState::Held& held = state.held[static_cast<std::size_t>(state.border)];
   Block from = held.block;
@@ -176,6 +176,11 @@ void GradientFlow::add_beside(SegmentBuilder& out, int l, int value, int known, 
   add(out, values_.layer(l), value, block, state);
   state.held[static_cast<std::size_t>(part)].pending = 0;
   release(out, block);
+}
+
+bool GradientFlow::arrives() const {
+  const ChunkLayer& last = values_.layers.back();
+  return last.graph->output >= 0 && last.graph->values[static_cast<std::size_t>(last.graph->output)].needs_grad;
 }
 
 bool GradientFlow::wants(int l, int value) const {

@@ -26,6 +26,7 @@ class GradientFlow {
   void receive(SegmentBuilder& out, BackwardState& state);
   void send(SegmentBuilder& out, BackwardState& state);
 
+  bool arrives() const;  // whether the output of the chunk has a gradient; not where nothing up to it is trained
   // Whether the value needs a gradient. The input of the model does not.
   bool wants(int layer, int value) const;
   // Gives `value` a new gradient and returns its index. The block is one that layers of the kind share and no live gradient lies in, or the

@@ -51,8 +51,10 @@ std::string origin(const Lowering& lowering, const std::vector<std::string>& set
   json.key("workload").begin_object();
   json.field("tokens_per_sample", tokens ? s.batch.seq : std::int64_t{0});
   const std::int64_t rows = s.vocab_multiple * widest_tp(s);
-  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.batch.seq, rows).value);
+  json.field("model_flops_per_sample",
+             model_flops_per_sample(lowering.model, s.batch.seq, rows, s.optimizer.lora, s.batch.packed).value);
   json.field("parameters", parameter_count(lowering.model, rows));
+  if (s.optimizer.lora.any()) json.field("trained_parameters", adapter_elements(lowering.model, s.optimizer.lora));
   json.end_object();
   json.key("strategy").raw(to_json(s));
   if (!settings.empty()) {  // of fields of the model's and the cluster's file

@@ -9,6 +9,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
+#include "strategy/resolve/refuse_adapters.h"
 #include "strategy/resolve/refuse_asynchronous.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
@@ -107,7 +108,8 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
   const bool sixteen = values == DType::BF16 || values == DType::F16;
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
   // Ring attention merges partial results and windowed masks have no separate operators, so both need the fused kernel, in every format.
-  const bool fused = (s.cp > 1 && s.context == ContextKind::Ring) || (transformer && needs_fused_attention(*transformer));
+  const bool fused = (s.cp > 1 && s.context == ContextKind::Ring) || s.batch.packed > 0 ||
+                     (transformer && needs_fused_attention(*transformer));
   if (s.attention == AttentionKernel::Auto)
     s.attention = !reads_probabilities(s) && (fused || (sixteen && kernel)) ? AttentionKernel::Flash : AttentionKernel::Unfused;
   if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel) && !fused)
@@ -350,6 +352,8 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_offload(model, cluster, s)) return *refused;
   if (auto refused = resolve_experts(model, s)) return *refused;
+  if (auto refused = refuse_adapters(model, s)) return *refused;
+  if (auto refused = refuse_packing(model, s)) return *refused;
   if (auto refused = resolve_parts(s)) return *refused;
   if (auto refused = refuse_compression(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
@@ -384,6 +388,8 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .expert_capacity = s.experts.capacity,
           .expert_unpadded = s.experts.unpadded,
           .dispatcher = s.experts.dispatcher,
+          .lora = s.optimizer.lora,
+          .packed = s.batch.packed,
           .expert_nodes = s.experts.nodes()};
 }
 

@@ -49,7 +49,8 @@ struct Choice {
   bool experts;         // some layers are mixtures of experts
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
-  bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
+  // Gradients of parameters that are not cut are partial sums over tensor-parallel ranks.
+  bool partial() const { return (strategy.sequence_parallel || strategy.optimizer.lora.any()) && strategy.tp > 1; }
   // Data-parallel ranks hold different shards or experts, so the gradient norm is summed over them, too.
   bool measures_over_data() const { return cut.optimizer || experts; }
   Kinds norm_kinds() const { return measures_over_data() ? Kinds{Data, Context, Tensor} : kTensor; }
@@ -67,7 +68,7 @@ Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& sch
   const int inner = cuts.optimizer ? s.zero.group : s.dp;
   return {.strategy = s,
           .types = state_types(s),
-          .ties = transformer && shares_embedding(*transformer),
+          .ties = transformer && shares_embedding(*transformer) && !s.optimizer.lora.any(),
           .cut = inner * s.cp > 1 ? cuts : StateCuts{},
           .ends_apart = !schedule.ends_hold_both(),
           .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; }),
@@ -129,6 +130,14 @@ StateRow row_for_all(const Choice& choice) {
   return row;
 }
 
+// What is left of a row for parameters that are only read: where they lie, and when they are gathered.
+StateRow frozen_row(const StateRow& all) {
+  StateRow row{.tensors = Tensors::Frozen, .unit = all.unit, .trained = false, .parameters = all.parameters};
+  row.parameters.gathered_next_run = false;
+  row.optimizer.cut_by = all.parameters.cut_by;  // the group that gathers them
+  return row;
+}
+
 // The compression of gradient sums over replicas.
 std::optional<Coding> coding_of(const Choice& choice) {
   const Strategy& s = choice.strategy;
@@ -140,6 +149,7 @@ StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
   StateRow all = row_for_all(choice);
   if (choice.measures_over_data() && !choice.cut.optimizer) all.gradients.measured_alike = kShards;
+  if (choice.strategy.optimizer.lora.any()) policy.push_back(frozen_row(all));
   if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
@@ -250,7 +260,7 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
     groups.push_back({"replicas", {OuterData}, {kReplicated}});
   }
   groups.push_back({"tensor", kTensor, choice.tensors()});
-  if (s.sequence_parallel) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
+  if (choice.partial()) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
   groups.push_back({"context", {Context}, choice.tensors()});
   if (choice.experts) {
     groups.push_back({"expert data", kExpertReplicas, {kReplicated}});
@@ -272,6 +282,7 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors) {
   switch (tensors) {
     case Tensors::All: return true;
+    case Tensors::Frozen: return parameter.frozen;
     case Tensors::Tied: return parameter.tied || is_embedding;
     case Tensors::Experts: return parameter.grid == Grid::Expert;
     case Tensors::Whole: return parameter.split_dim < 0;

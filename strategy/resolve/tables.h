@@ -28,13 +28,14 @@ namespace foreshard {
 // Which parameters a row is for.
 enum class Tensors : std::uint8_t {
   All,
+  Frozen,   // only read; they belong to no other row
   Tied,     // the token embedding and its copy at the head (tied weights), where their gradients are summed apart from the rest
   Experts,  // parameters of routed experts: their replicas are those of the expert grid
   Whole,    // not split over tensor-parallel ranks: gradients may be partial sums, and count once in the gradient norm
   Vectors   // of one dimension
 };
-inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "experts", "not cut over tensor",
-                                                "of one dimension"};           // as in the enum
+inline constexpr const char* kTensorsWords[] = {
+    "all", "frozen", "tied embedding", "experts", "not cut over tensor", "of one dimension"};  // as in the enum
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors);  // is_embedding: the first one of a tied pair
 enum class Processor : std::uint8_t { Device, Host };                          // GPU or CPU
 enum class Unit : std::uint8_t {
@@ -69,7 +70,8 @@ struct GradientSum {
 struct StateRow {
   Tensors tensors = Tensors::All;
   Unit unit = Unit::Bucket;
-  Bytes bucket = {};  // largest size of a gradient bucket; 0: no limit. Gradients that no replica shares are not limited
+  bool trained = true;  // false: parameters are only read; there are no gradients and states, whatever the members below say
+  Bytes bucket = {};    // largest size of a gradient bucket; 0: no limit. Gradients that no replica shares are not limited
   struct Parameters {
     Kinds cut_by = {};          // axes that they are sharded over (ZeRO 3); empty: every rank holds all
     ParameterStays stays = {};  // sharded or with another home: when a whole unit is on the device
@@ -104,17 +106,23 @@ struct StateRow {
     Processor updated_by = Processor::Device;  // operands of the update that lie elsewhere are copied to its memory and back
   } optimizer = {};
 
-  bool is_away(Space space) const { return parameters.home == space || gradients.home == space || optimizer.home == space; }
+  bool is_away(Space space) const {
+    return parameters.home == space || (trained && (gradients.home == space || optimizer.home == space));
+  }
   bool moves_states() const {
     return is_away(Space::PinnedHost) || is_away(Space::PageableHost) || is_away(Space::Nvme) ||
-           optimizer.updated_by != Processor::Device;
+           (trained && optimizer.updated_by != Processor::Device);
   }
   // Whether layers read parameters from slots that units take in turn, not from where the parameters lie between steps.
   bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
   // Whether backwards write gradients to slots that units take in turn, not to where the gradients lie until the update.
-  bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept; }
+  bool takes_gradients_away() const {
+    return trained && (!gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept);
+  }
   // Whether forwards of the next run have to wait for parameters, which are gathered or copied after the update, or still being updated.
-  bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states() || optimizer.beside_forward; }
+  bool parameters_arrive() const {
+    return trained && (!optimizer.cut_by.empty() || moves_states() || optimizer.beside_forward);
+  }
 };
 using StatePolicy = std::vector<StateRow>;
 

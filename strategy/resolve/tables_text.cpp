@@ -163,6 +163,7 @@ std::string parameters_text(const StateRow& row) {
     return (away ? std::string("in ") + word(p.home) + "; copied in" + (p.cut_by.empty() ? " " : " and gathered ")
                  : "gathered ") +
            stays_text(p.stays);
+  if (!row.trained) return "only read";
   if (row.optimizer.cut_by.empty())
     return row.optimizer.updated_by == Processor::Device ? "updated in place" : "copied back after the update";
   return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";
@@ -226,6 +227,7 @@ TextOfTable state(const StrategyTables& tables) {
   for (const StateRow& row : tables.state) {
     out.rows.push_back({word(row.tensors), unit_text(row), "parameters", name_of(row.parameters.dtype),
                         to_text(row.parameters.cut_by), parameters_text(row)});
+    if (!row.trained) continue;
     out.rows.push_back({"", "", "gradients", name_of(row.gradients.dtype), to_text(row.gradients.cut_by),
                         gradients_text(row, tables.layout.axes)});
     out.rows.push_back({"", "", "optimizer", name_of(row.optimizer.dtype), to_text(row.optimizer.cut_by), optimizer_text(row)});

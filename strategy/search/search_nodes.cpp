@@ -27,12 +27,17 @@ bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptio
 }
 
 // Seconds of an iteration in which `gpus` GPUs run at kMostOfPeak of their peak FLOP/s. Of the FLOPs F(s) of a sequence of length s, the
-// part that grows with s^2 is (F(2s) - 2 F(s)) / 2: attention, which counts half because a causal model skips half of it.
+// part that grows with s^2 is (F(2s) - 2 F(s)) / 2: attention, which counts half because a causal model skips half of it (with packed
+// sequences, half of what one of them sees).
 double least_seconds(const Model& model, const Cluster& cluster, const Strategy& strategy, std::int64_t gpus) {
   const std::int64_t seq = strategy.batch.seq > 0 ? strategy.batch.seq : std::get<Transformer>(model.shape).max_positions;
-  const double flops = model_flops_per_sample(model, seq).value, twice = model_flops_per_sample(model, 2 * seq).value;
+  const auto counted = [&](std::int64_t tokens) {
+    return model_flops_per_sample(model, tokens, 1, strategy.optimizer.lora).value;
+  };
+  const double flops = counted(seq), twice = counted(2 * seq);
+  const double seen = strategy.batch.packed > 0 ? static_cast<double>(strategy.batch.packed) / static_cast<double>(seq) : 1;
   const double each = peak(gpu_of(cluster, cluster.nodes.front().shape.gpu), strategy.precision).value;
-  return (flops - (twice - 2 * flops) / 4) * static_cast<double>(strategy.batch.global) /
+  return (flops - (twice - 2 * flops) / 2 * (1 - seen / 2)) * static_cast<double>(strategy.batch.global) /
          (kMostOfPeak * each * static_cast<double>(gpus));
 }
 

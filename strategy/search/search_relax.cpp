@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/count_text.h"
+#include "core/graph/op_graph.h"
 #include "core/strategy/strategy_options.h"
 #include "strategy/tune/tune.h"
 
@@ -142,7 +143,13 @@ std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster,
   const std::int64_t each = (base.offload.parameters == Space::Device ? size_of(types.param).value : 0) +
                             (base.offload.optimizer == Space::Device ? states : 0);
   const std::int64_t gpus = gpu_count(cluster);
-  const double least = static_cast<double>(parameter_count(model)) * static_cast<double>(each) / static_cast<double>(gpus);
+  const std::int64_t of_frozen = base.offload.parameters == Space::Device ? size_of(types.param).value : 0;
+  const std::int64_t trained =
+      base.optimizer.lora.any() ? adapter_elements(model, base.optimizer.lora) : parameter_count(model);
+  const double least =
+      (static_cast<double>(trained) * static_cast<double>(each) +
+       (base.optimizer.lora.any() ? static_cast<double>(parameter_count(model)) * static_cast<double>(of_frozen) : 0.0)) /
+      static_cast<double>(gpus);
   Bytes most = {};
   for (const NodeGroup& nodes : cluster.nodes) most = std::max(most, gpu_of(cluster, nodes.shape.gpu).memory);
   const double usable = static_cast<double>(most.value) * (1 - base.device_memory.reserve);

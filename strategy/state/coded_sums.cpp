@@ -12,7 +12,7 @@ CodedSums::CodedSums(const ChunkFrame& frame, const ChunkState& state, const Eve
     : frame_(frame), state_(state), events_(events), of_(state.units.size()) {
   for (std::size_t unit = 0; unit < of_.size(); ++unit) {
     const StateUnit& it = state.units[unit];
-    if (it.borrowed) continue;
+    if (!it.updated()) continue;
     for (const GradientSum& sum : frame.lowering.tables.state[static_cast<std::size_t>(it.row)].gradients.sums)
       if (sum.coding && frame.lowering.ranks(sum.over) > 1) of_[unit] = make(static_cast<int>(unit), sum, *sum.coding);
   }

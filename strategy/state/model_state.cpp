@@ -94,7 +94,7 @@ class StateLayout {
         int& unit = open[static_cast<std::size_t>(index)];
         if (unit < 0) {
           unit = static_cast<int>(state_.units.size());
-          state_.units.push_back({.row = index, .last_layer = layer});
+          state_.units.push_back({.row = index, .frozen = !row.trained, .last_layer = layer});
         }
         put(layer, p, unit);
         if (row.unit == Unit::Tensor || state_.units[static_cast<std::size_t>(unit)].elements >= limit(row)) unit = -1;
@@ -148,8 +148,9 @@ class StateLayout {
   // the row keeps.
   void choose_units_away() {
     double all = 0, before = 0;
-    for (const StateUnit& unit : state_.units) all += static_cast<double>(unit.elements);
+    for (const StateUnit& unit : state_.units) all += unit.frozen ? 0 : static_cast<double>(unit.elements);
     for (StateUnit& unit : state_.units) {
+      if (unit.frozen) continue;
       const StateRow::Optimizer& row = row_of(unit).optimizer;
       unit.states_away = row_of(unit).moves_states() && before < all * (1 - row.kept);
       before += static_cast<double>(unit.elements);
@@ -174,6 +175,7 @@ class StateLayout {
         state_.units.push_back({.elements = here.elements,
                                 .used = here.elements,
                                 .borrowed = true,
+                                .frozen = !here.gradient.valid(),
                                 .last_layer = -1,
                                 .value = here.value,
                                 .gradient = here.gradient});
@@ -193,6 +195,7 @@ class StateLayout {
     const auto part = [&](const Kinds& cut_by) { return unit.elements / lowering_.ranks(cut_by); };
     unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
     role_.buffers[unit.value.index()].space = row.parameters.home;
+    if (unit.frozen) return;
     role_.buffers[unit.value.index()].offsets.resize(static_cast<std::size_t>(lowering_.weight_slots));
     if (row.gradients.kept) {
       unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
@@ -258,7 +261,8 @@ class StateLayout {
                                       .shape = p.shape,
                                       .dtype = rows().back().parameters.dtype,
                                       .init = p.init,
-                                      .grid = p.grid});
+                                      .grid = p.grid,
+                                      .frozen = p.frozen});
     const TensorId id{static_cast<std::int32_t>(lowering_.plan.tensors.size()) - 1};
     if (shared) lowering_.embedding = id;
     if (held_twice) lowering_.tensor_of.emplace(owner + "." + p.name, id);
@@ -302,7 +306,7 @@ class StateLayout {
         if (parameter.split_dim >= 0 && !cut.empty()) shard.dim = parameter.split_dim, shard.split_by = cut;
         const StateRow& row = row_of(unit);
         hold(unit.value, shard, TensorPart::Value, row.parameters.cut_by);
-        if (row.gradients.kept) hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
+        if (row.trained && row.gradients.kept) hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
         hold(unit.full_gradient, shard, TensorPart::Gradient);  // one layer after the other
         hold(unit.master, shard, TensorPart::Master, row.optimizer.cut_by);
         hold(unit.momentum, shard, TensorPart::Momentum, row.optimizer.cut_by);

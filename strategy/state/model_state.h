@@ -26,6 +26,7 @@ struct StateUnit {
   int row = 0;                // index into the rows of StatePolicy
   bool states_away = false;   // the optimizer states are not at home on the device
   bool borrowed = false;      // another chunk of the rank owns it: the embedding that this chunk's head is tied to
+  bool frozen = false;        // only read: it has a value, but no gradient and no states, and is not updated
   int last_layer = 0;         // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};  // invalid: the unit has none
   // The buffer and slot that the backward writes where `gradient` is cut, away or not kept. Such units take turns in the slots of one
@@ -33,6 +34,8 @@ struct StateUnit {
   BufferId full_gradient = {};
   int full_gradient_slot = 0;
   bool standalone = false;
+
+  bool updated() const { return !borrowed && !frozen; }
 };
 
 struct ChunkState {

@@ -108,7 +108,10 @@ Use StateProgram::weight(int layer, int parameter) const {
   const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const Bytes each = size_of(row_of(unit).parameters.dtype);
-  Use use{.buffer = unit.value, .slot = weights_, .from = each * place.element, .length = each * place.elements};
+  Use use{.buffer = unit.value,
+          .slot = unit.frozen ? Slot{} : weights_,
+          .from = each * place.element,
+          .length = each * place.elements};
   if (!visits_->brings_unit(place.unit)) return use;
   const Block block = visits_->read_block();
   use.buffer = block.buffer, use.slot = block.slot, use.from += visits_->read_from(layer);

@@ -14,12 +14,12 @@ bool StateProgram::is_summed(const GradientSum& sum) const {
 
 bool StateProgram::leaves(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
-  return !it.borrowed && row_of(it).gradients.home != Space::Device;
+  return it.updated() && row_of(it).gradients.home != Space::Device;
 }
 
 bool StateProgram::is_summed(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
-  return !it.borrowed && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
+  return it.updated() && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
 }
 
 // Emits those of the unit's sums that are due, in their order, the first one after instruction `begins`. A sum over the ranks that the

@@ -54,7 +54,7 @@ bool StateProgram::updates_with_backward(int index) const {
   const StateUnit& it = unit(index);
   const StateRow& row = row_of(it);
   const auto later = [&](const GradientSum& sum) { return sum.when == GradientSum::When::AtEnd && is_summed(sum); };
-  return !it.borrowed && row.optimizer.with_backward && std::ranges::none_of(row.gradients.sums, later);
+  return it.updated() && row.optimizer.with_backward && std::ranges::none_of(row.gradients.sums, later);
 }
 
 void StateProgram::update_summed(SegmentBuilder& out) {
@@ -149,7 +149,7 @@ Segment StateProgram::measure(bool first) {
   sum_rest(out, mark);
   int away = 0;
   for (int index = 0; index < units(); ++index) {
-    if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
+    if (!state_.units[static_cast<std::size_t>(index)].updated()) continue;
     if (is_second_copy(state_.units[static_cast<std::size_t>(index)])) continue;
     if (leaves(index))
       measure_away(out, index, away++, norm(index, first));
@@ -208,7 +208,7 @@ Segment StateProgram::finish() {
   if (moves_ && how.clips()) moves_->bring_norm(out, mark);
   for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-    if (unit.borrowed || updates_with_backward(index)) continue;
+    if (!unit.updated() || updates_with_backward(index)) continue;
     if (how.clips() && !leaves(index)) out.emit(clip(index));
     add_update(out, index, mark);
   }
@@ -241,7 +241,7 @@ Segment StateProgram::gather_all() {
   SegmentBuilder out("gather." + std::to_string(frame_.chunk), {});
   for (int index = units() - 1; index >= 0; --index) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-    if (unit.borrowed || !row_of(unit).parameters.gathered_next_run) continue;
+    if (!unit.updated() || !row_of(unit).parameters.gathered_next_run) continue;
     Instruction run = gather_unit(index);
     run.waits.push_back({updated_, {index}});
     out.emit(std::move(run));

@@ -55,7 +55,7 @@ class Ordering {
       times_.push_back(times_of(graph.kinds[at(layer.kind)], network_.gpu({0}), frame.lowering.compute_type()));
     }
     for (int u = 0; u < static_cast<int>(state.units.size()); ++u)
-      if (!state.units[at(u)].borrowed && row(u).optimizer.beside_forward) units_.push_back(u);
+      if (state.units[at(u)].updated() && row(u).optimizer.beside_forward) units_.push_back(u);
     std::ranges::stable_sort(units_, {}, [&](int u) { return first_layer(u); });
   }
 

@@ -10,7 +10,7 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
   static constexpr std::array kNames = {"update.gradients", "update.master", "update.momentum", "update.variance",
                                         "update.parameters"};
   const auto name = [&](const char* what) { return kept ? std::string("kept.") + what : std::string(what); };
-  const auto mine = [&](const StateUnit& unit) { return unit.states_away != kept; };
+  const auto mine = [&](const StateUnit& unit) { return !unit.frozen && unit.states_away != kept; };
   first_ = static_cast<int>(std::ranges::find_if(state.units, mine) - state.units.begin());
   for (std::size_t s = 0; s < kStates; ++s) {
     std::int64_t most = 0;
@@ -27,9 +27,10 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
     if (processor_ == Processor::Host) frame.role.buffers[places_[s].buffer.index()].space = Space::PinnedHost;
     places_[s].free = frame.add_event(name(kNames[s]) + "_free", kPlaces);
   }
-  const auto is_there = [&](const StateUnit& unit) { return unit.gradient.valid() && buffer(unit.gradient).space != Space::Device; };
-  if (processor_ == Processor::Host && frame.lowering.tables.update.clips() &&
-      std::ranges::any_of(state.units, is_there)) {
+  const auto is_there = [&](const StateUnit& unit) {
+    return unit.gradient.valid() && buffer(unit.gradient).space != Space::Device;
+  };
+  if (processor_ == Processor::Host && frame.lowering.tables.update.clips() && std::ranges::any_of(state.units, is_there)) {
     const Buffer& norm = buffer(frame.lowering.norm);
     norm_ = frame.add_buffer("norm of gradients", Category::Gradients, norm.dtype, norm.bytes, 1);
     frame.role.buffers[norm_.index()].space = Space::PinnedHost, frame.role.buffers[norm_.index()].resident = true;

@@ -162,6 +162,13 @@ static double apart(const WholeTensor& a, const WholeTensor& b) {
   return most == 0 ? 0 : most / scale;
 }
 
+// Frozen tensors have no gradients.
+static double gradients_apart(const Tensor& tensor, const WholeTensor& a, const WholeTensor& b) {
+  if (!tensor.frozen) return apart(a, b);
+  const auto held = [](const WholeTensor& of) { return std::ranges::any_of(of.held, [](char one) { return one != 0; }); };
+  return held(a) || held(b) ? INFINITY : 0;
+}
+
 Difference difference(const Execution& a, const Execution& b) {
   Difference all;
   for (std::size_t s = 0; s < b.steps.size(); ++s)
@@ -171,7 +178,9 @@ Difference difference(const Execution& a, const Execution& b) {
   double worst = -1;
   for (std::size_t t = 0; t < b.result.plan.tensors.size(); ++t) {
     const std::string& name = b.result.plan.tensors[t].name;
-    const double gradient = index.contains(name) ? apart(a.gradients.at(index[name]), b.gradients[t]) : INFINITY;
+    const double gradient = index.contains(name)
+                                ? gradients_apart(b.result.plan.tensors[t], a.gradients.at(index[name]), b.gradients[t])
+                                : INFINITY;
     const double value = index.contains(name) ? apart(a.values.at(index[name]), b.values[t]) : INFINITY;
     all.gradients = std::max(all.gradients, gradient);
     all.values = std::max(all.values, value);

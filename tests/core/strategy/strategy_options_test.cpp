@@ -38,16 +38,17 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
   [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity, expert_unpadded, dispatcher, node_ranks] = experts;
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order] = pipeline;
-  [[maybe_unused]] const auto& [micro, global, seq] = batch;
+  [[maybe_unused]] const auto& [micro, global, seq, packed] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
                                 activations, activation_home, activation_layers, budget] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
-  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing] = optimizer;
+  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing, lora] = optimizer;
+  [[maybe_unused]] const auto& [lora_rank, lora_alpha, lora_targets] = lora;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, asynchronous, sum_order, partition, credit,
                                 compressed_gradients, compressed_activations, compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 65u);
+  EXPECT_EQ(paths.size(), 69u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -84,6 +85,10 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"micro_batch", "2"},
                                                                    {"global_batch", "1536"},
                                                                    {"seq", "4096"},
+                                                                   {"packed_length", "1024"},
+                                                                   {"lora_rank", "16"},
+                                                                   {"lora_alpha", "32"},
+                                                                   {"lora_targets", "all"},
                                                                    {"zero", "3"},
                                                                    {"zero_group", "8"},
                                                                    {"recompute", "full:2"},
