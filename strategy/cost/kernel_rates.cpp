@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/base/data_path.h"
+#include "core/base/error.h"
 #include "core/json/json.h"
 #include "strategy/cost/machine_constants.h"
 
@@ -115,13 +116,31 @@ Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t 
   return alone > beside ? alone : Seconds{};  // a difference of two numbers of one size is noise
 }
 
-KernelRates::KernelRates(const std::vector<GpuRates>& rates) {
+KernelRates::KernelRates(const std::vector<std::string>& gpus,
+                         const std::function<GpuRates(const std::string& gpu)>& read) {
   static std::atomic<std::uint64_t> count{0};
   number_ = ++count;
-  for (const GpuRates& of : rates) {
-    const Gpu gpu = load_gpu(of.gpu);
-    for (const ProductRates& products : of.products) surfaces_.push_back(surface_of(gpu, products));
+  for (const std::string& gpu : gpus) {
+    tables_.push_back(std::make_unique<Table>());
+    tables_.back()->gpu = gpu, tables_.back()->read = [=] { return read(gpu); };
   }
+}
+
+static std::vector<std::string> gpus_of(const std::vector<GpuRates>& rates) {
+  std::vector<std::string> gpus;
+  for (const GpuRates& of : rates) gpus.push_back(of.gpu);
+  return gpus;
+}
+
+KernelRates::KernelRates(const std::vector<GpuRates>& rates)
+    : KernelRates(gpus_of(rates), [rates](const std::string& gpu) { return *std::ranges::find(rates, gpu, &GpuRates::gpu); }) {}
+
+const std::vector<KernelRates::Surface>& KernelRates::surfaces_of(const Table& table) const {
+  std::call_once(table.made, [&] {
+    const Gpu gpu = load_gpu(table.gpu);
+    for (const ProductRates& products : table.read().products) table.surfaces.push_back(surface_of(gpu, products));
+  });
+  return table.surfaces;
 }
 
 KernelRates::Surface KernelRates::surface_of(const Gpu& gpu, const ProductRates& rates) {
@@ -158,18 +177,26 @@ double KernelRates::Surface::at(const Gemm& gemm) const {
   return i.share > 0 ? low + i.share * (plane(i.high) - low) : low;
 }
 
+std::vector<const KernelRates::Surface*> KernelRates::surfaces_with(DType format) const {
+  std::vector<const Surface*> all;
+  for (const auto& table : tables_)
+    for (const Surface& surface : surfaces_of(*table))
+      if (surface.format == format) all.push_back(&surface);
+  return all;
+}
+
 std::vector<const KernelRates::Surface*> KernelRates::sources(const Gpu& gpu, DType type) const {
   const std::optional<DType> format = format_of(type);
   if (!format) return {};
-  const void* family = &machine_constants(gpu);
-  std::vector<const Surface*> own, relatives, all;
-  for (const Surface& surface : surfaces_) {
-    if (surface.format != *format) continue;
-    all.push_back(&surface);
-    if (surface.family == family) relatives.push_back(&surface);
-    if (surface.gpu == gpu.name) own.push_back(&surface);
+  for (const auto& table : tables_) {
+    if (table->gpu != gpu.name) continue;
+    for (const Surface& surface : surfaces_of(*table))
+      if (surface.format == *format) return {&surface};
   }
-  return !own.empty() ? own : !relatives.empty() ? relatives : all;
+  const void* family = &machine_constants(gpu);
+  std::vector<const Surface*> relatives, all = surfaces_with(*format);
+  std::ranges::copy_if(all, std::back_inserter(relatives), [&](const Surface* surface) { return surface->family == family; });
+  return relatives.empty() ? all : relatives;
 }
 
 const std::vector<const KernelRates::Surface*>& KernelRates::known_sources(const Gpu& gpu, DType type) const {
@@ -216,27 +243,28 @@ RateOrigin KernelRates::product_origin(const Gpu& gpu, DType type) const {
   for (const Surface* surface : from) origin.gpus.push_back(surface->gpu);
   origin.own = from.size() == 1 && from.front()->gpu == gpu.name;
   if (origin.own || from.empty()) return origin;
-  std::vector<const Surface*> all;
-  for (const Surface& surface : surfaces_)
-    if (surface.format == from.front()->format) all.push_back(&surface);
-  origin.spread = spread_between(from.size() > 1 ? from : all);
+  origin.spread = spread_between(from.size() > 1 ? from : surfaces_with(from.front()->format));
   return origin;
+}
+
+static GpuRates shipped_rates(const std::string& gpu) {
+  const std::string path = data_directory() + "/accuracy/kernel_rates/" + gpu + ".json";
+  GpuRates rates = parse_gpu_rates(read_file(path), path);
+  if (rates.gpu != gpu) throw Error(path, "gpu", "\"" + rates.gpu + "\"", "\"" + gpu + "\", the name of the file");
+  return rates;
 }
 
 const std::vector<GpuRates>& shipped_kernel_rates() {
   static const std::vector<GpuRates> rates = [] {
     std::vector<GpuRates> all;
-    for (const std::string& name : shipped("accuracy/kernel_rates")) {
-      const std::string path = data_directory() + "/accuracy/kernel_rates/" + name + ".json";
-      all.push_back(parse_gpu_rates(read_file(path), path));
-    }
+    for (const std::string& gpu : shipped("accuracy/kernel_rates")) all.push_back(shipped_rates(gpu));
     return all;
   }();
   return rates;
 }
 
 const KernelRates& kernel_rates() {
-  static const KernelRates rates(shipped_kernel_rates());
+  static const KernelRates rates(shipped("accuracy/kernel_rates"), shipped_rates);
   return rates;
 }
 

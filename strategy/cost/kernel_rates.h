@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,6 +50,8 @@ class KernelRates {
  public:
   // Ratios of the catalogue's GPUs.
   explicit KernelRates(const std::vector<GpuRates>& rates);
+  // Tables of these GPUs, each read when a product first asks for it: all eight take as long as lowering a plan.
+  KernelRates(const std::vector<std::string>& gpus, const std::function<GpuRates(const std::string& gpu)>& read);
   KernelRates(const KernelRates&) = delete;  // its surfaces are referred to
   KernelRates& operator=(const KernelRates&) = delete;
 
@@ -67,15 +72,23 @@ class KernelRates {
     std::vector<double> excess = {};             // ln(measured / formula), [m][n][k]
     double at(const Gemm& gemm) const;
   };
+  struct Table {
+    std::string gpu = {};
+    std::function<GpuRates()> read = {};
+    mutable std::once_flag made = {};
+    mutable std::vector<Surface> surfaces = {};
+  };
   static Surface surface_of(const Gpu& gpu, const ProductRates& rates);
+  const std::vector<Surface>& surfaces_of(const Table& table) const;
+  std::vector<const Surface*> surfaces_with(DType format) const;
   std::vector<const Surface*> sources(const Gpu& gpu, DType type) const;
   static double spread_between(const std::vector<const Surface*>& surfaces);
   const std::vector<const Surface*>& known_sources(const Gpu& gpu, DType type) const;  // of this thread's last call
-  std::vector<Surface> surfaces_ = {};
+  std::vector<std::unique_ptr<Table>> tables_ = {};
   std::uint64_t number_ = 0;  // no two objects of a process have the same
 };
 
-// The shipped tables; read once.
+// The shipped tables.
 const KernelRates& kernel_rates();
 const std::vector<GpuRates>& shipped_kernel_rates();
 

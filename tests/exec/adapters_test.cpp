@@ -111,7 +111,9 @@ TEST(Adapters, OnlyTheyAreTrained) {
     for (const Role& role : plan.roles)
       for (const Buffer& buffer : role.buffers)
         for (const Shard& shard : buffer.holds)
-          if (plan.tensors[shard.tensor.index()].frozen) EXPECT_EQ(shard.part, TensorPart::Value) << buffer.name;
+          if (plan.tensors[shard.tensor.index()].frozen) {
+            EXPECT_EQ(shard.part, TensorPart::Value) << buffer.name;
+          }
     ExecuteOptions options = training(30);
     options.samples = &samples;
     options.optimizer.learning_rate = 1e-2;
@@ -201,7 +203,9 @@ TEST_F(AdapterCheckpoint, ResumedUnderAnotherSplit) {
   EXPECT_LE(apart.largest(), kTolerance) << apart.worst;
   SafetensorsFile saved(save.save);
   for (const StoredTensor& tensor : saved.tensors())
-    if (tensor.name.starts_with("momentum.")) EXPECT_NE(tensor.name.find("_lora_"), std::string::npos) << tensor.name;
+    if (tensor.name.starts_with("momentum.")) {
+      EXPECT_NE(tensor.name.find("_lora_"), std::string::npos) << tensor.name;
+    }
   EXPECT_TRUE(saved.has("momentum.layers.3.fc2_lora_b.weight"));
   EXPECT_TRUE(saved.has("layers.3.fc2.weight"));
 }

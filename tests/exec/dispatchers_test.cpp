@@ -163,7 +163,9 @@ TEST(ExpertCounts, TokensBeyondTheCapacityAreDropped) {
     for (const std::vector<double>& router : counts.loads)
       for (const double load : router) dropped += std::max(0.0, load - limit);
     EXPECT_EQ(counts.dropped(), dropped) << capacity;
-    if (capacity == 0.5) EXPECT_GT(dropped, 0);
+    if (capacity == 0.5) {
+      EXPECT_GT(dropped, 0);
+    }
     // Each dispatcher limits an expert to its share of each rank's tokens.
     std::optional<ExpertCounts> first;
     for (const DispatcherRow& row : kDispatchers) {

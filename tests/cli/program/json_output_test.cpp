@@ -171,7 +171,9 @@ TEST(JsonOutputs, EveryVerbHasASection) {
   const std::set<std::string> files = {"show model", "show cluster", "show plan", "selftest"};  // selftest: a GPU
   for (const Verb& verb : verbs())
     for (const VerbOption& option : verb.options)
-      if (option.name == "--json") EXPECT_TRUE(documented.contains(verb.name) || files.contains(verb.name)) << verb.name;
+      if (option.name == "--json") {
+        EXPECT_TRUE(documented.contains(verb.name) || files.contains(verb.name)) << verb.name;
+      }
   for (const auto& [name, text] : documented) EXPECT_TRUE(lines().contains(name)) << name;
 }
 

@@ -210,7 +210,9 @@ TEST(ExpertLoad, NeverBelowOneNorAboveTheWorstCase) {
             const double worst = most_loaded({.kind = Kind::Worst}, choices(experts, chosen, ranks, tokens));
             EXPECT_GE(found, 1) << to_text(load);
             EXPECT_LE(found, worst) << to_text(load);
-            if (ranks == 1 || load.kind == Kind::Balanced) EXPECT_EQ(found, 1) << to_text(load);
+            if (ranks == 1 || load.kind == Kind::Balanced) {
+              EXPECT_EQ(found, 1) << to_text(load);
+            }
           }
   EXPECT_EQ(most_loaded({Kind::Factor, 1.25}, choices(64, 2, 8)), 1.25);
   EXPECT_EQ(most_loaded({Kind::Factor, 1e6}, choices(64, 2, 8)), 8);

@@ -132,7 +132,9 @@ TEST(HostCodec, NeverBelowLloydMaxNorAboveUniform) {
         if (segments == 16 && bits == 4) continue;  // a level each: quantiles, no levels to gain from
         const double error = segmented(x, bits, segments);
         EXPECT_LE(error, uniform(x, bits, segments == 0)) << bits << " bits, segments " << segments;
-        if (bits == 4) EXPECT_GE(error, lloyd_max(x, 16)) << bits << " bits, segments " << segments;
+        if (bits == 4) {
+          EXPECT_GE(error, lloyd_max(x, 16)) << bits << " bits, segments " << segments;
+        }
       }
 }
 

@@ -99,7 +99,9 @@ TEST(MemorySeries, TheStatesOfExpertsAreHatched) {
   for (int y = 0; y < 40; ++y)
     for (int x = 0; x < 10; ++x) {
       const bool of_experts = 40 - y > 4 && 40 - y <= 9;  // the lowest five bytes
-      if (!of_experts) EXPECT_EQ(hatched.pixel(x, y), plain.pixel(x, y)) << x << " " << y;
+      if (!of_experts) {
+        EXPECT_EQ(hatched.pixel(x, y), plain.pixel(x, y)) << x << " " << y;
+      }
       changed += hatched.pixel(x, y) != plain.pixel(x, y);
     }
   EXPECT_NEAR(changed, 5 * 10 / 3, 4);

@@ -115,7 +115,9 @@ TEST(TopologyView, EveryNodeHasANumberOrNone) {
     std::vector<NodeCell> cells;
     for (std::int32_t node = 0; node < 128; ++node) cells.push_back({.box = {0, 0, side * 1.3, side}, .node = node});
     const auto font = number_font(QApplication::font(), cells);
-    if (font) EXPECT_LT(QFontMetricsF(*font).horizontalAdvance("127"), side * 1.3) << side;
+    if (font) {
+      EXPECT_LT(QFontMetricsF(*font).horizontalAdvance("127"), side * 1.3) << side;
+    }
     EXPECT_EQ(font.has_value(), side > 10) << side;
   }
 }

@@ -348,7 +348,9 @@ TEST(PlanCosts, AProductTakesItsGeluAlong) {
       ++(what.phase == Phase::Forward ? forward : backward);
     }
     for (std::size_t i = 0; i < now.by_segment[s].size(); ++i)
-      if (!changed.contains(i)) EXPECT_EQ(now.by_segment[s][i], apart.by_segment[s][i]);
+      if (!changed.contains(i)) {
+        EXPECT_EQ(now.by_segment[s][i], apart.by_segment[s][i]);
+      }
   }
   EXPECT_GE(forward, 1);
   EXPECT_EQ(forward, backward);

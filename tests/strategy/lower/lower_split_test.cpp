@@ -159,7 +159,9 @@ TEST(LowerSplit, WhatWaitsForTheWeightGradients) {
     if (buffer.category != Category::Activations || buffer.name.starts_with("input")) continue;
     const bool gradient = buffer.name.find(".kept") != std::string::npos;
     (gradient ? deferred : kept) += static_cast<double>(buffer.bytes.value) / sbh;
-    if (gradient) EXPECT_EQ(most[id], 2) << buffer.name;  // rank 1 owes one, and has one in hand
+    if (gradient) {  // rank 1 owes one, and has one in hand
+      EXPECT_EQ(most[id], 2) << buffer.name;
+    }
   }
   EXPECT_DOUBLE_EQ(kept, 14);
   EXPECT_NEAR(deferred, 18, 2.01);  // and the gradient that came, when it is copied

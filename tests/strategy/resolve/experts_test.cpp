@@ -171,7 +171,9 @@ TEST(ExpertGradients, OfExpertsWithoutReplicasAreNotSummed) {
     EXPECT_EQ(of.at("layers.0.router.weight"), (std::set<Members>{{0, 1, 2, 3, 4, 5, 6, 7}}));
     for (const Buffer& buffer : plan.roles[0].buffers)
       for (const Shard& shard : buffer.holds)
-        if (plan.tensors[shard.tensor.index()].grid == Grid::Expert) EXPECT_TRUE(shard.flat_by.empty()) << buffer.name;
+        if (plan.tensors[shard.tensor.index()].grid == Grid::Expert) {
+          EXPECT_TRUE(shard.flat_by.empty()) << buffer.name;
+        }
   }
 }
 
