@@ -66,15 +66,12 @@ Kernel norm_input_gradient(const host::Form& form, NormGradArgs args) {
   sizes.insert(sizes.end(), args.centred ? 2 : 1, args.h);
   form.expect(sizes, {size});
   args.accumulate = form.what.accumulate;
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                NormGradArgs grad = args;
-                grad.dy = reads(call.reads[0]), grad.x = reads(call.reads[1]), grad.weight = reads(call.reads[2]);
-                grad.dx = writes(call.writes[0]);
-                grad.stats = scratch_array(call.scratch, 2 * args.rows, Type::F32);
-                on.rows(KernelId::norm_input_grad, args.rows, grad);
-              },
-          .scratch = {8 * args.rows}};
+  return {.run = [=](const Launcher& on, const Call& call) {
+    NormGradArgs grad = args;
+    grad.dy = reads(call.reads[0]), grad.x = reads(call.reads[1]), grad.weight = reads(call.reads[2]);
+    grad.dx = writes(call.writes[0]);
+    on.rows(KernelId::norm_input_grad, args.rows, grad);
+  }};
 }
 
 Kernel norm_backward(const host::Form& form, NormGradArgs args) {

@@ -224,6 +224,34 @@
         <translation>异步更新</translation>
     </message>
     <message>
+        <source>tokens of each of the sequences that are packed into a row of --seq tokens and do not attend to each other; 0: a row is one sequence</source>
+        <translation>打包进一行（--seq 个词元）的每个序列的词元数，这些序列互不关注；0：一行即一个序列</translation>
+    </message>
+    <message>
+        <source>causal models without learned positions, windows and chunks; cp 1</source>
+        <translation>因果模型，且没有可学习的位置编码、窗口和分块；cp 为 1</translation>
+    </message>
+    <message>
+        <source>rank of low-rank adapters (LoRA), which are trained instead of the parameters of the model; 0: all parameters are trained</source>
+        <translation>低秩适配器（LoRA）的秩，只训练适配器而不训练模型自身的参数；0：训练全部参数</translation>
+    </message>
+    <message>
+        <source>dense transformers; not with --stages, --asynchronous or a policy that moves layers</source>
+        <translation>稠密 Transformer；不能与 --stages、--asynchronous 或搬移层的策略同时使用</translation>
+    </message>
+    <message>
+        <source>alpha of the adapters, whose results are multiplied by alpha / rank; 0: the rank</source>
+        <translation>适配器的 alpha，其结果乘以 alpha / 秩；0：等于秩</translation>
+    </message>
+    <message>
+        <source>with --lora-rank</source>
+        <translation>与 --lora-rank 一起使用</translation>
+    </message>
+    <message>
+        <source>linear layers that have adapters: attention (the product of queries, keys and values, and the output projection) or all (those of the feed-forward layer, too)</source>
+        <translation>带适配器的线性层：attention（查询、键、值的乘积和输出投影）或 all（还包括前馈层的线性层）</translation>
+    </message>
+    <message>
         <source>packed length</source>
         <translation>打包序列长度</translation>
     </message>

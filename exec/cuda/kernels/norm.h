@@ -93,7 +93,7 @@ GPU_KERNEL norm_input_grad(const NormGradArgs a) {
   const std::int64_t row = block() * warps() + warp(), at = row * a.h;
   if (row >= a.rows) return;
   const RowStatistics s = row_statistics(a.x, at, a.h, a.eps, a.centred);
-  if (lane() == 0) {
+  if (lane() == 0 && a.stats.data) {  // the gradients of the weights need them
     store(a.stats, 2 * row, s.mean);
     store(a.stats, 2 * row + 1, s.inverse);
   }

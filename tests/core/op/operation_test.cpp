@@ -151,10 +151,11 @@ TEST(Operation, SettingsForPeople) {
 }
 
 TEST(Operation, SomeLaws) {
-  // Only a cast hands a part of a sum on; products make one where the weight is cut along what is summed over.
+  // What is linear in its operands hands a part of a sum on; products make one where the weight is cut along what is summed over.
   for (std::size_t i = 0; i < operation_words().size(); ++i)
     EXPECT_EQ(partial_sums(operation_of(i), Phase::Forward).pass,
-              (is<ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows, ops::Rope, ops::Scale>(operation_of(i))))
+              (is<ops::MatMul, ops::Add, ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows, ops::Rope, ops::Scale>(
+                  operation_of(i))))
         << operation_words()[i];
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::Forward).summed_dim, 1);
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::InputGrad).summed_dim, 0);
