@@ -57,9 +57,10 @@ TEST(OffloadMemory, PoliciesTrainInADeviceThatIsTooSmallWithout) {
 
 // Wall clock: of the copies of a step some run while a compute of their rank does. All of them in turn would take none.
 TEST(OffloadMemory, TransfersRunBesideComputes) {
-  const Plan plan = lowered(tiny_gpt(false), on_two({.optimizer = Space::PinnedHost,
-                                                    .parameters = Space::PinnedHost,
-                                                    .gradients = Space::PinnedHost}));
+  // Copies and products of a few microseconds would hardly meet on a busy machine.
+  const Plan plan =
+      lowered(twice_as_large(twice_as_large(tiny_gpt(false))),
+              on_two({.optimizer = Space::PinnedHost, .parameters = Space::PinnedHost, .gradients = Space::PinnedHost}));
   const Trace trace = run(plan, training()).result.trace;
   const auto what = [&](const Span& span) -> const Instruction& {
     const Role& role = plan.roles[trace.classes[span.who.index()].role.index()];
