@@ -15,8 +15,7 @@ fi
 
 log=build/release/ctest.log
 status=0
-# Three at once on two cores: some of the long tests wait most of their time.
-ctest --test-dir build/release --output-on-failure --parallel 3 2>&1 | tee "$log" || status=$?
+ctest --test-dir build/release --output-on-failure --parallel 2 2>&1 | tee "$log" || status=$?
 
 # ctest's own summary: "97% tests passed, 3 tests failed out of 120". None: ctest itself did not come to an end.
 summary=$(sed -n 's/^[0-9]*% tests passed, \([0-9]*\) tests* failed out of \([0-9]*\)$/\1 \2/p' "$log" | tail -n 1)
