@@ -19,7 +19,8 @@ struct ProgramStep {
 
 class ProgramOrder {
  public:
-  // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range.
+  // Orders `runs` consecutive runs of the plan without a barrier between them. `meetings`: find_meeting_points(plan). Indices of the plan
+  // have to be in range.
   ProgramOrder(const Plan& plan, const MeetingPoints& meetings, RoleId role, int runs = 1);
 
   int count() const { return clocks_.count(); }

@@ -24,6 +24,7 @@ namespace foreshard {
 // more it is an upper bound, which is reached unless two other streams wait for each other without main.
 // O(instructions x streams).
 Bytes order_bound(const Plan& plan, RoleId role, Space space = Space::Device);
+// `meetings`: find_meeting_points(plan), which callers that ask for several roles find once.
 Bytes order_bound(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space = Space::Device);
 // [role]: the bound in Space::Device.
 std::vector<Bytes> order_bounds(const Plan& plan);

@@ -35,7 +35,11 @@ int steps_of(const Plan& plan, const Role& role) {
 class BlockOrder {
  public:
   BlockOrder(const Plan& plan, const MeetingPoints& meetings, RoleId id, Space space)
-      : plan_(plan), role_(plan.roles[id.index()]), space_(space), order_(plan, meetings, id, kRuns), index_(role_.buffers.size()) {
+      : plan_(plan),
+        role_(plan.roles[id.index()]),
+        space_(space),
+        order_(plan, meetings, id, kRuns),
+        index_(role_.buffers.size()) {
     std::size_t slots = 0;
     for (const Buffer& buffer : role_.buffers) slots = std::max(slots, buffer.offsets.size());
     for (std::size_t slot = 0; slot < slots; ++slot)
@@ -53,38 +57,26 @@ class BlockOrder {
   }
 
   OrderedBlocks find() {
-    for (int step = 0; step < order_.count(); ++step) look_at(step);
+    for (int step = 0; step < order_.count(); ++step) {
+      const ProgramStep& at = order_.step(step);
+      const Action& action = role_.actions[static_cast<std::size_t>(at.action)];
+      const Instruction& run = plan_.segments[action.segment.index()].instructions[static_cast<std::size_t>(at.instruction)];
+      for (const Block& block : run.acquires)
+        if (const int i = index(block, action); i >= 0) begin(i, step, begin_of(step));
+      for (const Block& block : run.releases) {
+        const int i = index(block, action);
+        if (i < 0) continue;
+        if (lives(i).empty()) begin(i, kBefore, 0);  // it was acquired in the run before
+        lives(i).back().end = end_of(step);
+        steps_[static_cast<std::size_t>(i)].back().release = step;
+      }
+    }
     keep_first_run();
     BlockPairs pairs = meets();
     return {.blocks = std::move(blocks_), .meets = std::move(pairs)};
   }
 
  private:
-  void look_at(int step) {
-    const ProgramStep& at = order_.step(step);
-    const Action& action = role_.actions[static_cast<std::size_t>(at.action)];
-    const Instruction& run = plan_.segments[action.segment.index()].instructions[static_cast<std::size_t>(at.instruction)];
-    if (run.acquires.empty() && run.releases.empty()) return;
-    const bool second = step >= order_.count() / kRuns;
-    const std::int64_t begins = run.acquires.empty() ? 0 : begin_of(step);
-    // Of the second run only what begins before the last lifetime of the first one ends may meet any of these.
-    const bool counts = !second || open_ > 0 || begins < last_;
-    for (const Block& block : run.acquires)
-      if (const int i = index(block, action); i >= 0 && counts) begin(i, step, begins);
-    if (run.releases.empty()) return;
-    std::int64_t ends = kNever;
-    for (const Block& block : run.releases) {
-      const int i = index(block, action);
-      if (i < 0) continue;
-      if (lives(i).empty()) begin(i, kBefore, 0);  // it was acquired in the run before
-      Steps& steps = steps_[static_cast<std::size_t>(i)].back();
-      if (steps.release != kNone) continue;  // of an acquire that does not count
-      if (ends == kNever) ends = end_of(step);
-      steps.release = step, lives(i).back().end = ends;
-      if (steps.acquire < order_.count() / kRuns) --open_, last_ = std::max(last_, ends);
-    }
-  }
-
   int index(const Block& block, const Action& action) const {
     const std::vector<int>& slots = index_[block.buffer.index()];
     return slots.empty() ? -1 : slots[static_cast<std::size_t>(value_of(block.slot, action))];
@@ -108,7 +100,7 @@ class BlockOrder {
   void begin(int i, int step, std::int64_t at) {
     lives(i).push_back({at, kNever});
     steps_[static_cast<std::size_t>(i)].push_back({step, kNone});
-    if (step < order_.count() / kRuns) ++of_first_run_[static_cast<std::size_t>(i)], ++open_;
+    if (step < order_.count() / kRuns) ++of_first_run_[static_cast<std::size_t>(i)];
   }
 
   // The runs are alike, so of the second run only what may meet a block of the first one counts, up to the end of the last of these.
@@ -198,8 +190,6 @@ class BlockOrder {
   std::vector<OrderedBlock> blocks_ = {};
   std::vector<std::vector<Steps>> steps_ = {};  // [block][lifetime]
   std::vector<int> of_first_run_ = {};          // [block]: number of its lifetimes that begin in the first run
-  int open_ = 0;                                // of these, those that have not ended yet
-  std::int64_t last_ = 0;                       // end of the last one that has ended
   std::vector<int> compute_ = {};               // steps of the compute stream
 };
 
