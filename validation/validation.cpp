@@ -179,6 +179,10 @@ void add_order(Validation& v) {
 
 }  // namespace
 
+bool is_of(const ValidatedRow& row, const ValidationCell& cell) {
+  return key_of(row) == CellKey{cell.memory, cell.source, cell.gpu, cell.framework, cell.experts, cell.adapters};
+}
+
 std::string framework_words(const ValidationCell& cell) {
   return cell.framework + (cell.experts ? ", experts" : "") + (cell.adapters ? ", adapters" : "");
 }

@@ -59,6 +59,7 @@ struct ValidationCell {
   bool memory = false, experts = false, adapters = false;
   Score score = {};
 };
+bool is_of(const ValidatedRow& row, const ValidationCell& cell);
 std::string framework_words(const ValidationCell& cell);  // "megatron", "megatron, experts", "nemo, adapters"
 struct Overall : Score {
   double mean_of_cells = 0;  // mean over cells of the cells' medians

@@ -76,9 +76,7 @@ class Drawing {
     std::vector<Box> marks;
     std::vector<double> places;
     for (const ValidatedRow& row : v_.scored) {
-      if (row.ran_out || row.memory != cell.memory || row.source != cell.source || row.gpu != cell.gpu ||
-          row.framework != cell.framework || row.experts != cell.experts)
-        continue;
+      if (row.ran_out || !is_of(row, cell)) continue;
       // Spreads marks vertically by multiples of the golden ratio, so that rows with equal errors do not hide each other.
       const double height = std::fmod(0.5 + 0.618034 * static_cast<double>(marks.size()), 1.0);
       places.push_back(across(row.larger_is_better ? row.measured / row.predicted : row.predicted / row.measured));

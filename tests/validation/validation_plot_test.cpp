@@ -31,6 +31,19 @@ TEST(ValidationPlot, MarksStandAtPredictedOverMeasured) {
   EXPECT_FALSE(has(svg, ">Memory<"));
 }
 
+// One mark each: at 1 in one strip, at the right edge in the other.
+TEST(ValidationPlot, AdaptersAndExpertsHaveStripsOfTheirOwn) {
+  for (bool ValidatedRow::* kind : {&ValidatedRow::adapters, &ValidatedRow::experts}) {
+    ValidatedRow other = row("a", 1, 4);
+    other.*kind = true;
+    const std::string svg = validation_svg(validate({row("a", 1, 1), other}, {}));
+    for (const char* mark : {"M643.8 ", "M908.8 "}) {
+      ASSERT_TRUE(has(svg, mark)) << svg;
+      EXPECT_EQ(svg.find(mark), svg.rfind(mark)) << svg;
+    }
+  }
+}
+
 TEST(ValidationPlot, RowsWithoutAValueHaveNoMark) {
   ValidatedRow out = row("a", 0, 1);
   out.ran_out = true;
