@@ -74,9 +74,7 @@ struct Parameter {                         // a parameter tensor of the layer
   std::string init = {};                      // "normal(0.02)", "zeros", "ones"
   Grid grid = Grid::Dense;                    // data-parallel replicas of it lie along the data axes of this grid
   bool tied = false;                          // it is the tensor of the token embedding again (head, multi-token prediction)
-  // Replicated, but its gradient is a partial sum over tp: norms, and biases after a reduce-scatter; whole matrices of adapters.
-  bool sequence_parallel_grad = false;
-  bool frozen = false;  // it is read only: no gradient, no optimizer states, no update
+  bool frozen = false;                        // it is read only: no gradient, no optimizer states, no update
   bool operator==(const Parameter&) const = default;
 };
 

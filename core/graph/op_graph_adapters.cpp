@@ -31,8 +31,7 @@ std::vector<int> LayerBuilder::adapted(const Linear& what, int x, const std::vec
                         .out = rank,
                         .split = what.split == 1 ? 1 : -1,
                         .init = "normal(" + number(1 / std::sqrt(3.0 * static_cast<double>(what.in))) + ")",
-                        .adapter = true,
-                        .partial_grad = tensor_parallel() && what.split == 0};
+                        .adapter = true};
   const Linear second = {.name = what.name + "_lora_b",
                          .module = what.module,
                          .in = rank,
@@ -40,8 +39,7 @@ std::vector<int> LayerBuilder::adapted(const Linear& what, int x, const std::vec
                          .split = what.split == 0 ? 0 : -1,
                          .block_rows = what.block_rows,
                          .init = "zeros",
-                         .adapter = true,
-                         .partial_grad = tensor_parallel() && what.split == 1};
+                         .adapter = true};
   const int scaled = scale(what.name + "_lora_scale", sharding_.lora.scale(), linear(first, x, std::move(narrow)));
   std::vector<Dims> dims;
   std::vector<std::string> names;

@@ -72,10 +72,7 @@ std::int64_t LayerBuilder::ranks(const Kinds& kinds) const {
 }
 
 int LayerBuilder::replicated(std::string name, Dims shape, std::string init) {
-  return parameter({.name = std::move(name),
-                    .shape = std::move(shape),
-                    .init = std::move(init),
-                    .sequence_parallel_grad = sequence_parallel()});
+  return parameter({.name = std::move(name), .shape = std::move(shape), .init = std::move(init)});
 }
 
 Operator& LayerBuilder::add(Operator op) {
@@ -126,8 +123,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                       .blocks = blocks,
                                       .block_rows = equal ? Dims{} : what.block_rows,
                                       .init = what.init,
-                                      .tied = what.tied,
-                                      .sequence_parallel_grad = what.partial_grad || (what.split < 0 && sequence_parallel())}));
+                                      .tied = what.tied}));
   if (what.adapter) layer_.parameters[static_cast<std::size_t>(op.weights.front())].frozen = false;
   if (what.bias) {
     op.weights.push_back(add_parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
@@ -135,8 +131,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                         .split_dim = what.split,
                                         .blocks = blocks,
                                         .block_rows = equal ? Dims{} : what.block_rows,
-                                        .init = "zeros",
-                                        .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
+                                        .init = "zeros"}));
   }
   op.shapes = {{.dims = {1, m, n, k}, .dtype = linear_type(what)}};
   std::vector<int> results = add(std::move(op)).outputs;

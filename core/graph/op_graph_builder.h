@@ -31,7 +31,6 @@ struct Linear {
   bool first_token = false;                 // x is only the first token of each sample
   bool shared = false;                      // several linear layers of the layer use one weight: the parameter of this name
   bool adapter = false;                     // one of the two products of an adapter
-  bool partial_grad = false;                // replicated, but its gradient is a partial sum over tp
 };
 
 // The attention of one rank: sequences, tokens, heads and elements of a head. `queries` and `keys` differ under context parallelism.

@@ -49,7 +49,8 @@ struct Choice {
   bool experts;         // some layers are mixtures of experts
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
-  // Gradients of parameters that are not cut are partial sums over tensor-parallel ranks.
+  // Gradients of trained parameters that are not cut are partial sums over tensor-parallel ranks: norms and biases behind a reduce-scatter,
+  // and the whole matrix of each adapter.
   bool partial() const { return (strategy.sequence_parallel || strategy.optimizer.lora.any()) && strategy.tp > 1; }
   // Data-parallel ranks hold different shards or experts, so the gradient norm is summed over them, too.
   bool measures_over_data() const { return cut.optimizer || experts; }

@@ -33,7 +33,7 @@ TEST(ValidationPlot, MarksStandAtPredictedOverMeasured) {
 
 // One mark each: at 1 in one strip, at the right edge in the other.
 TEST(ValidationPlot, AdaptersAndExpertsHaveStripsOfTheirOwn) {
-  for (bool ValidatedRow::* kind : {&ValidatedRow::adapters, &ValidatedRow::experts}) {
+  for (bool ValidatedRow::*kind : {&ValidatedRow::adapters, &ValidatedRow::experts}) {
     ValidatedRow other = row("a", 1, 4);
     other.*kind = true;
     const std::string svg = validation_svg(validate({row("a", 1, 1), other}, {}));

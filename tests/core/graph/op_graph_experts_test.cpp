@@ -124,7 +124,6 @@ TEST(OpGraphExperts, TheRouterIsWholeOnEveryRank) {
     if (p.name != "router.weight") continue;
     EXPECT_EQ(p.split_dim, -1);
     EXPECT_EQ(p.grid, Grid::Dense);
-    EXPECT_TRUE(p.sequence_parallel_grad);
   }
   EXPECT_EQ(std::get<ops::Route>(named(layer, "route").op).ranks, 4);
   EXPECT_EQ(degree({.tp = 2, .cp = 2, .ep = 7, .etp = 7}, named(layer, "expert_loads_sum").communication->over), 4);

@@ -69,6 +69,17 @@ Plan random_lives(std::mt19937& random, int streams) {
   return plan;
 }
 
+// The same instructions in the same order, some in a second action.
+Plan in_two_actions(Plan plan, std::mt19937& random) {
+  std::vector<Instruction>& first = plan.segments[0].instructions;
+  const auto cut = first.begin() + static_cast<std::ptrdiff_t>(random() % first.size());
+  Segment second{.instructions = {cut, first.end()}};
+  first.erase(cut, first.end());
+  plan.segments.push_back(std::move(second));
+  plan.roles[0].actions = {{{0}}, {{1}}};
+  return plan;
+}
+
 }  // namespace
 
 TEST(OrderBound, OneStreamIsTheRunningSum) {
@@ -116,6 +127,7 @@ TEST(OrderBound, IssueOrderIsOneOfTheExecutions) {
       for (const Block& block : instruction.releases) live -= bytes(block);
     }
     ASSERT_EQ(issue_order_peak(plan, RoleId{0}).value, peak) << round;
+    ASSERT_EQ(issue_order_peak(in_two_actions(plan, random), RoleId{0}).value, peak) << round;
     ASSERT_LE(issue_order_peak(plan, RoleId{0}), order_bound(plan, RoleId{0})) << round;
     if (round % 3 == 0) {  // one stream
       ASSERT_EQ(issue_order_peak(plan, RoleId{0}), order_bound(plan, RoleId{0})) << round;
