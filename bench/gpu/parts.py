@@ -144,8 +144,8 @@ def machine(scratch):
     tell(found)
 
 
-def selftest(scratch, name="selftest", prefix=(), options=(), of=""):
-    """What was compared with the host, of names that begin with `of`."""
+def selftest(scratch, name="selftest", prefix=(), options=()):
+    """What was compared with the host."""
     words = [*prefix, program, "selftest", "--device", "cuda", "--all", "--json", "--progress", "none", *([] if full else ["--quick"]), *options]
     try:
         told = run(scratch, name, words)
@@ -154,7 +154,6 @@ def selftest(scratch, name="selftest", prefix=(), options=(), of=""):
         if '"kernels"' not in told:
             raise
     lines = json.JSONDecoder().raw_decode(told[told.index("{"):])[0]["kernels"]
-    lines = [line for line in lines if line["name"].startswith(of)]
     wrong = [line for line in lines if not line["right"]]
     return {"compared": len(lines), "wrong": [f'{line["name"]}: {line["verdict"]}' for line in wrong],
             "nccl": sorted({line["name"].split(":")[0] for line in lines if line["name"].startswith("NCCL ")})}
@@ -293,13 +292,13 @@ def nccl(scratch):
         return tell(found)
     tell(found)
     os.environ.setdefault("NCCL_DEBUG", "WARN")
-    found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--quick"] if full else ["--nccl"], of="NCCL ")
+    found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--only", "NCCL "])
     tell(found)
     said = re.search(r"NCCL (\d+)\.(\d+)\.(\d+)", " ".join(found["a rank per GPU"]["nccl"]))
     version = tuple(map(int, said.groups())) if said else (0, 0, 0)
     if version >= (2, 30, 3):
         os.environ.update(NCCL_MULTI_RANK_GPU_ENABLE="1", NCCL_MAX_CTAS="4")
-        found["two ranks on one GPU"] = selftest(scratch, "nccl.shared", options=["--nccl", "--quick"] if full else ["--nccl"], of="NCCL ")
+        found["two ranks on one GPU"] = selftest(scratch, "nccl.shared", options=["--nccl", "--only", "NCCL "])
     else:
         found["two ranks on one GPU"] = {"missing": f"NCCL {'.'.join(map(str, version))}; 2.30.3 or later lets two ranks share a GPU"}
     tell(found)

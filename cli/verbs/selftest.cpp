@@ -56,7 +56,12 @@ ExitCode run_selftest(const Arguments& arguments, const Console& console) {
   if (!runtime) throw Error(kCommandLine, "--device", "\"host\"", "cuda: the host is what the kernels are compared with");
   // Opened first, so that a machine without NCCL says so before the kernels have taken their time.
   const std::unique_ptr<nccl::Library> library = arguments.flag("--nccl") ? nccl::open_library(variable) : nullptr;
-  const std::vector<gpu::KernelCase> cases = gpu::kernel_cases(!arguments.flag("--quick"));
+  const std::string only = arguments.text("--only");
+  const auto other = [&](const auto& named) { return named.name.find(only) == std::string::npos; };
+  std::vector<gpu::KernelCase> cases = gpu::kernel_cases(!arguments.flag("--quick"));
+  std::vector<gpu::FusedCase> fused = gpu::fused_cases(!arguments.flag("--quick"));
+  std::erase_if(cases, other);
+  std::erase_if(fused, other);
   std::vector<Line> lines;
   {
     Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
@@ -72,11 +77,13 @@ ExitCode run_selftest(const Arguments& arguments, const Console& console) {
             {tried.name + name, other.fault, other.error, tried.tolerance, other.borders_whole, other.right(tried)});
       }
     }
-    for (const gpu::FusedCase& tried : gpu::fused_cases(!arguments.flag("--quick")))
+    for (const gpu::FusedCase& tried : fused)
       if (const auto done = gpu::run_case(tried, *runtime))  // empty: the library does not have this fused product
         lines.push_back({tried.name, done->fault, done->error, tried.tolerance, done->borders_whole, done->right(tried)});
   }
   if (library) compare_collectives(*runtime, *library, lines);
+  std::erase_if(lines, other);
+  if (lines.empty()) throw Error(kCommandLine, "--only", '"' + only + '"', "part of the name of a comparison (--all prints them)");
   const std::string gpu = gpus_in_words(*runtime);
   const auto wrong = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return !line.right; });
   if (arguments.flag("--json")) {
@@ -102,7 +109,8 @@ Verb selftest_verb() {
           .options = {{.name = "--device", .value = "KIND", .help = "cuda"},
                       {.name = "--quick", .help = "small operands only"},
                       {.name = "--nccl", .help = "collectives and messages by NCCL between all GPUs, too"},
-                      {.name = "--all", .help = "print the comparisons that are right, too"},
+                      {.name = "--only", .value = "WORD", .help = "only comparisons with WORD in their name"},
+                  {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
                       progress_option("output")},
           .run = run_selftest};

@@ -30,7 +30,7 @@ std::int64_t RandomSamples::label(std::int64_t sample, std::int64_t classes) con
 
 void RandomSamples::features(std::int64_t sample, std::int64_t first, std::span<double> out) const {
   const std::uint64_t stream = stream_of(name_key("features"), sample);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = standard_normal(seed_, stream, static_cast<std::uint64_t>(first) + i);
+  standard_normals(seed_, stream, static_cast<std::uint64_t>(first), out);
 }
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
 #include "exec/base/philox.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foreshard {
@@ -31,12 +32,25 @@ void philox_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
   }
 }
 
-double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+static double standard_normal(const PhiloxBlock& words) {
   std::int64_t sum = 0;
-  for (const std::uint32_t word : philox(seed, stream, index)) sum += (word & 0xFFFF) + (word >> 16);
+  for (const std::uint32_t word : words) sum += (word & 0xFFFF) + (word >> 16);
   // Twice the distance from the mean, which is no integer; the variance of one uniform number is (2^32 - 1) / 12.
   static const double scale = 1 / (2 * std::sqrt(8 * (0x1p32 - 1) / 12));
   return static_cast<double>(2 * sum - std::int64_t{8} * 0xFFFF) * scale;
+}
+
+double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return standard_normal(philox(seed, stream, index));
+}
+
+void standard_normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<double> out) {
+  std::array<PhiloxBlock, 256> words;
+  for (std::size_t at = 0; at < out.size(); at += words.size()) {
+    const std::size_t count = std::min(words.size(), out.size() - at);
+    philox_words(seed, stream, first + at, {words.data(), count});
+    for (std::size_t i = 0; i < count; ++i) out[at + i] = standard_normal(words[i]);
+  }
 }
 
 }  // namespace foreshard

@@ -15,7 +15,10 @@ StoredArray::StoredArray(std::int64_t elements, DType dtype)
 
 StoredArray::StoredArray(const std::vector<double>& values, DType dtype)
     : StoredArray(static_cast<std::int64_t>(values.size()), dtype) {
-  for (std::int64_t i = 0; i < elements_; ++i) set(i, values[static_cast<std::size_t>(i)]);
+  if (host::is_floating(dtype))
+    host::store(values.data(), elements_, operand(), 0);
+  else
+    for (std::int64_t i = 0; i < elements_; ++i) set(i, values[static_cast<std::size_t>(i)]);
 }
 
 Operand StoredArray::operand() { return {bytes_.data(), elements_, dtype_}; }
@@ -46,9 +49,9 @@ void StoredArray::set(std::int64_t i, double value) {
 }
 
 StoredArray random_array(std::int64_t elements, std::uint64_t seed, DType dtype) {
-  StoredArray array(elements, dtype);
-  for (std::int64_t i = 0; i < elements; ++i) array.set(i, standard_normal(seed, 1, static_cast<std::uint64_t>(i)));
-  return array;
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  standard_normals(seed, 1, 0, values);
+  return {values, dtype};
 }
 
 void run_on_host(const Compute& what, std::vector<StoredArray>& reads, std::vector<StoredArray>& writes,

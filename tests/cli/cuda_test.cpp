@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "exec/nccl/nccl.h"
 #include "tests/cli/run_line.h"
+#include "tests/cli/session.h"
 
 namespace foreshard {
 
@@ -100,6 +101,12 @@ TEST(WithGpu, NcclIsRightWithTwoRanksOnAGpu) {
   const Ended ended = program("selftest --device cuda --quick --nccl --all", "NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4");
   EXPECT_EQ(ended.code, 0) << ended.said;
   EXPECT_NE(ended.said.find(" ranks: all_reduce fp32"), std::string::npos) << ended.said;
+}
+
+// A word that no comparison has in its name.
+TEST(Selftest, SaysThatNothingIsCompared) {
+  const std::string said = run_in_shell(FORESHARD_TWIN_PROGRAM " selftest --only nonsense 2>&1", ".");
+  EXPECT_NE(said.find("--only: found \"nonsense\", expected part of the name of a comparison"), std::string::npos) << said;
 }
 
 TEST(Selftest, ComparesWithTheHost) {

@@ -21,14 +21,14 @@ struct Verbs {
   std::vector<std::string> bases = {};
 };
 
-const std::string kGpt = "--model gpt2-124m --seq 256 --global-batch 16 --cluster ";
+const std::string kGpt = "--model gpt2-124m --set model.n_layer=4 --seq 256 --global-batch 16 --cluster ";
 const std::string kSearch = " --top 1 --refine 2 --fix cp=1 --fix virtual_stages=1 --json ";
 
 std::vector<Verbs> verbs_with_strategies() {
-  return {{"search", {kGpt + "dgx-a100 --gpus 2" + kSearch, kGpt + "dgx-a100 --gpus 4 --optimizer sgd" + kSearch}},
-          {"sweep", {kGpt + "dgx-a100 --gpus 2 --vary cluster.power_per_node=1,2" + kSearch}},
+  return {{"search", {kGpt + "dgx-a100 --gpus 2" + kSearch, kGpt + "dgx-a100 --gpus 4 --optimizer sgd --fix micro_batch=1" + kSearch}},
+          {"sweep", {kGpt + "dgx-a100 --gpus 2 --vary cluster.power_per_node=2" + kSearch}},
           {"ablate", {kGpt + "dgx-a100 --gpus 4 --tp 2 --micro-batch 2 --step whole --json"}},
-          {"partition", {kGpt + "dgx-a100 --gpus 2 --set model.n_layer=4 --json --save-strategy s.strategy.json"}},
+          {"partition", {kGpt + "dgx-a100 --gpus 2 --json --save-strategy s.strategy.json"}},
           {"lower",
            {kGpt + "dgx-a100 --tp 2 --pp 2 --json --save-plan p.plan.json",
             kGpt + "dgx-a100 --zero 2 --json --save-plan p.plan.json",
@@ -85,8 +85,8 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
     if (option.flag.empty() || !flags_of(GetParam().verb).contains(option.flag)) continue;
     const auto values = other_values().find(option.path);
     ASSERT_TRUE(values != other_values().end()) << option.path << " has no case: give values other than its default";
-    for (const std::string& base : GetParam().bases)
-      for (const std::string& value : values->second) {
+    for (const std::string& value : values->second)
+      for (const std::string& base : GetParam().bases) {  // until it changes an answer
         if ((base + " ").find(" " + option.flag + " " + value + " ") != std::string::npos) continue;  // as it is
         const std::string line = GetParam().verb + " " + with_option(base, option, value);
         const Seen after = see(line, clocks);
@@ -98,7 +98,8 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
         const Seen& before = see_base(GetParam().verb + " " + base, clocks);
         EXPECT_EQ(before.code, ExitCode::Ok) << base << before.err;
         if (holds(before, option, value)) continue;
-        EXPECT_TRUE(numbers(after) != numbers(before) || after.err.find(option.flag + " changes nothing") != std::string::npos)
+        if (numbers(after) != numbers(before)) break;
+        EXPECT_NE(after.err.find(option.flag + " changes nothing"), std::string::npos)
             << line << ": the answer is the same and nobody says so\n"
             << after.err;
       }

@@ -333,10 +333,11 @@ Cases of_validate() {
 
 // On the program with the twin of a GPU.
 Cases of_selftest() {
-  const std::string base = "--quick ";
+  const std::string base = "--quick --only dropout ";
   return {{.option = "--device", .base = base, .changed = "+ --device host"},
           {.option = "--quick", .reason = "QuickEffect.FewerProbes"},
-          {.option = "--nccl", .base = base, .changed = "+ --nccl"},
+          {.option = "--only", .base = base, .changed = "--quick --only softmax"},
+          {.option = "--nccl", .base = "! --only NCCL", .changed = "+ --nccl"},
           {.option = "--all", .base = base, .changed = "+ --all"},
           {.option = "--json", .base = base, .changed = "+ --json"},
           {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"progress")"}};

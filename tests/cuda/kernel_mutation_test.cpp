@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
@@ -51,10 +52,14 @@ TEST(KernelMutations, AMissingBarrierChangesWhatComesOut) {
 
 TEST(KernelMutations, AnArrayOneElementLateIsSeen) {
   int tried_arrays = 0;
+  std::map<KernelId, int> cases_of;  // three cases of each kernel are enough
   for (const KernelCase& tried : kernel_cases()) {
     if (tried.tolerance == 0) continue;  // those do nothing with their operands, or the same with what lies beside them
     FakeRuntime whole;
     static_cast<void>(run_case(tried, whole));
+    bool further = false;
+    for (const auto& [kernel, count] : whole.launches()) further = ++cases_of[kernel] <= 3 || further;
+    if (!further) continue;
     const int views = whole.views();
     for (int view = 0; view < views; ++view, ++tried_arrays)
       EXPECT_FALSE(right(tried, {}, view)) << tried.name << ": array " << view << " of " << views;

@@ -7,6 +7,8 @@
 
 namespace foreshard::gpu {
 
+void PrintTo(const KernelCase& tried, std::ostream* out) { *out << tried.name; }
+
 class Kernels : public testing::TestWithParam<KernelCase> {};
 
 TEST_P(Kernels, EqualTheHost) {

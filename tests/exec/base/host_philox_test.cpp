@@ -44,6 +44,12 @@ TEST(Philox, StandardNormalNumbers) {
   EXPECT_LT(largest, 4.9);
 }
 
+TEST(Philox, ManyNormalNumbersAtOnceAreTheSame) {
+  std::vector<double> numbers(600);
+  standard_normals(3, 4, 0xfffffff0, numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], standard_normal(3, 4, 0xfffffff0 + i)) << i;
+}
+
 TEST(Philox, KeysDiffer) {
   std::set<std::uint64_t> keys;
   for (std::uint64_t a = 0; a < 50; ++a)
