@@ -83,7 +83,8 @@ ExitCode run_selftest(const Arguments& arguments, const Console& console) {
   }
   if (library) compare_collectives(*runtime, *library, lines);
   std::erase_if(lines, other);
-  if (lines.empty()) throw Error(kCommandLine, "--only", '"' + only + '"', "part of the name of a comparison (--all prints them)");
+  if (lines.empty())
+    throw Error(kCommandLine, "--only", '"' + only + '"', "part of the name of a comparison (--all prints them)");
   const std::string gpu = gpus_in_words(*runtime);
   const auto wrong = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return !line.right; });
   if (arguments.flag("--json")) {
@@ -110,7 +111,7 @@ Verb selftest_verb() {
                       {.name = "--quick", .help = "small operands only"},
                       {.name = "--nccl", .help = "collectives and messages by NCCL between all GPUs, too"},
                       {.name = "--only", .value = "WORD", .help = "only comparisons with WORD in their name"},
-                  {.name = "--all", .help = "print the comparisons that are right, too"},
+                      {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
                       progress_option("output")},
           .run = run_selftest};
