@@ -5,7 +5,7 @@
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::ablate_test {
 
 namespace {
 
@@ -80,4 +80,4 @@ TEST(Ablate, WrongSteps) {
   EXPECT_NE(error("b:prts=2").find("--step b: prts: found an unknown option, expected \"parts\""), std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::ablate_test

@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::json_test {
 
 namespace fs = std::filesystem;
 
@@ -282,4 +282,4 @@ TEST_F(JsonFile, ALinkStaysALinkAndADeviceADevice) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::json_test

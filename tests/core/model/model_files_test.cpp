@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "tests/core/support_models.h"
 
-namespace foreshard {
+namespace foreshard::model_files_test {
 namespace {
 
 Transformer mixture() {
@@ -103,4 +103,4 @@ TEST(ModelFiles, TheEstimateDoesNotOverflow) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::model_files_test

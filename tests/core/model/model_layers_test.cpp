@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/model/model.h"
 
-namespace foreshard {
+namespace foreshard::model_layers_test {
 
 static std::string message(const std::string& text) {
   try {
@@ -147,4 +147,4 @@ TEST(TransformerFile, KeysAndValuesAreStrict) {
             "net.json: heads: found 4, expected a divisor of the hidden size 9");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::model_layers_test

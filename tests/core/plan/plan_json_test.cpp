@@ -12,7 +12,7 @@
 #include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::plan_json_test {
 namespace {
 
 std::string message(const std::string& text) {
@@ -112,4 +112,4 @@ TEST(PlanJson, MangledFilesAreRefusedOrHarmless) {
   EXPECT_GT(rules.size(), 10U);  // the check was not idle
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::plan_json_test

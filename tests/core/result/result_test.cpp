@@ -8,7 +8,7 @@
 #include "tests/changed_text.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::result_test {
 namespace {
 
 // Both roles of the small plan, instruction after instruction, one span each, streams one after the other.
@@ -132,4 +132,4 @@ TEST(ResultFile, MangledFilesAreRefusedOrHarmless) {
   EXPECT_GT(accepted, 100);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::result_test

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "exec/arithmetic/host_float16.h"
 
-namespace foreshard {
+namespace foreshard::communicator_test {
 namespace {
 
 struct Ranks {
@@ -218,4 +218,4 @@ TEST(ThreadCommunicator, WaitingEndsWithAStop) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::communicator_test

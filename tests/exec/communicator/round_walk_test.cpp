@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::round_walk_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -170,4 +170,4 @@ TEST(RoundWalk, AlgorithmsThatACommunicatorDoesNotKnow) {
   EXPECT_THROW(check_host_algorithm(sharp), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::round_walk_test

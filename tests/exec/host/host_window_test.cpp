@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard::host {
+namespace foreshard::host::host_window_test {
 namespace {
 
 Form form_of(const Compute& what) { return {.what = what, .reads = {}, .writes = {}}; }
@@ -83,4 +83,4 @@ TEST(PoolWindow, OfEitherPool) {
   EXPECT_THROW(pool_window_of(form_of(channels)), Error);
 }
 
-}  // namespace foreshard::host
+}  // namespace foreshard::host::host_window_test

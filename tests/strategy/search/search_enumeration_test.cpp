@@ -152,7 +152,7 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
           const Cluster cluster = load_cluster(name);
           const Model model = layers("gpt2-355m", depth);
           SearchOptions all = options(batch, 256);
-          all.base.device_memory.reserve = reserve, all.sample = 60, all.refine = 1;
+          all.base.device_memory.reserve = reserve, all.sample = 40, all.refine = 1;
           all.balance = all.schedules = all.stages = false;
           const auto answer = search(model, cluster, all);
           if (std::holds_alternative<Infeasible>(answer)) continue;
@@ -166,8 +166,8 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
           }
         }
   EXPECT_GE(spaces, 30);
-  EXPECT_GE(strategies, 1500);
-  EXPECT_GE(tight, 150);
+  EXPECT_GE(strategies, 1000);
+  EXPECT_GE(tight, 100);
 }
 
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.
