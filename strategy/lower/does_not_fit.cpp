@@ -5,6 +5,7 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "core/result/memory_timeline.h"
+#include "core/result/order_bound.h"
 #include "strategy/lower/lower.h"
 
 namespace foreshard {
@@ -69,14 +70,23 @@ std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& clu
   return {};
 }
 
+Bytes excess_of(const Role& role, Bytes arena, const Plan& plan, const Cluster& cluster) {
+  return arena + plan.framework + plan.reserve - gpu_of(cluster, role.device_kind).memory;
+}
+
 }  // namespace
+
+bool never_fits(const Plan& plan, const Cluster& cluster) {
+  for (std::size_t r = 0; r < plan.roles.size(); ++r)
+    if (excess_of(plan.roles[r], issue_order_peak(plan, {static_cast<std::int32_t>(r)}), plan, cluster) > Bytes{}) return true;
+  return false;
+}
 
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster) {
   const Role* worst = nullptr;
   Bytes worst_excess = {};
   for (const Role& role : plan.roles) {
-    const Bytes capacity = gpu_of(cluster, role.device_kind).memory;
-    const Bytes excess = arena_bytes(role, Space::Device) + plan.framework + plan.reserve - capacity;
+    const Bytes excess = excess_of(role, arena_bytes(role, Space::Device), plan, cluster);
     if (excess > worst_excess) worst = &role, worst_excess = excess;
   }
   if (!worst) return host_does_not_fit(plan, cluster);

@@ -100,14 +100,16 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
     if (const Experts& e = transformer->block.experts; e.correction_bias && e.bias_speed > 0)
       add_correction_biases(plan, e.bias_speed);
   settle_algorithms(plan, cluster, s.communication);
+  plan.framework = framework_memory(s);
+  const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
+  plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};
+  if (!options.ignore_memory && !options.explain && never_fits(plan, cluster))
+    return Infeasible{.reason = "more is alive at one time than a device has"};
   const bool by_order = packs_by_order(lowering.tables);
   MemoryPlanOptions memory{.share_kept = lowering.tables.activations.shares_kept(),
                            .by_order = by_order && options.pack_by_order,
                            .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0};
   plan_memory(plan, memory);
-  plan.framework = framework_memory(s);
-  const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
-  plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};
   if (by_order && !memory.by_order && !options.ignore_memory && does_not_fit(plan, cluster)) {
     memory.by_order = true;
     plan_memory(plan, memory);

@@ -21,6 +21,9 @@ struct LowerOptions {
   // Pack memory by the order of a whole run (MemoryPlanOptions::by_order) where the arena gets smaller. False: only if the plan does not fit
   // otherwise. A search lowers thousands of plans: always, it would take up to eleven times as long (VGG-16); its winners are lowered anew.
   bool pack_by_order = true;
+  // Says of a plan that does not fit what it would take. False: the reason is not read, and a plan with too much alive at one time is refused
+  // before its memory is packed, which is most of the time of lowering many micro-batches.
+  bool explain = true;
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
   std::vector<std::string> settings =
       {};  // changed fields of model and cluster ("cluster.fabric.levels=2"); kept in Plan::origin
@@ -38,5 +41,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
 // Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
 // that exceeds it.
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster);
+// Whether it cannot fit wherever its blocks lie: what a device holds at one time is too much. Needs no offsets.
+bool never_fits(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

@@ -26,4 +26,27 @@ TEST(Remedies, AreEmptyWhenNothingHelps) {
   EXPECT_TRUE(remedies(load_model("megatron-1t"), load_cluster("dgx-a100"), {.batch = {.global = 8}}).empty());
 }
 
+// Without a reason, plans with too much alive at one time are refused before their memory is packed: these, and no other.
+TEST(Remedies, AskForPlansWithoutReasons) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  int fit = 0, early = 0;
+  for (const char* name : {"llama-2-7b", "llama-2-13b"})
+    for (const int stage : {0, 1, 2, 3})
+      for (const int pp : {1, 2}) {
+        const Model model = load_model(name);
+        const Strategy strategy{.pp = pp, .batch = {.global = 32}, .zero = {.stage = stage}};
+        const auto said = tuned_plan(model, cluster, strategy),
+                   unsaid = tuned_plan(model, cluster, strategy, {.explain = false});
+        ASSERT_EQ(said.index(), unsaid.index()) << to_json(strategy);
+        if (const auto* lowered = std::get_if<Lowered>(&said)) {
+          EXPECT_EQ(lowered->plan, std::get<Lowered>(unsaid).plan);
+          ++fit;
+        } else {
+          early += std::get<Infeasible>(said).reason != std::get<Infeasible>(unsaid).reason ? 1 : 0;
+        }
+      }
+  EXPECT_GT(fit, 0);
+  EXPECT_GT(early, 0);
+}
+
 }  // namespace foreshard
