@@ -34,11 +34,13 @@ std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
   return edges;
 }
 
-BlockPairs overlaps(std::span<const TimedBlock> blocks) {
-  BlockPairs pairs(blocks.size());
-  BlockPairs::Row alive((blocks.size() + 63) / 64, 0);
-  std::vector<int> lives(blocks.size(), 0);  // [block]: number of its current lifetimes, which may overlap
-  for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
+BlockPairs overlaps(std::span<const TimedBlock> blocks) { return overlaps(blocks.size(), lifetime_edges(blocks)); }
+
+BlockPairs overlaps(std::size_t blocks, const std::vector<LifetimeEdge>& edges) {
+  BlockPairs pairs(blocks);
+  BlockPairs::Row alive((blocks + 63) / 64, 0);
+  std::vector<int> lives(blocks, 0);  // [block]: number of its current lifetimes, which may overlap
+  for (const LifetimeEdge& edge : edges) {
     int& now = lives[static_cast<std::size_t>(edge.block)];
     if (!edge.begins) {
       if (--now == 0) alive[BlockPairs::word(edge.block)] &= ~BlockPairs::bit(edge.block);

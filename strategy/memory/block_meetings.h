@@ -23,6 +23,7 @@ void sort_edges(std::vector<LifetimeEdge>& edges);
 
 // The blocks of which two lifetimes overlap.
 BlockPairs overlaps(std::span<const TimedBlock> blocks);
+BlockPairs overlaps(std::size_t blocks, const std::vector<LifetimeEdge>& edges);  // edges: lifetime_edges of this many blocks
 // The same as lists. [block]: the other blocks, ascending.
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks);
 

@@ -114,13 +114,12 @@ Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, in
   return best;
 }
 
-}  // namespace
-
-Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
+// live_bound, from lifetime_edges.
+Bytes most_alive(std::span<const TimedBlock> blocks, const std::vector<LifetimeEdge>& edges, std::int64_t alignment) {
   Bytes most = {};
   std::vector<int> alive(blocks.size(), 0);  // [block]: number of its current lifetimes, which may overlap
   Bytes now = {};
-  for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
+  for (const LifetimeEdge& edge : edges) {
     const std::size_t block = at(edge.block);
     const Bytes bytes{round_up(blocks[block].bytes.value, alignment)};
     if (edge.begins) {
@@ -131,6 +130,12 @@ Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
     most = std::max(most, now);
   }
   return most;
+}
+
+}  // namespace
+
+Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
+  return most_alive(blocks, lifetime_edges(blocks), alignment);
 }
 
 Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment) {
@@ -175,8 +180,9 @@ Bytes pairs_bound(std::span<const TimedBlock> blocks, const BlockPairs& meets, s
 }
 
 Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
-  const Bytes bound = live_bound(blocks, options.alignment);
-  Placer placer(blocks, overlaps(blocks), options.alignment);
+  const std::vector<LifetimeEdge> edges = lifetime_edges(blocks);
+  const Bytes bound = most_alive(blocks, edges, options.alignment);
+  Placer placer(blocks, overlaps(blocks.size(), edges), options.alignment);
   Packing best;
   std::vector<int> best_order;
   PackRule best_rule = PackRule::FirstFitSize;

@@ -5,6 +5,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
+#include "core/result/order_bound.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "tests/strategy/support_random_strategy.h"
@@ -221,6 +222,19 @@ Strategy drawn(RandomChoice& random, int round) {
   return strategy;
 }
 
+// The scratch of roles that run the same segments is packed once, but only where their blocks are equally large.
+TEST(MemoryPlanner, RolesWithLargerBlocksHaveOffsetsOfTheirOwn) {
+  Plan plan = plan_of({{acquire(0), acquire(1), release(0), release(1)}}, {256, 256});
+  for (int role = 1; role < 3; ++role) plan.roles.push_back(plan.roles[0]);
+  for (Buffer& buffer : plan.roles[1].buffers) buffer.bytes = {512};
+  plan_memory(plan);
+  for (const auto& [role, second] : {std::pair{0, 256}, {1, 512}, {2, 256}}) {
+    const std::vector<Buffer>& buffers = plan.roles[static_cast<std::size_t>(role)].buffers;
+    EXPECT_EQ(buffers[0].offsets[0], Bytes{0}) << role;
+    EXPECT_EQ(buffers[1].offsets[0], Bytes{second}) << role;
+  }
+}
+
 // Time x address, of plans as they were played, not as their order allows: shares nothing with check_plan's rule.
 TEST(MemoryPlanner, NoTwoBlocksOverlapInTimeAndAddressInAThousandPlans) {
   RandomChoice random(31);
@@ -239,7 +253,9 @@ TEST(MemoryPlanner, NoTwoBlocksOverlapInTimeAndAddressInAThousandPlans) {
     std::vector<std::vector<const Span*>> spans(result.trace.classes.size());
     for (const Span& span : result.trace.spans) spans[span.who.index()].push_back(&span);
     for (std::size_t c = 0; c < spans.size(); ++c) {
-      const Role& role = plan.roles[result.trace.classes[c].role.index()];
+      const RoleId id = result.trace.classes[c].role;
+      const Role& role = plan.roles[id.index()];
+      ASSERT_LE(issue_order_peak(plan, id), arena_bytes(role, Space::Device)) << role.name;  // never_fits relies on it
       for (const Space space : {Space::Device, Space::PinnedHost})
         ASSERT_FALSE(overlap(lives_of(plan, role, spans[c], space))) << role.name << "\n" << to_json(strategy);
     }
