@@ -23,7 +23,7 @@ class StreamClocks {
     const auto here = static_cast<std::int32_t>(streams_of_.size());
     streams_of_.push_back(stream);
     positions_.push_back(last < 0 ? 0 : positions_[static_cast<std::size_t>(last)] + 1);
-    clocks_.resize(clocks_.size() + last_of_stream_.size(), 0);
+    clocks_.resize(clocks_.size() + last_of_stream_.size());
     if (last >= 0) depend(last);
     return last = here;
   }

@@ -24,28 +24,35 @@ struct Touch {
   std::int32_t buffer = 0;
   Slot slot = {};
   bool releases = false;
+  std::int32_t earlier = -1;  // index of the touch before it of another slot of the buffer
 };
 
-std::vector<Touch> first_touches(const Segment& segment) {
-  std::vector<Touch> touches;
-  for (const Instruction& instruction : segment.instructions) {
+// The first touch of each block expression of a segment, in issue order.
+class FirstTouches {
+ public:
+  explicit FirstTouches(std::size_t buffers) : newest_(buffers, -1) {}
+
+  std::vector<Touch> of(const Segment& segment, const std::vector<char>& wanted) {
+    std::vector<Touch> touches;
     const auto touch = [&](const Block& block, bool releases) {
-      touches.push_back({block.buffer.value, block.slot, releases});
+      if (!wanted[block.buffer.index()]) return;
+      std::int32_t& newest = newest_[block.buffer.index()];
+      for (std::int32_t t = newest; t >= 0; t = touches[static_cast<std::size_t>(t)].earlier)
+        if (touches[static_cast<std::size_t>(t)].slot == block.slot) return;
+      touches.push_back({block.buffer.value, block.slot, releases, newest});
+      newest = static_cast<std::int32_t>(touches.size()) - 1;
     };
-    for (const Block& block : instruction.acquires) touch(block, false);
-    for (const Block& block : instruction.releases) touch(block, true);
+    for (const Instruction& instruction : segment.instructions) {
+      for (const Block& block : instruction.acquires) touch(block, false);
+      for (const Block& block : instruction.releases) touch(block, true);
+    }
+    for (const Touch& each : touches) newest_[static_cast<std::size_t>(each.buffer)] = -1;
+    return touches;
   }
-  // The first touch of each block expression, still in issue order.
-  std::vector<std::size_t> order(touches.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](std::size_t i) { return std::tie(touches[i].buffer, touches[i].slot.which); };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  order.erase(std::unique(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); }), order.end());
-  std::sort(order.begin(), order.end());
-  std::vector<Touch> first;
-  for (const std::size_t i : order) first.push_back(touches[i]);
-  return first;
-}
+
+ private:
+  std::vector<std::int32_t> newest_;  // [buffer]: its touch that was found last; -1: none
+};
 
 }  // namespace
 
@@ -53,15 +60,15 @@ std::vector<Touch> first_touches(const Segment& segment) {
 // segment releases a block first can have such blocks; the walk ends as soon as all their blocks are decided.
 void RoleMemory::find_start() {
   std::vector<std::vector<Touch>> touches(plan_.segments.size());
-  std::vector<char> used(plan_.segments.size(), 0), candidate(role_.buffers.size(), 0);
+  std::vector<char> used(plan_.segments.size(), 0), candidate(role_.buffers.size(), 0), wanted;
+  for (const Buffer& buffer : role_.buffers) wanted.push_back(!buffer.resident && buffer.space == space_);
+  FirstTouches first_touches(role_.buffers.size());
   for (const Action& action : role_.actions) {
     if (used[action.segment.index()]) continue;
     used[action.segment.index()] = 1;
-    touches[action.segment.index()] = first_touches(plan_.segments[action.segment.index()]);
-    for (const Touch& touch : touches[action.segment.index()]) {
-      const Buffer& buffer = role_.buffers[static_cast<std::size_t>(touch.buffer)];
-      if (touch.releases && !buffer.resident && buffer.space == space_) candidate[static_cast<std::size_t>(touch.buffer)] = 1;
-    }
+    touches[action.segment.index()] = first_touches.of(plan_.segments[action.segment.index()], wanted);
+    for (const Touch& touch : touches[action.segment.index()])
+      if (touch.releases) candidate[static_cast<std::size_t>(touch.buffer)] = 1;
   }
   std::vector<std::size_t> base(role_.buffers.size(), 0);
   std::size_t unseen = 0;

@@ -32,6 +32,7 @@ SegmentMemory memory_of(const Segment& segment, const Role& role, Space space) {
     return sum;
   };
   SegmentMemory memory;
+  memory.reserve(segment.instructions.size());
   for (const Instruction& i : segment.instructions) memory.emplace_back(bytes(i.acquires), bytes(i.releases));
   return memory;
 }
