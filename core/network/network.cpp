@@ -185,8 +185,9 @@ void Network::Graph::choose_nics(const Place& from, const Place& to, int& out, i
   std::int64_t least =
       a.to_nic(from.local, out).cost + b.to_nic(to.local, in).cost + 2 * route_cost(LinkKind::Network, {}, true);
   const auto consider = [&](int rail) {
+    const std::int64_t cost = a.cost_on_rail(from.local, rail) + b.cost_on_rail(to.local, rail);
+    if (cost >= least) return;
     int x = a.nic_on_rail(from.local, rail), y = b.nic_on_rail(to.local, rail);
-    if (x < 0 || y < 0) return;
     // Among equally near NICs of the rail, the choice depends on the number of the far end, so that pairs spread over all of them.
     if (y < a.nics() && a.rail(y) == rail && a.to_nic(from.local, y).cost == a.to_nic(from.local, x).cost &&
         a.to_nic(from.local, y).exists() && x != own_out)
@@ -194,8 +195,7 @@ void Network::Graph::choose_nics(const Place& from, const Place& to, int& out, i
     else if (x < b.nics() && b.rail(x) == rail && b.to_nic(to.local, x).cost == b.to_nic(to.local, y).cost &&
              b.to_nic(to.local, x).exists() && y != own_in)
       y = x;
-    const std::int64_t cost = a.to_nic(from.local, x).cost + b.to_nic(to.local, y).cost;
-    if (cost < least) least = cost, out = x, in = y;
+    least = cost, out = x, in = y;
   };
   consider(b.rail(own_in));
   consider(a.rail(own_out));

@@ -207,6 +207,7 @@ void ShapeRoutes::choose_nics() {
   if (nics_ == 0) return;
   std::vector<int> taken(static_cast<std::size_t>(nics_));
   nic_on_rail_.assign(static_cast<std::size_t>(gpus_) * static_cast<std::size_t>(rails_), -1);
+  cost_on_rail_.assign(nic_on_rail_.size(), kNoNic);
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     int own = -1;
     const auto better = [&](int nic, int than) {
@@ -226,6 +227,7 @@ void ShapeRoutes::choose_nics() {
       if (nearest < 0 || cost < to_nic(gpu, nearest).cost ||
           (cost == to_nic(gpu, nearest).cost && std::abs(nic - own) < std::abs(nearest - own)))
         nearest = nic;
+      cost_on_rail_[index(gpu, rail(nic), rails_)] = to_nic(gpu, nearest).cost;
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ class ShapeRoutes {
   // The NIC that a GPU uses; -1: none.
   int own_nic(int gpu) const { return own_nic_.empty() ? -1 : own_nic_[static_cast<std::size_t>(gpu)]; }
   int nic_on_rail(int gpu, int rail) const { return nic_on_rail_[index(gpu, rail, rails_)]; }  // nearest; -1: none
+  // The cost of the path to that NIC. None: so much that the sum of two costs is above any other.
+  static constexpr std::int64_t kNoNic = std::numeric_limits<std::int64_t>::max() / 2;
+  std::int64_t cost_on_rail(int gpu, int rail) const { return cost_on_rail_[index(gpu, rail, rails_)]; }
   int rail(int nic) const { return rail_of_nic_[static_cast<std::size_t>(nic)]; }
   double nics_on_rail(int rail) const;
 
@@ -66,6 +70,7 @@ class ShapeRoutes {
   std::vector<std::int32_t> codes_;
   std::vector<NodePath> to_gpu_, to_nic_, to_memory_, to_nvme_;
   std::vector<int> own_nic_, nic_on_rail_, rail_of_nic_;
+  std::vector<std::int64_t> cost_on_rail_;
 };
 
 int rails_of(const NodeShape& shape, bool rail_optimised);  // 1 + the highest rail of its NICs
