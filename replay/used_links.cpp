@@ -27,25 +27,27 @@ constexpr double kWider = std::numeric_limits<double>::infinity();
 
 class Neighbours {
  public:
-  Neighbours(const UsedLinks& used, const Flows& flows)
-      : capacity_(used.capacity), before_(used.ids.size()), after_(used.ids.size()) {
+  Neighbours(const UsedLinks& used, const Flows& flows) : capacity_(used.capacity), of_(used.ids.size()) {
     for (int f = 0; f < flows.count(); ++f) {
       const auto begin = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f)]);
       const auto end = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f) + 1]);
       if (begin == end) continue;
-      side(before_, used.crossed[begin]).total = kWider;
-      side(after_, used.crossed[end - 1]).total = kWider;
+      of(used.crossed[begin]).before.total = kWider;
+      of(used.crossed[end - 1]).after.total = kWider;
       for (std::size_t k = begin + 1; k < end; ++k) {
         const std::int32_t one = used.crossed[k - 1], next = used.crossed[k];
-        add(side(before_, next), next, one);
-        add(side(after_, one), one, next);
+        add(of(next).before, next, one);
+        add(of(one).after, one, next);
       }
     }
   }
-  bool limits(std::size_t l) const { return before_[l].total == kWider && after_[l].total == kWider; }
+  bool limits(std::size_t l) const { return of_[l].before.total == kWider && of_[l].after.total == kWider; }
 
  private:
-  static Side& side(std::vector<Side>& all, std::int32_t link) { return all[static_cast<std::size_t>(link)]; }
+  struct Sides {
+    Side before = {}, after = {};
+  };
+  Sides& of(std::int32_t link) { return of_[static_cast<std::size_t>(link)]; }
   double capacity(std::int32_t link) const { return capacity_[static_cast<std::size_t>(link)]; }
 
   void add(Side& side, std::int32_t own, std::int32_t beside) {
@@ -66,7 +68,7 @@ class Neighbours {
   }
 
   const std::vector<double>& capacity_;
-  std::vector<Side> before_, after_;
+  std::vector<Sides> of_;
   std::vector<Other> others_ = {};
 };
 
@@ -76,6 +78,8 @@ UsedLinks used_links(const Network& network, const Flows& flows) {
   UsedLinks used;
   std::vector<std::int32_t> dense(static_cast<std::size_t>(network.links()), -1);
   used.crossed.reserve(flows.all_links.size());
+  const std::size_t most = std::min(dense.size(), flows.all_links.size());
+  used.ids.reserve(most), used.capacity.reserve(most);
   for (const LinkId link : flows.all_links) {
     std::int32_t& number = dense[link.index()];
     if (number < 0) {
