@@ -116,8 +116,7 @@ Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t 
   return alone > beside ? alone : Seconds{};  // a difference of two numbers of one size is noise
 }
 
-KernelRates::KernelRates(const std::vector<std::string>& gpus,
-                         const std::function<GpuRates(const std::string& gpu)>& read) {
+KernelRates::KernelRates(const std::vector<std::string>& gpus, const std::function<GpuRates(const std::string& gpu)>& read) {
   static std::atomic<std::uint64_t> count{0};
   number_ = ++count;
   for (const std::string& gpu : gpus) {
@@ -144,11 +143,7 @@ const std::vector<KernelRates::Surface>& KernelRates::surfaces_of(const Table& t
 }
 
 KernelRates::Surface KernelRates::surface_of(const Gpu& gpu, const ProductRates& rates) {
-  Surface surface{.gpu = gpu.name,
-                  .family = &machine_constants(gpu),
-                  .format = rates.format,
-                  .n = logarithms(rates.n),
-                  .k = logarithms(rates.k)};
+  Surface surface{.gpu = gpu.name, .format = rates.format, .n = logarithms(rates.n), .k = logarithms(rates.k)};
   for (std::size_t m = 0; m < rates.m.size(); ++m) {
     std::vector<double> plane;
     for (std::size_t n = 0; n < rates.n.size(); ++n)
@@ -177,11 +172,13 @@ double KernelRates::Surface::at(const Gemm& gemm) const {
   return i.share > 0 ? low + i.share * (plane(i.high) - low) : low;
 }
 
-std::vector<const KernelRates::Surface*> KernelRates::surfaces_with(DType format) const {
+std::vector<const KernelRates::Surface*> KernelRates::surfaces_with(DType format, const MachineConstants* kind) const {
   std::vector<const Surface*> all;
-  for (const auto& table : tables_)
+  for (const auto& table : tables_) {
+    if (kind != nullptr && &machine_constants(load_gpu(table->gpu)) != kind) continue;  // a table is larger than a GPU's file
     for (const Surface& surface : surfaces_of(*table))
       if (surface.format == format) all.push_back(&surface);
+  }
   return all;
 }
 
@@ -193,10 +190,8 @@ std::vector<const KernelRates::Surface*> KernelRates::sources(const Gpu& gpu, DT
     for (const Surface& surface : surfaces_of(*table))
       if (surface.format == *format) return {&surface};
   }
-  const void* family = &machine_constants(gpu);
-  std::vector<const Surface*> relatives, all = surfaces_with(*format);
-  std::ranges::copy_if(all, std::back_inserter(relatives), [&](const Surface* surface) { return surface->family == family; });
-  return relatives.empty() ? all : relatives;
+  std::vector<const Surface*> relatives = surfaces_with(*format, &machine_constants(gpu));
+  return relatives.empty() ? surfaces_with(*format) : relatives;
 }
 
 const std::vector<const KernelRates::Surface*>& KernelRates::known_sources(const Gpu& gpu, DType type) const {

@@ -16,6 +16,8 @@
 
 namespace foreshard {
 
+struct MachineConstants;  // strategy/cost/machine_constants.h
+
 // Rates of the products y = x w of one number format: y [m, n], x [m, k].
 struct ProductRates {
   DType format = DType::BF16;                        // BF16 stands for both formats of 16 bits
@@ -80,7 +82,8 @@ class KernelRates {
   };
   static Surface surface_of(const Gpu& gpu, const ProductRates& rates);
   const std::vector<Surface>& surfaces_of(const Table& table) const;
-  std::vector<const Surface*> surfaces_with(DType format) const;
+  // Of all tables or, where `kind` is not null, of those of the GPUs with these constants.
+  std::vector<const Surface*> surfaces_with(DType format, const MachineConstants* kind = nullptr) const;
   std::vector<const Surface*> sources(const Gpu& gpu, DType type) const;
   static double spread_between(const std::vector<const Surface*>& surfaces);
   const std::vector<const Surface*>& known_sources(const Gpu& gpu, DType type) const;  // of this thread's last call
