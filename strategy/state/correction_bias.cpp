@@ -30,10 +30,19 @@ bool comes_before(const Router& a, const Router& b) {
   return a.bias.size() != b.bias.size() ? a.bias.size() < b.bias.size() : a.bias < b.bias;
 }
 
+// Each segment of the role once, in the order of their first actions.
+std::vector<const Segment*> segments_of(const Plan& plan, const Role& role) {
+  std::vector<const Segment*> segments;
+  std::vector<char> seen(plan.segments.size(), 0);
+  for (const Action& action : role.actions)
+    if (!std::exchange(seen[action.segment.index()], 1)) segments.push_back(&plan.segments[action.segment.index()]);
+  return segments;
+}
+
 std::vector<Router> routers_of(const Plan& plan, const Role& role) {
   std::vector<Router> routers;
-  for (const Action& action : role.actions)
-    for (const Instruction& run : plan.segments[action.segment.index()].instructions) {
+  for (const Segment* segment : segments_of(plan, role))
+    for (const Instruction& run : segment->instructions) {
       if (!route_of(run)) continue;
       const std::string part = run.name.substr(0, run.name.size() - std::string("route").size());
       Router router{run.layer, run.name, role.layers[run.layer.index()] + "." + part + "router.correction_bias"};
@@ -82,8 +91,8 @@ TensorId tensor_of(Plan& plan, const Router& router, const Balance& balance) {
 
 Balance add_buffers(Plan& plan, Role& role, std::vector<Router> routers) {
   Balance balance{.routers = std::move(routers)};
-  for (const Action& action : role.actions)
-    for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+  for (const Segment* segment : segments_of(plan, role))
+    for (const Instruction& run : segment->instructions)
       if (route_of(run)) {
         balance.experts = std::get<Compute>(run.what).shapes.at(0).dims.at(1);
         balance.dtype = role.buffers[run.writes.at(2).buffer.index()].dtype;
