@@ -269,12 +269,12 @@ class StateLayout {
     return id;
   }
 
-  void hold(BufferId buffer, const Shard& shard, TensorPart part, const Kinds& cut_by = {}) {
+  void hold(BufferId buffer, const Shard& shard, TensorPart part, const std::vector<AxisId>& flat_by = {}) {
     if (!buffer.valid()) return;
     Shard held = shard;
     held.part = part;
     held.at = size_of(role_.buffers[buffer.index()].dtype) * shard.at.value;  // shard.at counts elements here
-    held.flat_by = lowering_.over(cut_by);
+    held.flat_by = flat_by;
     role_.buffers[buffer.index()].holds.push_back(std::move(held));
   }
 
@@ -294,6 +294,14 @@ class StateLayout {
 
   void hold_tensors() {
     reserve_shards();
+    struct Cuts {  // the axes that each tensor of a row is cut along
+      std::vector<AxisId> parameters = {}, gradients = {}, optimizer = {};
+    };
+    std::vector<Cuts> cuts;
+    for (const StateRow& row : rows())
+      cuts.push_back({.parameters = lowering_.over(row.parameters.cut_by),
+                      .gradients = lowering_.over(row.gradients.cut_by),
+                      .optimizer = lowering_.over(row.optimizer.cut_by)});
     for (int layer = 0; layer < last_ - first_; ++layer)
       for (int p = 0; p < static_cast<int>(kind(layer).parameters.size()); ++p) {
         const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];
@@ -305,12 +313,13 @@ class StateLayout {
         const std::vector<AxisId> cut = lowering_.over(parameter.split_over);
         if (parameter.split_dim >= 0 && !cut.empty()) shard.dim = parameter.split_dim, shard.split_by = cut;
         const StateRow& row = row_of(unit);
-        hold(unit.value, shard, TensorPart::Value, row.parameters.cut_by);
-        if (row.trained && row.gradients.kept) hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
+        const Cuts& by = cuts[static_cast<std::size_t>(unit.row)];
+        hold(unit.value, shard, TensorPart::Value, by.parameters);
+        if (row.trained && row.gradients.kept) hold(unit.gradient, shard, TensorPart::Gradient, by.gradients);
         hold(unit.full_gradient, shard, TensorPart::Gradient);  // one layer after the other
-        hold(unit.master, shard, TensorPart::Master, row.optimizer.cut_by);
-        hold(unit.momentum, shard, TensorPart::Momentum, row.optimizer.cut_by);
-        hold(unit.variance, shard, TensorPart::Variance, row.optimizer.cut_by);
+        hold(unit.master, shard, TensorPart::Master, by.optimizer);
+        hold(unit.momentum, shard, TensorPart::Momentum, by.optimizer);
+        hold(unit.variance, shard, TensorPart::Variance, by.optimizer);
       }
   }
 
