@@ -242,6 +242,24 @@ TEST(FrameworkAllocation, AnAttentionMayKeepNothing) {
   EXPECT_DOUBLE_EQ(activations({}), activations({.remakes_attention = true}));
 }
 
+// The attention of the zero-bubble fork multiplies queries and keys into a product that is added to a buffer of the size of its scores
+// (`matmul_input_buffer`): 2 bytes for each of 4 x 8 x 1024 x 1024, on every rank and for good.
+TEST(FrameworkAllocation, TheZeroBubbleForkKeepsOneMatrixOfScores) {
+  Strategy s = golden(1, 2, 1, 0);
+  s.framework = "megatron-zero-bubble";
+  MemoryTraits traits = framework_preset(s.framework).memory;
+  const auto ranks = [&] {
+    return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-a100"), s, traits)).ranks;
+  };
+  const auto with = ranks();
+  traits.scores.buffer = 0;
+  const auto without = ranks();
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_DOUBLE_EQ(with[rank].statics - without[rank].statics, 64 * kMiB);
+    EXPECT_DOUBLE_EQ(with[rank].reserved - without[rank].reserved, 64 * kMiB);
+  }
+}
+
 TEST(MemoryTraits, FlagsChangeWhatTheyName) {
   const MemoryTraits base = read_memory_traits(JsonReader::parse(
       R"({"workspaces": {"a": {"any": "1 MiB"}, "b": {"ampere": "2 MiB"}}, "flags": {"one": {"workspaces": {"a": {"any": 0}}},
