@@ -4,6 +4,8 @@
 
 #include "core/base/error.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/resolve/resolve.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -30,6 +32,11 @@ MemoryTraits traits_of(const MeasuredCase& question) {
 }
 
 FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy) {
+  if (chooses_times(strategy)) {
+    const auto tuned = tune(question.model, question.cluster, strategy, {.ignore_memory = true, .pack_by_order = false});
+    const auto* found = std::get_if<Tuned>(&tuned);
+    return found ? allocation_of(question, found->strategy) : FrameworkAllocation{};
+  }
   auto answer = framework_allocation(question.model, question.cluster, strategy, traits_of(question));
   if (auto* allocation = std::get_if<FrameworkAllocation>(&answer)) return std::move(*allocation);
   return {};

@@ -116,7 +116,7 @@ std::optional<Schedule> schedule_of(const MeasuredRow& row) {
   if (row.mentions("measured_quantity", "stage_")) return Schedule::OneFOneB;
   const std::pair<const char*, Schedule> known[] = {
       {"zb-1p", Schedule::ZeroBubbleH1},   {"zb-h1", Schedule::ZeroBubbleH1},
-      {"zb-2p", Schedule::ZeroBubbleH2},   {"zb-h2", Schedule::ZeroBubbleH2},
+      {"zb-2p", Schedule::ZeroBubble2p},   {"zb-h2", Schedule::ZeroBubbleH2},
       {"zb-v", Schedule::ZeroBubbleV},     {"dualpipev", Schedule::DualPipeV},
       {"dualpipe-v", Schedule::DualPipeV}, {"dualpipe", Schedule::DualPipe},
       {"chimera", Schedule::Chimera},      {"gpipe", Schedule::GPipe},

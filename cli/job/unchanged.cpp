@@ -24,6 +24,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"expert_node_ranks", "--expert-dispatcher once-per-node, and another number than the nodes give"},
       {"schedule", "pp above 1, and another order of actions"},
       {"schedule_order", "another order of actions than the schedule's own"},
+      {"schedule_times", "--schedule zb-2p, and times that make another order"},
       {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
       {"layer_split", "layers other than the even split"},
       {"placement", "several kinds of groups, in another order than the default"},

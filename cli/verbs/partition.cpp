@@ -248,6 +248,7 @@ const std::vector<std::string>& not_looked_at() {
                                                  "sequence_parallel",
                                                  "virtual_stages",
                                                  "schedule",
+                                                 "schedule_times",
                                                  "microbatch_group",
                                                  "layer_split",
                                                  "placement",

@@ -212,6 +212,7 @@ static ExitCode run_show_schedule(const Arguments& arguments, const Console& con
   } else if (of_file) {
     shown.lists = lists_of_file(arguments.text("NAME").substr(kFile.size()), shown.shape);
   } else if (!refused) {
+    shown.shape.times = median_times(times);
     shown.lists = shown.entry->lists(shown.shape);
   }
   if (refused) {

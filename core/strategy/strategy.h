@@ -32,12 +32,13 @@ enum class Schedule : std::uint8_t {
   PipeDream,
   PipeDream2BW,
   PipeMare,
+  ZeroBubble2p,
   Listed  // PipelineChoice::order
 };
 inline constexpr const char* kScheduleNames[] = {"gpipe",    "1f1b",       "interleaved-1f1b",  "zb-h1",     "zb-h2",
                                                  "zb-v",     "looped-bfs", "interleaved-zb-1p", "v-half",    "v-min",
                                                  "chimera",  "dualpipe",   "dualpipe-v",        "pipedream", "pipedream-2bw",
-                                                 "pipemare", "file"};  // as in the enum
+                                                 "pipemare", "zb-2p",      "file"};  // as in the enum
 // A codec compresses what is sent: sparsification or quantization (docs/compression.md).
 enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit, Float8 };
 enum class SumOrder : std::uint8_t {
@@ -129,11 +130,18 @@ struct StageDegrees {
 std::string to_text(const std::vector<StageDegrees>& stages);
 std::vector<StageDegrees> parse_stages(const std::string& text, const std::string& where);
 
+// What a rank takes for one micro-batch, and a transfer to the next rank: relative to each other, in any unit.
+struct ActionTimes {
+  double forward = 1, input_grad = 1, weight_grad = 1, transfer = 0;
+  bool operator==(const ActionTimes&) const = default;
+};
+
 struct PipelineChoice {
   std::string layer_split = {};           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
   std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
   int microbatch_group = 0;               // interleaved: micro-batches that a chunk takes before the next chunk runs; 0: pp
   std::vector<std::string> order = {};    // Listed: [pipeline rank]: its actions, "0F0 0F1 0B0 ..."
+  std::optional<ActionTimes> times = {};  // zb-2p: those that its order is made for; empty: of a trial plan
   bool operator==(const PipelineChoice&) const = default;
 };
 

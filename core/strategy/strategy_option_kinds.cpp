@@ -119,6 +119,31 @@ StrategyOption schedule_order(StrategyOption option) {
   return option;
 }
 
+StrategyOption schedule_times(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.values = {"auto"};
+  option.get = [](const Strategy& s) {
+    if (!s.pipeline.times) return std::string("auto");
+    const auto& [f, i, w, c] = *s.pipeline.times;
+    return shortest(f) + "," + shortest(i) + "," + shortest(w) + "," + shortest(c);
+  };
+  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.pipeline.times = {};
+    if (value == "auto") return;
+    ActionTimes times;
+    std::size_t from = 0;
+    for (double* time : {&times.forward, &times.input_grad, &times.weight_grad, &times.transfer}) {
+      const std::size_t to = time == &times.transfer ? value.size() : std::min(value.find(',', from), value.size());
+      const auto number = parse<double>(value.substr(std::min(from, value.size()), to - std::min(from, to)));
+      if (!number || !(*number >= 0 && *number <= 1e9))
+        throw Error(where, path, shown(value), "auto, or four times F,I,W,C from 0 to 1e9, such as 2,2,1,0.1");
+      *time = *number == 0 ? 0 : *number, from = to + 1;  // never a negative zero
+    }
+    s.pipeline.times = times;
+  };
+  return option;
+}
+
 StrategyOption placement(StrategyOption option) {
   option.type = OptionType::List;
   option.values = short_names();

@@ -41,6 +41,7 @@ StrategyOption expert_load(StrategyOption option);
 StrategyOption stages(StrategyOption option);
 StrategyOption schedule(StrategyOption option);        // a name, or "file:F"
 StrategyOption schedule_order(StrategyOption option);  // "0F0 0B0; 1F0 1B0": the lists of the ranks
+StrategyOption schedule_times(StrategyOption option);  // "F,I,W,C" or "auto"
 StrategyOption placement(StrategyOption option);
 StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);

@@ -68,6 +68,10 @@
         <translation>调度列表</translation>
     </message>
     <message>
+        <source>schedule times</source>
+        <translation>调度用时</translation>
+    </message>
+    <message>
         <source>microbatch group</source>
         <translation>微批分组</translation>
     </message>
@@ -464,6 +468,10 @@
     <message>
         <source>every stage and micro-batch has one F and one B, or one I and one W</source>
         <translation>每个阶段和微批有一个 F 和一个 B，或一个 I 和一个 W</translation>
+    </message>
+    <message>
+        <source>zb-2p: the times of forward, input gradient, weight gradient and transfer that its order is made for, in any unit; auto: those of a trial plan</source>
+        <translation>zb-2p：生成调度所依据的前向、输入梯度、权重梯度与传输的用时，单位任意；自动：取自试算的计划</translation>
     </message>
     <message>
         <source>at least pp; the last group is full or has at least pp</source>

@@ -20,7 +20,7 @@ struct Estimate {
   Seconds time = {};           // of one iteration
   Seconds compute = {};        // computes of the busiest rank in one iteration
   Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
-  // Schedules with split backwards: by how much a second iteration is shorter without a barrier before it.
+  // Schedules with split backwards: by how much a second iteration is shorter without a barrier before it, by the recurrence.
   Seconds skew = {};
   Seconds tail = {};  // from the last backward to the end (one stage: time - compute - communication)
   Bytes peak = {};    // arena of the largest rank + framework memory

@@ -127,8 +127,7 @@ void add_memory(const Plan& plan, const Cluster& cluster, Estimate& estimate) {
 }
 
 ScheduleLists lists_of(const Strategy& s, int microbatches) {
-  return schedule_entry(*s.pipeline.schedule)
-      .lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+  return schedule_entry(*s.pipeline.schedule).lists(schedule_shape(s, microbatches));
 }
 
 ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
@@ -255,12 +254,18 @@ std::vector<StageDurations> steady_durations(const Plan& plan, const Cluster& cl
   return stages;
 }
 
-// Two runs in a row without a barrier ("optimizer post-validation", Qi et al. 2024, section 4): by how much they are shorter than
-// twice one.
-double skew_of(const Plan& plan, const Cluster& cluster, double makespan) {
-  return 2 * makespan -
-         makespan_of(plan, cluster,
-                     {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false, .runs = 2});
+double makespan_by_lists(const Strategy& s, int microbatches, const std::vector<StageDurations>& stages) {
+  return timing_of(s, lists_of(s, microbatches), stages).makespan;
+}
+
+// Two steps in a row without a barrier ("optimizer post-validation", Qi et al. 2024, section 4): by how much they are shorter than twice
+// one. By the recurrence of the schedule, because in the plan the update may wait for all ranks, for the norm of all gradients.
+double skew_by_lists(const Strategy& s, int microbatches, const std::vector<StageDurations>& stages) {
+  const ScheduleLists lists = lists_of(s, microbatches);
+  ScheduleLists twice = lists;
+  for (std::size_t rank = 0; rank < lists.size(); ++rank)
+    for (ScheduleOp op : lists[rank]) op.microbatch += microbatches, twice[rank].push_back(op);
+  return 2 * timing_of(s, lists, stages).makespan - timing_of(s, twice, stages).makespan;
 }
 
 }  // namespace
@@ -281,11 +286,12 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
                     .tail = {played->makespan - to_seconds(last_backward).value}};
   // A single stage waits for no other stage; all its waiting is for data-parallel communication.
   if (plan.roles.size() == 1) estimate.tail.value = played->makespan - stream.total();
-  if (schedule_entry(*s.pipeline.schedule).splits) estimate.skew = {skew_of(plan, cluster, played->makespan)};
-  if (all > plan.microbatches) {  // the further ones are timed by the recurrence of the schedule
+  const bool splits = schedule_entry(*s.pipeline.schedule).splits;
+  if (all > plan.microbatches || splits) {
     const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
-    estimate.time.value +=
-        timing_of(s, lists_of(s, all), stages).makespan - timing_of(s, lists_of(s, plan.microbatches), stages).makespan;
+    if (all > plan.microbatches)
+      estimate.time.value += makespan_by_lists(s, all, stages) - makespan_by_lists(s, plan.microbatches, stages);
+    if (splits) estimate.skew = {skew_by_lists(s, all, stages)};
   }
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);

@@ -276,8 +276,8 @@ class Allocation {
   std::vector<StageBytes> stages_ = {};
 };
 
-// The number of micro-batches with which memory reaches its peak, to make lists short: at most 2 p + v p chunks are in flight. Schedules
-// with all forwards first hold all micro-batches.
+// The number of micro-batches with which memory reaches its peak, to make lists short: at most 2 p + v p chunks are in flight, 4 p of
+// zb-2p. Schedules with all forwards first hold all micro-batches.
 int microbatches_that_fill(const Strategy& s) {
   const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (schedule_entry(*s.pipeline.schedule).forwards_first) return m;
@@ -328,9 +328,7 @@ std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& 
   }
   auto layout = stage_layout(graph, s.pp * s.virtual_stages, s.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
-  const ScheduleLists lists =
-      schedule_entry(*s.pipeline.schedule)
-          .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+  const ScheduleLists lists = schedule_entry(*s.pipeline.schedule).lists(schedule_shape(s, microbatches_that_fill(s)));
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   const Allocation allocation(cluster, s, traits, graph, std::get<StageLayout>(layout));
   FrameworkAllocation out;

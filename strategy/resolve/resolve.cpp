@@ -422,6 +422,10 @@ bool chooses_parts(const Strategy& strategy) { return strategy.communication.par
 bool chooses_order(const Strategy& strategy) {
   return strategy.pipeline.schedule == Schedule::Listed && strategy.pipeline.order == std::vector<std::string>{kBestOrder};
 }
+bool chooses_times(const Strategy& strategy) {
+  const PipelineChoice& pipeline = strategy.pipeline;
+  return strategy.pp > 1 && pipeline.schedule && schedule_entry(*pipeline.schedule).by_times && !pipeline.times;
+}
 bool chooses_buckets(const Strategy& strategy) { return strategy.communication.bucket.value < 0; }
 
 }  // namespace foreshard

@@ -24,6 +24,8 @@ bool leaves_open(const Strategy& strategy);
 bool chooses_parts(const Strategy& strategy);
 // `--schedule best`: tune chooses the order of actions on the pipeline ranks.
 bool chooses_order(const Strategy& strategy);
+// zb-2p without --schedule-times: tune measures them. leaves_open() does not count it: its order for times 1, 1, 1, 0 can be lowered, too.
+bool chooses_times(const Strategy& strategy);
 // `--offload-activations free-time`: tune chooses which activations are offloaded.
 bool chooses_moves(const Strategy& strategy);
 // A policy with regions of layers (RegionRule): tune chooses the regions. leaves_open() does not count it, because a rule without choices can

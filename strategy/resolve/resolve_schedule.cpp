@@ -116,7 +116,7 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& s) {
                                 std::to_string(s.zero.stage) + " shards",
                       .would_help = {"--zero 1", "--schedule 1f1b"}};
   if (*s.pipeline.schedule == Schedule::Listed) return {};
-  return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+  return entry.refuse(schedule_shape(s, m));
 }
 
 }  // namespace foreshard

@@ -12,6 +12,14 @@ bool splits_backwards(const Strategy& s) {
   return std::ranges::any_of(s.pipeline.order, [](const std::string& rank) { return rank.find('I') != std::string::npos; });
 }
 
+ScheduleShape schedule_shape(const Strategy& s, int microbatches) {
+  return {.p = s.pp,
+          .m = microbatches,
+          .v = s.virtual_stages,
+          .g = s.pipeline.microbatch_group,
+          .times = s.pipeline.times.value_or(ActionTimes{})};
+}
+
 static std::vector<int> stages_in(const std::vector<ScheduleOp>& list) {
   std::vector<int> stages;
   for (const ScheduleOp& op : list) stages.push_back(op.stage);
@@ -110,7 +118,7 @@ ScheduleTable schedule_table(const Strategy& s) {
   if (*s.pipeline.schedule == Schedule::Listed)
     table.order = parse_order(s.pipeline.order);
   else if (s.stages.empty())
-    table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+    table.order = entry.lists(schedule_shape(s, microbatches));
 
   const int chunks = s.virtual_stages * entry.routes;
   for (int rank = 0; rank < s.pp; ++rank) {
@@ -128,7 +136,7 @@ ScheduleTable schedule_table(const Strategy& s) {
     }
   for (auto& list : table.order) halve_backwards(list, table.splits);
   if (entry.backwards_per_update)
-    add_updates(table, entry, {.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
+    add_updates(table, entry, schedule_shape(s, microbatches));
   return table;
 }
 

@@ -50,6 +50,9 @@ struct ScheduleTable {
 // The table of a resolved strategy. If the stages have degrees of their own, `order` stays empty (stage_turns.h makes the order).
 ScheduleTable schedule_table(const Strategy& strategy);
 
+// The shape of a resolved strategy's schedule with so many micro-batches.
+ScheduleShape schedule_shape(const Strategy& strategy, int microbatches);
+
 // [stage of the first route]: its pipeline rank.
 std::vector<int> ranks_of_stages(const Strategy& strategy);
 

@@ -26,6 +26,7 @@ using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
 
 struct ScheduleShape {
   int p = 1, m = 1, v = 1, g = 0;  // g = 0 stands for g = p
+  ActionTimes times = {};          // only for schedules that are made for given times (ScheduleEntry::by_times)
 };
 
 struct FlightShape {  // arguments of ScheduleEntry::in_flight
@@ -48,6 +49,7 @@ struct ScheduleEntry {
   ScheduleLists (*lists)(const ScheduleShape&) = nullptr;               // only for a shape that `refuse` does not refuse
   int (*rank_of_stage)(int stage, int p) = nullptr;
   int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the inverse
+  bool by_times = false;                                  // `lists` depends on ScheduleShape::times
   bool splits = false;                                    // all or some backwards are split: I and W instead of B
   // 2: every stage is held by two ranks, once for the micro-batches that go down the ranks and once for those that go up. Stage p + s is
   // then stage s of the second route; each route numbers its micro-batches from 0.
@@ -97,6 +99,8 @@ ScheduleTimes<Time> equal_times(int stages, Time forward, Time input_grad, Time 
   const auto n = static_cast<std::size_t>(stages);
   return {std::vector<Time>(n, forward), std::vector<Time>(n, input_grad), std::vector<Time>(n, weight_grad), latency};
 }
+// The medians over the stages, the lower one of two.
+ActionTimes median_times(const ScheduleTimes<double>& times);
 template <class Time>
 struct ScheduleTiming {
   std::vector<std::vector<Time>> begin = {}, end = {};  // [rank][position in its list]

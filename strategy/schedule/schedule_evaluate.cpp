@@ -8,6 +8,21 @@
 
 namespace foreshard {
 
+ActionTimes median_times(const ScheduleTimes<double>& times) {
+  const auto median = [](std::vector<double> of, double none) {  // the lower one of two
+    if (of.empty()) return none;
+    const auto middle = of.begin() + static_cast<std::ptrdiff_t>((of.size() - 1) / 2);
+    std::ranges::nth_element(of, middle);
+    return *middle;
+  };
+  std::vector<double> hops = times.hops;
+  if (hops.size() == times.forward.size() && hops.size() > 1) hops.pop_back();  // nothing follows the last stage
+  return {.forward = median(times.forward, 0),
+          .input_grad = median(times.input_grad, 0),
+          .weight_grad = median(times.weight_grad, 0),
+          .transfer = median(hops, times.latency)};
+}
+
 namespace {
 
 template <class Time>

@@ -193,7 +193,7 @@ std::variant<FoundSchedule, Infeasible> search_schedule(const ScheduleSearch& se
     best = {.lists = std::move(lists), .makespan = timing->makespan, .began_with = name};
   };
   for (const ScheduleEntry& entry : rules_with_one_stage_per_rank({.p = p, .m = m}))
-    look_at(in_halves(entry.lists({.p = p, .m = m})), entry.name);
+    look_at(in_halves(entry.lists({.p = p, .m = m, .times = median_times(search.times)})), entry.name);
   for (const bool patient : {false, true}) look_at(Greedy(search, patient).lists(), "greedy");
   FS_ASSERT(!best.lists.empty());  // the greedy orders keep the limits
   return Climb(search, std::move(best)).go();

@@ -20,6 +20,7 @@ ScheduleEntry dualpipe_v_schedule();
 ScheduleEntry pipedream_schedule();
 ScheduleEntry pipedream_2bw_schedule();
 ScheduleEntry pipemare_schedule();
+ScheduleEntry zb_2p_schedule();
 ScheduleEntry listed_schedule();
 
 const std::vector<ScheduleEntry>& schedules() {
@@ -27,7 +28,7 @@ const std::vector<ScheduleEntry>& schedules() {
       gpipe_schedule(),    one_f_one_b_schedule(), interleaved_schedule(),    zb_h1_schedule(),     zb_h2_schedule(),
       zb_v_schedule(),     looped_bfs_schedule(),  interleaved_zb_schedule(), v_half_schedule(),    v_min_schedule(),
       chimera_schedule(),  dualpipe_schedule(),    dualpipe_v_schedule(),     pipedream_schedule(), pipedream_2bw_schedule(),
-      pipemare_schedule(), listed_schedule()};
+      pipemare_schedule(), zb_2p_schedule(),       listed_schedule()};
   return table;
 }
 

@@ -75,7 +75,7 @@ const char* refused_by_torchtitan(const Point& p, const Strategy& base) {
   if (base.precision != DType::F8 && base.precision != DType::BF16 && base.precision != DType::F32)
     return "torchtitan trains in fp8, bf16 or fp32";
   if (base.dropout.value_or(0) > 0) return "torchtitan's models have no dropout";
-  if (p.schedule == Schedule::ZeroBubbleH1 || p.schedule == Schedule::ZeroBubbleH2)
+  if (p.schedule == Schedule::ZeroBubbleH1 || p.schedule == Schedule::ZeroBubbleH2 || p.schedule == Schedule::ZeroBubble2p)
     return "torchtitan has no zero-bubble schedule of one stage per rank";
   if (p.tp > 1 && !p.sequence_parallel) return "torchtitan's tensor parallelism is always sequence parallel";
   if (!p.overlap_p2p) return "torch pipelining overlaps its transfers";

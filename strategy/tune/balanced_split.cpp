@@ -108,9 +108,9 @@ class Balancing {
     const ScheduleEntry& entry = schedule_entry(*strategy.pipeline.schedule);
     // In which each stage has a rank.
     const ScheduleEntry& rule = entry.routes > 1 ? schedule_entry(Schedule::OneFOneB) : entry;
-    lists_ = entry.chunks == Chunks::Any
-                 ? parse_order(strategy.pipeline.order)
-                 : rule.lists({.p = strategy.pp, .m = m_, .v = 1, .g = strategy.pipeline.microbatch_group});
+    ScheduleShape shape = schedule_shape(strategy, m_);
+    shape.v = 1;
+    lists_ = entry.chunks == Chunks::Any ? parse_order(strategy.pipeline.order) : rule.lists(shape);
     left_ = std::max(64.0, kCells / (static_cast<double>(m_) * strategy.pp));
   }
 

@@ -63,8 +63,13 @@ class OrderChoice {
   }
 
   PipelineChoice best() {
-    for (const ScheduleEntry& entry : rules_with_one_stage_per_rank({.p = p_, .m = m_})) look_at(by_rule(strategy_, entry.id));
-    search();
+    const auto stage_times = times();
+    for (const ScheduleEntry& entry : rules_with_one_stage_per_rank({.p = p_, .m = m_})) {
+      PipelineChoice rule = by_rule(strategy_, entry.id);
+      if (entry.by_times && stage_times) rule.times = median_times(*stage_times);
+      look_at(rule);
+    }
+    if (stage_times) search(*stage_times);
     return best_ ? *best_ : by_rule(strategy_, Schedule::OneFOneB);
   }
 
@@ -84,19 +89,7 @@ class OrderChoice {
   }
 
   std::optional<ScheduleTimes<double>> times() const {
-    const auto plan = trial_plan(model_, cluster_, with(listed(strategy_, ahead(p_, m_, std::min(p_, m_)))), options_);
-    if (!plan) return {};
-    const bool overlapped = strategy_.communication.overlap->p2p;
-    ScheduleTimes<double> times{.in_turn = overlapped};
-    double before = 0;
-    for (const StageDurations& stage : stage_durations(*plan, cluster_)) {
-      times.forward.push_back(stage.forward + (overlapped ? 0 : stage.hop));
-      times.input_grad.push_back(stage.backward - stage.weights + (overlapped ? 0 : before));
-      before = stage.hop;
-      times.weight_grad.push_back(stage.weights);
-      times.hops.push_back(overlapped ? stage.hop : 0);
-    }
-    return times;
+    return trial_times(model_, cluster_, with(listed(strategy_, ahead(p_, m_, std::min(p_, m_)))), options_);
   }
 
   static void set_order(Lowering& lowering, const ScheduleLists& lists) {
@@ -117,12 +110,11 @@ class OrderChoice {
 
   // An order also keeps gradients between the input gradient and the weight gradient of a micro-batch. Their memory is known only when the
   // order is found; ranks on which it does not fit then get one micro-batch less, and the search begins again.
-  void search() {
+  void search(const ScheduleTimes<double>& stage_times) {
     auto begun = begin_lowering(model_, cluster_, with(listed(strategy_, ahead(p_, m_, 1))));
-    const auto stage_times = times();
-    if (!std::holds_alternative<Lowering>(begun) || !stage_times) return;
+    if (!std::holds_alternative<Lowering>(begun)) return;
     RoleTrial trial(std::get<Lowering>(begun), options_.pack_by_order);
-    ScheduleSearch search{.microbatches = m_, .times = *stage_times};
+    ScheduleSearch search{.microbatches = m_, .times = stage_times};
     const double actions = 3.0 * p_ * m_;
     search.tries = std::clamp(static_cast<int>(kMostSteps / actions), kFewestTries, search.tries);
     for (int rank = 0; rank < p_; ++rank) search.most_in_flight.push_back(most_in_flight(trial, rank));

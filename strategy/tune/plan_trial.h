@@ -8,11 +8,17 @@
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
 #include "strategy/lower/lower.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
 // Lowers `strategy` with these values for open choices: no recomputation (also in place of a recomputation schedule), whole operators,
 // 1F1B, and buckets of the default size. Memory is not checked. Empty: `lower` refuses it.
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options);
+
+// Seconds of the stages' actions in that plan, and of transfers. A transfer that is not overlapped counts as part of the action that waits
+// for it. `strategy` must be resolved. Empty: `lower` refuses it.
+std::optional<ScheduleTimes<double>> trial_times(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                                 const LowerOptions& options);
 
 }  // namespace foreshard

@@ -9,6 +9,7 @@
 #include "strategy/tune/order_choice.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/parts_choice.h"
+#include "strategy/tune/plan_trial.h"
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"
 #include "strategy/tune/recompute_schedule.h"
@@ -56,6 +57,15 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
   return {};
 }
 
+// For a schedule that is made for given times: the medians over the stages of a plan of a few micro-batches.
+static void tune_times(const Model& model, const Cluster& cluster, Strategy& strategy, const LowerOptions& options) {
+  constexpr std::int64_t kMicrobatches = 4;  // a first, a last and typical ones
+  Strategy few = strategy;
+  few.batch.global = std::min(strategy.batch.global, kMicrobatches * strategy.batch.micro * strategy.dp);
+  const auto times = trial_times(model, cluster, few, options);
+  strategy.pipeline.times = times ? median_times(*times) : ActionTimes{};
+}
+
 // Every worker of an asynchronous server is tuned like the one.
 static std::variant<Tuned, Infeasible> tune_worker(const Model& model, const Cluster& cluster, const Strategy& resolved,
                                                    const LowerOptions& options) {
@@ -84,6 +94,7 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   if (open_order) tuned.strategy.pipeline.schedule = Schedule::OneFOneB, tuned.strategy.pipeline.order.clear();
   if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
+  if (chooses_times(tuned.strategy)) tune_times(model, cluster, tuned.strategy, options);
   if (chooses_parts(tuned.strategy)) tuned.strategy.communication.parts = best_parts(model, cluster, tuned.strategy, options);
   if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
@@ -110,7 +121,7 @@ std::variant<Lowered, Infeasible> lower_tuned(const Model& model, const Cluster&
 
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
-  if (!leaves_open(strategy) && !chooses_regions(strategy) && !strategy.communication.asynchronous)
+  if (!leaves_open(strategy) && !chooses_regions(strategy) && !chooses_times(strategy) && !strategy.communication.asynchronous)
     return lower(model, cluster, strategy, options);
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;

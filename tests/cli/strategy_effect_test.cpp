@@ -121,6 +121,7 @@ TEST(StrategyOptionsOf, EveryVerbThatTakesThem) {
                                        "--sequence-parallel",
                                        "--virtual-stages",
                                        "--schedule",
+                                       "--schedule-times",
                                        "--microbatch-group",
                                        "--layer-split",
                                        "--stages",

@@ -130,7 +130,7 @@ TEST(Equivalence, DrawnLlamaInSinglePrecision) { compare_drawn(tiny_llama(), tru
 std::optional<Strategy> draw_split(std::mt19937& random, bool sequence_parallel, double dropout) {
   auto s = draw(random, sequence_parallel, dropout);
   if (!s) return {};
-  s->pipeline.schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
+  s->pipeline.schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV, Schedule::ZeroBubble2p});
   const bool v = s->pipeline.schedule == Schedule::ZeroBubbleV;
   s->virtual_stages = v ? 2 : 1;
   if (v) s->pipeline.layer_split.clear();
@@ -229,6 +229,9 @@ TEST(Equivalence, ChosenGpt) {
            .batch = {.micro = 1},
            .zero = {.stage = 1},
            .communication = {.overlap = all}},
+           {.pp = 4,
+           .pipeline = {.schedule = Schedule::ZeroBubble2p, .times = ActionTimes{3, 2, 1, 0.5}},
+           .batch = {.micro = 1}},
            {.pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}, .batch = {.micro = 1}},
            {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 1, .group = 2}},
            {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 1}, .communication = {.overlap = all}},

@@ -51,7 +51,7 @@ TEST(MeasuredWords, SchedulesAndPrecisions) {
   EXPECT_EQ(schedule("1F1B (DeepSpeed)"), Schedule::OneFOneB);
   EXPECT_EQ(schedule("unknown"), Schedule::OneFOneB);
   EXPECT_EQ(schedule(""), Schedule::OneFOneB);
-  EXPECT_EQ(schedule("ZB-2p"), Schedule::ZeroBubbleH2);
+  EXPECT_EQ(schedule("ZB-2p"), Schedule::ZeroBubble2p);
   EXPECT_EQ(schedule("DualPipe"), Schedule::DualPipe);
   EXPECT_EQ(schedule("GPipe"), Schedule::GPipe);
   EXPECT_EQ(schedule("zigzag"), std::nullopt);

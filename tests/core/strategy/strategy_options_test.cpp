@@ -37,7 +37,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
                                 policy, zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
   [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity, expert_unpadded, dispatcher, node_ranks] = experts;
-  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order] = pipeline;
+  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order, times] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq, packed] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
@@ -48,7 +48,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, asynchronous, sum_order, partition, credit,
                                 compressed_gradients, compressed_activations, compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 69u);
+  EXPECT_EQ(paths.size(), 70u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -78,6 +78,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"virtual_stages", "2"},
                                                                    {"schedule", "gpipe"},
                                                                    {"schedule_order", "0F0 0B0; 1F0 1B0"},
+                                                                   {"schedule_times", "2,2.5,1,0.125"},
                                                                    {"microbatch_group", "4"},
                                                                    {"layer_split", "2,3x14,2"},
                                                                    {"stages", "10:2x1,22:1x2"},
@@ -182,8 +183,12 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
   EXPECT_EQ(message_of("schedule", "interleaved"),
             "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, "
             "zb-v, looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, pipedream, "
-            "pipedream-2bw, pipemare, file (nearest: "
+            "pipedream-2bw, pipemare, zb-2p, file (nearest: "
             "\"interleaved-1f1b\")");
+  for (const std::string wrong : {"", "1,1,1", "1,1,1,0,0", "1,1,-1,0", "1,1,1,1e10", "1,,1,0", "1,1,1,"})
+    EXPECT_EQ(message_of("schedule_times", wrong),
+              "here: schedule_times: found " + (wrong.empty() ? std::string("nothing") : "\"" + wrong + "\"") +
+                  ", expected auto, or four times F,I,W,C from 0 to 1e9, such as 2,2,1,0.1");
   EXPECT_EQ(message_of("precision", "bf17"),
             "here: precision: found \"bf17\", expected one of bf16, fp16, fp8, tf32, fp32, fp64 (nearest: \"bf16\")");
   std::string names;

@@ -163,4 +163,23 @@ TEST(Refine, FurtherMicrobatchesOfARingTakeAsLongAsLowered) {
   }
 }
 
+// zb-2p on four ranks, F = I = 4 ms, W = 2 ms, no transfers: ten for a micro-batch. With 8 of them the longest rank is the first one. Its last
+// five input gradients arrive every 8 ms, since rank 1 runs two weight gradients between two of its own, while I and W of rank 0 take 6: 80 + 5 x 2.
+// With 24 no rank waits between its first and its last action. That the update of the plan waits for the norm of all gradients changes nothing.
+TEST(Refine, SkewIsThatOfStepsWithoutABarrier) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Model model = load_model("gpt2-355m");
+  std::get<Transformer>(model.shape).layers = 4;
+  for (const double clip_norm : {0.0, 1.0})
+    for (const auto& [lowered_with, microbatches, span] : {std::tuple{8, 8, 0.090}, {8, 24, 0.240}, {24, 24, 0.240}}) {
+      Strategy s{.dp = 1, .pp = 4, .batch = {.micro = 1, .global = lowered_with, .seq = 128}};
+      s.pipeline.schedule = Schedule::ZeroBubble2p, s.pipeline.times = ActionTimes{2, 2, 1, 0};
+      s.optimizer.clip_norm = clip_norm;
+      Lowered lowered = std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true}));
+      level(lowered.plan, {.forward = {4'000'000}, .input = {4'000'000}, .weight = {2'000'000}});
+      const Estimate found = refine(lowered, cluster, microbatches);
+      EXPECT_NEAR(found.time.value - found.skew.value, span, 1e-6) << lowered_with << " " << microbatches;
+    }
+}
+
 }  // namespace foreshard::refine_test

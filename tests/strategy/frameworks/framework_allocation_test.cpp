@@ -260,6 +260,28 @@ TEST(FrameworkAllocation, TheZeroBubbleForkKeepsOneMatrixOfScores) {
   }
 }
 
+// On rank 1 of 8. A micro-batch takes 34 + 5 x 8 x 1024 / 512 = 114 bytes per token and hidden element in a layer until its input gradient,
+// then 32 until its weight gradient. zb-2p has at most 32 halves of a forward: 13 micro-batches without input gradient and 6 without weight
+// gradient. zb-h2 has 13 and 2.
+TEST(FrameworkAllocation, Zb2pKeepsMoreThanTheClosedRule) {
+  Strategy s = golden(1, 8, 1, 0);
+  s.dp = 1, s.batch.global = 4 * 32, s.framework = "megatron-zero-bubble";
+  Model model = small_gpt();
+  std::get<Transformer>(model.shape).layers = 16;
+  const MemoryTraits traits = framework_preset(s.framework).memory;
+  const auto most = [&](Schedule schedule, int rank) {
+    s.pipeline.schedule = schedule;
+    return std::get<FrameworkAllocation>(framework_allocation(model, load_cluster("dgx-a100"), s, traits))
+        .ranks[static_cast<std::size_t>(rank)]
+        .activations;
+  };
+  s.batch.global = 4;
+  const double one = most(Schedule::ZeroBubbleH2, 1);  // a single micro-batch
+  s.batch.global = 4 * 32;
+  EXPECT_NEAR(most(Schedule::ZeroBubble2p, 1) / one, 13 + 6 * 32.0 / 114, 1e-6);
+  EXPECT_NEAR(most(Schedule::ZeroBubbleH2, 1) / one, 13 + 2 * 32.0 / 114, 1e-6);
+}
+
 TEST(MemoryTraits, FlagsChangeWhatTheyName) {
   const MemoryTraits base = read_memory_traits(JsonReader::parse(
       R"({"workspaces": {"a": {"any": "1 MiB"}, "b": {"ampere": "2 MiB"}}, "flags": {"one": {"workspaces": {"a": {"any": 0}}},

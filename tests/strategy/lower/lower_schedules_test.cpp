@@ -20,7 +20,7 @@ namespace {
 const std::vector<Schedule> kNew = {Schedule::LoopedBfs, Schedule::InterleavedZeroBubble,
                                     Schedule::VHalf,     Schedule::VMin,
                                     Schedule::Chimera,   Schedule::DualPipe,
-                                    Schedule::DualPipeV};
+                                    Schedule::DualPipeV, Schedule::ZeroBubble2p};
 
 std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
   std::string text = to_json(s);

@@ -37,6 +37,7 @@ TEST(ScheduleFormulas, GoldenTable) {  // makespan with F = I = W = 1 per rank, 
                       {Schedule::Interleaved, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}},
                       {Schedule::ZeroBubbleH1, 1, {13, 20, 27, 39, 55, 103}},
                       {Schedule::ZeroBubbleH2, 1, {13, 20, 27, 39, 55, 103}},
+                      {Schedule::ZeroBubble2p, 1, {13, 20, 27, 39, 55, 103}},
                       {Schedule::ZeroBubbleV, 2, {12.5, 19, 25.5, 37.5, 51.5, 99.5}},
                       {Schedule::LoopedBfs, 2, {13.5, 21, 28.5, 40.5, 58.5, 106.5}},
                       {Schedule::LoopedBfs, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}},
@@ -208,7 +209,7 @@ TEST(ScheduleFormulas, NoOrderOfTwoRanksIsFaster) {
 
 TEST(ScheduleFormulas, PeaksOfEveryRank) {  // property d
   for (const ScheduleCase& c : all_schedule_cases()) {
-    const auto [p, m, v, group] = c.shape;
+    const auto [p, m, v, group, times] = c.shape;
     const int g = group == 0 ? p : group;
     const std::vector<int> peaks = peak_in_flight(c.lists);
     for (int r = 0; r < p; ++r) {

@@ -282,7 +282,8 @@ TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
        {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
         Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
         Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
-        Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0},
+        Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubble2p, {4, 8, 1}, 0},
+        Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0},
         Picture{Schedule::LoopedBfs, {2, 4, 2}, 0}, Picture{Schedule::InterleavedZeroBubble, {2, 4, 2}, 0},
         Picture{Schedule::VHalf, {4, 8, 2}, 0}, Picture{Schedule::VMin, {4, 8, 2}, 0}, Picture{Schedule::Chimera, {4, 4, 1}, 0},
         Picture{Schedule::DualPipe, {4, 8, 1}, 0}}) {
