@@ -361,6 +361,7 @@ static Strategy random_strategy(std::mt19937_64& random) {
       value = std::array<std::string, 3>{"none", "token-topk:0.5", "segmented:8"}[pick(3)];
     if (option.path == "compress_dispatch") value = std::array<std::string, 3>{"none", "fp8", "eight-bit"}[pick(3)];
     if (option.path == "schedule_order" && pick(2)) value = "0F0 0B0; 1F0 1B0";
+    if (option.path == "schedule_times") value = pick(2) ? "auto" : "2,1.5,0.125," + std::to_string(pick(9));
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }
