@@ -147,10 +147,10 @@ std::vector<std::string> headline(const Strategy& strategy) {
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
   }
   // Values that the engine chose without being asked are not mentioned.
-  static const std::vector<std::string> resolved = {"attention",        "bucket",           "placement",  "param_dtype",
-                                                    "grad_dtype",       "state_dtype",      "zero_group", "microbatch_group",
-                                                    "framework_memory", "layer_split",      "stages",     "vocab_multiple",
-                                                    "schedule_order",   "schedule_times",   "expert_node_ranks"};
+  static const std::vector<std::string> resolved = {
+      "attention",   "bucket",         "placement",        "param_dtype",      "grad_dtype",
+      "state_dtype", "zero_group",     "microbatch_group", "framework_memory", "layer_split",
+      "stages",      "vocab_multiple", "schedule_order",   "schedule_times",   "expert_node_ranks"};
   for (const StrategyOption& option : strategy_options()) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();

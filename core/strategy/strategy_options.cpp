@@ -88,8 +88,9 @@ std::vector<StrategyOption> pipeline_options() {
       schedule_times({.path = "schedule_times",
                       .flag = "--schedule-times",
                       .unit = "F,I,W,C",
-                      .help = "zb-2p: the times of forward, input gradient, weight gradient and transfer that its order is made "
-                              "for, in any unit; auto: those of a trial plan",
+                      .help =
+                          "zb-2p: the times of forward, input gradient, weight gradient and transfer that its order is made "
+                          "for, in any unit; auto: those of a trial plan",
                       .group = group}),
       integer(part(&Strategy::pipeline, &PipelineChoice::microbatch_group), 0, kMostRanks,
               {.path = "microbatch_group",

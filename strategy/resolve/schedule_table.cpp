@@ -135,8 +135,7 @@ ScheduleTable schedule_table(const Strategy& s) {
       table.rank_of_stage[at(stage)] = rank, table.chunk_of_stage[at(stage)] = chunk;
     }
   for (auto& list : table.order) halve_backwards(list, table.splits);
-  if (entry.backwards_per_update)
-    add_updates(table, entry, schedule_shape(s, microbatches));
+  if (entry.backwards_per_update) add_updates(table, entry, schedule_shape(s, microbatches));
   return table;
 }
 

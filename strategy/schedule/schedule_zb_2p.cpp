@@ -24,7 +24,7 @@ constexpr int kForward = 2, kHalf = 1;  // halves of a forward's memory
 struct Choices {
   bool delays_first = false;  // a forward of the warm-up may end after the first input gradient could begin
   bool skips = false;         // a rank that is two forwards ahead of the next one may leave one out
-  bool fills = false;         // a weight gradient also fills a wait that is shorter than it, if no rank would become the most idle
+  bool fills = false;  // a weight gradient also fills a wait that is shorter than it, if no rank would become the most idle
 };
 
 class AutomaticOrder {
@@ -127,8 +127,7 @@ class AutomaticOrder {
   bool may_skip(int r) {
     if (r + 1 == shape_.p || rank(r).forwards < rank(r + 1).forwards + 2) return false;
     // The next rank's gradient arrives then, if the next rank runs a forward first.
-    const double arrives =
-        rank(r + 1).free + shape_.times.forward + shape_.times.input_grad + shape_.times.transfer;
+    const double arrives = rank(r + 1).free + shape_.times.forward + shape_.times.input_grad + shape_.times.transfer;
     if (rank(r).free >= arrives) return true;
     double now = rank(r).free + shape_.times.forward;
     int halves = rank(r).halves + kForward, weights = rank(r).inputs - rank(r).weights;
@@ -192,9 +191,10 @@ ScheduleEntry zb_2p_schedule() {
           .splits = true,
           // For equal times; between I and W a micro-batch counts half of the memory.
           .in_flight = [](const FlightShape& s) { return std::min(s.m, 3 * s.p + s.rank); },
-          .idle = [](const FillTimes& t) {
-            return std::max({t.forward, t.input_grad - t.forward, t.forward + t.input_grad - 2 * t.weight_grad}) + t.hop;
-          }};
+          .idle =
+              [](const FillTimes& t) {
+                return std::max({t.forward, t.input_grad - t.forward, t.forward + t.input_grad - 2 * t.weight_grad}) + t.hop;
+              }};
 }
 
 }  // namespace foreshard

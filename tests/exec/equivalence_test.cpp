@@ -130,7 +130,8 @@ TEST(Equivalence, DrawnLlamaInSinglePrecision) { compare_drawn(tiny_llama(), tru
 std::optional<Strategy> draw_split(std::mt19937& random, bool sequence_parallel, double dropout) {
   auto s = draw(random, sequence_parallel, dropout);
   if (!s) return {};
-  s->pipeline.schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV, Schedule::ZeroBubble2p});
+  s->pipeline.schedule =
+      any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV, Schedule::ZeroBubble2p});
   const bool v = s->pipeline.schedule == Schedule::ZeroBubbleV;
   s->virtual_stages = v ? 2 : 1;
   if (v) s->pipeline.layer_split.clear();

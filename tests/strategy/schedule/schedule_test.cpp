@@ -278,15 +278,14 @@ TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
     ScheduleShape shape;
     double latency;
   };
-  for (const Picture& picture :
-       {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
-        Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
-        Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
-        Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubble2p, {4, 8, 1}, 0},
-        Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0},
-        Picture{Schedule::LoopedBfs, {2, 4, 2}, 0}, Picture{Schedule::InterleavedZeroBubble, {2, 4, 2}, 0},
-        Picture{Schedule::VHalf, {4, 8, 2}, 0}, Picture{Schedule::VMin, {4, 8, 2}, 0}, Picture{Schedule::Chimera, {4, 4, 1}, 0},
-        Picture{Schedule::DualPipe, {4, 8, 1}, 0}}) {
+  for (const Picture& picture : {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
+                                 Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
+                                 Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
+                                 Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubble2p, {4, 8, 1}, 0},
+                                 Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0}, Picture{Schedule::LoopedBfs, {2, 4, 2}, 0},
+                                 Picture{Schedule::InterleavedZeroBubble, {2, 4, 2}, 0}, Picture{Schedule::VHalf, {4, 8, 2}, 0},
+                                 Picture{Schedule::VMin, {4, 8, 2}, 0}, Picture{Schedule::Chimera, {4, 4, 1}, 0},
+                                 Picture{Schedule::DualPipe, {4, 8, 1}, 0}}) {
     const ScheduleLists lists = lists_of(picture.id, picture.shape);
     const int routes = schedule_entry(picture.id).routes, chunks = picture.shape.v;
     const double share = 1.0 / chunks;  // of a rank's work; the pictures without latency do not change with it

@@ -32,19 +32,16 @@ static int most_halves(const std::vector<ScheduleOp>& list) {
   return most;
 }
 
-// Two ranks, four micro-batches, F = I = W = 1, transfers take no time; memory for 4 forwards = 8 halves.
-// r1: F0 ends at 2, so I0 runs 2-3. r0: its first gradient arrives at 3, so F0, F1 and F2 fit before it (6 halves).
-// r0: I0 3-4 (5), F3 4-5 (7). Its next gradients are those of I1 of r1: r1 runs F1 3-4 (it arrived at 2), I1 4-5, and F2, I2, F3, I3 in
-// turn until 9, without a wait. On r0 I1 can run from 5 on, at once: F3, W0 ... no forward is left on r0, so it runs its weight gradients as
-// soon as there are any: I0 F3 W0 I1 W1 I2 W2 I3 W3. r1 runs all of its own at the end: 3 + 4 halves at most.
+// Two ranks, four micro-batches, F = I = W = 1, transfers take no time. r1: F0 ends at 2, so its I0 runs 2-3; then a forward and an input
+// gradient in turn until 9 without a wait, and its weight gradients at the end. r0: its first gradient arrives at 3, so F0, F1 and F2 run
+// before it; I0 3-4, F3 4-5. It has no forward left, so it runs each weight gradient before the next input gradient: W0 5-6, I1 6-7, ...
 TEST(ScheduleZb2p, TwoRanksByHand) {
   EXPECT_EQ(to_text(lists_for(2, 4, {})),
             "0F0 0F1 0F2 0I0 0F3 0W0 0I1 0W1 0I2 0W2 0I3 0W3\n"
             "1F0 1I0 1F1 1I1 1F2 1I2 1F3 1I3 1W0 1W1 1W2 1W3\n");
 }
 
-// W = 1/2. In the drain of the four ranks a wait of 1 for an input gradient takes two weight gradients. Computed by the authors' own
-// scheduler (ed85b11c) for the same times and limit.
+// F = I = 2, W = 1: the lists of the authors' own scheduler for these times, with memory in halves of a forward.
 TEST(ScheduleZb2p, FourRanksWithShortWeightGradients) {
   EXPECT_EQ(to_text(lists_for(4, 8, {.forward = 2, .input_grad = 2, .weight_grad = 1})),
             "0F0 0F1 0F2 0F3 0F4 0F5 0F6 0I0 0F7 0W0 0I1 0W1 0I2 0W2 0I3 0W3 0I4 0W4 0I5 0W5 0I6 0W6 0I7 0W7\n"
@@ -94,8 +91,9 @@ TEST(ScheduleZb2p, WaitsLessThanTheClosedRule) {
     ActionTimes times;
     double work;
   };
-  for (const Case& c : {Case{8, 24, {18.522, 18.086, 9.337, 0.601}, 24 * 45.945}, Case{8, 64, {18.546, 18.097, 9.321, 0.762}, 64 * 45.964},
-                        Case{16, 48, {11.347, 11.248, 8.132, 0.377}, 48 * 30.727}}) {
+  for (const Case& c :
+       {Case{8, 24, {18.522, 18.086, 9.337, 0.601}, 24 * 45.945}, Case{8, 64, {18.546, 18.097, 9.321, 0.762}, 64 * 45.964},
+        Case{16, 48, {11.347, 11.248, 8.132, 0.377}, 48 * 30.727}}) {
     const double automatic = span_of(lists_for(c.p, c.m, c.times), c.times),
                  rule = span_of(lists_for(c.p, c.m, c.times, Schedule::ZeroBubbleH2), c.times);
     EXPECT_LT(automatic - c.work, 0.6 * (rule - c.work)) << c.p << " " << c.m;

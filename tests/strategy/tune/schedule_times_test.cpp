@@ -23,7 +23,8 @@ static std::string ran(const Plan& plan, std::size_t rank) {
   std::string text;
   for (const Action& action : plan.roles[rank].actions)
     for (const Does& does : action.does)
-      if (does.work != Work::Update) text += (text.empty() ? "" : " ") + to_text(ScheduleOp{does.work, does.stage, does.microbatch});
+      if (does.work != Work::Update)
+        text += (text.empty() ? "" : " ") + to_text(ScheduleOp{does.work, does.stage, does.microbatch});
   return text;
 }
 
@@ -43,8 +44,7 @@ TEST(ScheduleTimes, AreThoseOfTheStages) {
   EXPECT_NEAR(tuned.pipeline.times->input_grad / (middle.backward - middle.weights), 1, 1e-9);
   EXPECT_NEAR(tuned.pipeline.times->weight_grad / middle.weights, 1, 1e-9);
   EXPECT_NEAR(tuned.pipeline.times->transfer / middle.hop, 1, 1e-9);
-  const ScheduleLists lists =
-      schedule_entry(Schedule::ZeroBubble2p).lists({.p = 4, .m = 16, .times = *tuned.pipeline.times});
+  const ScheduleLists lists = schedule_entry(Schedule::ZeroBubble2p).lists({.p = 4, .m = 16, .times = *tuned.pipeline.times});
   for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(ran(lowered.plan, rank) + "\n", to_text(ScheduleLists{lists[rank]}));
   EXPECT_TRUE(check_plan(lowered.plan).empty());
   EXPECT_EQ(parse_strategy(to_json(tuned), "saved"), tuned);
