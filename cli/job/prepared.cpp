@@ -15,6 +15,7 @@
 #include "report/words/text_table.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {
@@ -142,8 +143,9 @@ std::vector<std::string> headline(const Strategy& strategy) {
   if (!strategy.stages.empty()) add(*find_option("stages"), true);
   for (const std::string& path : first) {
     if (said_by_stages(path)) continue;
-    if (path == "schedule" && strategy.pp == 1) continue;    // one stage has only one order
-    if (path == "seq" && strategy.batch.seq == 1) continue;  // samples are not sequences
+    const bool cells = strategy.pipeline.schedule && schedule_entry(*strategy.pipeline.schedule).cells;
+    if (path == "schedule" && strategy.pp == 1 && !cells) continue;  // then one stage has only one order
+    if (path == "seq" && strategy.batch.seq == 1) continue;          // samples are not sequences
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
   }
   // Values that the engine chose without being asked are not mentioned.

@@ -34,9 +34,10 @@ std::string stages_text(const Candidate& candidate) {
                                            : std::to_string(std::ssize(candidate.strategy.stages));
 }
 
-// One stage has only one order.
+// Without cells one stage has only one order.
 std::string schedule_word(const Candidate& candidate) {
-  return candidate.strategy.stages.empty() && candidate.point.pp == 1 ? "-" : schedule_entry(candidate.point.schedule).name;
+  const ScheduleEntry& entry = schedule_entry(candidate.point.schedule);
+  return candidate.strategy.stages.empty() && candidate.point.pp == 1 && !entry.cells ? "-" : entry.name;
 }
 
 std::string in_host_memory(const OffloadChoice& offload) {

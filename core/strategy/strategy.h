@@ -29,6 +29,8 @@ enum class Schedule : std::uint8_t {
   Chimera,
   DualPipe,
   DualPipeV,
+  OneFOneBCells,
+  InterleavedCells,
   PipeDream,
   PipeDream2BW,
   PipeMare,
@@ -36,9 +38,10 @@ enum class Schedule : std::uint8_t {
   Listed  // PipelineChoice::order
 };
 inline constexpr const char* kScheduleNames[] = {
-    "gpipe",  "1f1b",  "interleaved-1f1b", "zb-h1",    "zb-h2",      "zb-v",      "looped-bfs",    "interleaved-zb-1p",
-    "v-half", "v-min", "chimera",          "dualpipe", "dualpipe-v", "pipedream", "pipedream-2bw", "pipemare",
-    "zb-2p",  "file"};  // as in the enum
+    "gpipe",     "1f1b",          "interleaved-1f1b",  "zb-h1",      "zb-h2",
+    "zb-v",      "looped-bfs",    "interleaved-zb-1p", "v-half",     "v-min",
+    "chimera",   "dualpipe",      "dualpipe-v",        "1f1b-cells", "interleaved-cells",
+    "pipedream", "pipedream-2bw", "pipemare",          "zb-2p",      "file"};  // as in the enum
 // A codec compresses what is sent: sparsification or quantization (docs/compression.md).
 enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit, Float8 };
 enum class SumOrder : std::uint8_t {

@@ -70,7 +70,8 @@ std::vector<StrategyOption> pipeline_options() {
            .unit = "stages",
            .help = "model chunks per pipeline rank",
            .constraint =
-               "more than 1 with interleaved-1f1b, interleaved-zb-1p and looped-bfs, 2 with zb-v, v-half, v-min and dualpipe-v",
+               "more than 1 with interleaved-1f1b, interleaved-zb-1p, interleaved-cells and looped-bfs, 2 with zb-v, v-half, "
+               "v-min and dualpipe-v",
            .group = group}),
       schedule({.path = "schedule",
                 .flag = "--schedule",
@@ -96,8 +97,8 @@ std::vector<StrategyOption> pipeline_options() {
               {.path = "microbatch_group",
                .flag = "--microbatch-group",
                .unit = "micro-batches",
-               .help = "interleaved-1f1b, interleaved-zb-1p: micro-batches per chunk before the next chunk; pipedream-2bw: "
-                       "micro-batches per update; 0: pp",
+               .help = "interleaved-1f1b, interleaved-zb-1p, interleaved-cells: micro-batches per chunk before the next chunk; "
+                       "pipedream-2bw: micro-batches per update; 0: pp",
                .constraint = "at least pp; the last group is full or has at least pp",
                .group = group}),
       layer_split(

@@ -446,8 +446,8 @@
         <translation>每个流水线级的模型块数</translation>
     </message>
     <message>
-        <source>more than 1 with interleaved-1f1b, interleaved-zb-1p and looped-bfs, 2 with zb-v, v-half, v-min and dualpipe-v</source>
-        <translation>interleaved-1f1b、interleaved-zb-1p 和 looped-bfs 时大于 1，zb-v、v-half、v-min 和 dualpipe-v 时为 2</translation>
+        <source>more than 1 with interleaved-1f1b, interleaved-zb-1p, interleaved-cells and looped-bfs, 2 with zb-v, v-half, v-min and dualpipe-v</source>
+        <translation>interleaved-1f1b、interleaved-zb-1p、interleaved-cells 和 looped-bfs 时大于 1，zb-v、v-half、v-min 和 dualpipe-v 时为 2</translation>
     </message>
     <message>
         <source>pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or interleaved-1f1b with virtual stages; best: searched for these stages and their memory</source>
@@ -458,8 +458,8 @@
         <translation>分开计算输入梯度与权重梯度的调度（zb-*、v-*、dualpipe*）：ZeRO 0 或 1</translation>
     </message>
     <message>
-        <source>interleaved-1f1b, interleaved-zb-1p: micro-batches per chunk before the next chunk; pipedream-2bw: micro-batches per update; 0: pp</source>
-        <translation>interleaved-1f1b、interleaved-zb-1p：每个模型块连续处理的微批数；pipedream-2bw：每次更新的微批数；0：pp</translation>
+        <source>interleaved-1f1b, interleaved-zb-1p, interleaved-cells: micro-batches per chunk before the next chunk; pipedream-2bw: micro-batches per update; 0: pp</source>
+        <translation>interleaved-1f1b、interleaved-zb-1p、interleaved-cells：每个模型块连续处理的微批数；pipedream-2bw：每次更新的微批数；0：pp</translation>
     </message>
     <message>
         <source>the lists of schedule file, of every pipeline rank: 0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1 (stage, work, micro-batch)</source>

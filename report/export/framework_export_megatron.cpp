@@ -78,10 +78,19 @@ class MegatronOptions {
           s_.pipeline.microbatch_group > 0 ? s_.pipeline.microbatch_group : s_.pp);
     add_if(s_.placement.size() > 2 && !s_.placement[2] && s_.pp > 1, "use-tp-pp-dp-mapping");
     if (s_.tp > 1 || s_.cp > 1) note("environment: CUDA_DEVICE_MAX_CONNECTIONS=1, which it demands before Blackwell");
-    if (s_.pp > 1 && s_.pipeline.schedule != Schedule::OneFOneB && s_.pipeline.schedule != Schedule::Interleaved)
-      note(std::string("no option says the schedule ") + name_of(*s_.pipeline.schedule));
+    order_of_actions();
     if (s_.pp > 1 && s_.virtual_stages == 1 && s_.communication.overlap->p2p)
       note("transfers beside computes were simulated; 1F1B waits for them");
+  }
+
+  // Cells hide all-to-alls of experts, without a pipeline or in interleaved stages.
+  void order_of_actions() {
+    const Schedule schedule = *s_.pipeline.schedule;
+    const bool cells = schedule == Schedule::OneFOneBCells || schedule == Schedule::InterleavedCells;
+    if (cells && s_.experts.ep > 1 && s_.communication.overlap->tp && (s_.pp == 1 || s_.virtual_stages > 1))
+      add("overlap-moe-expert-parallel-comm");
+    else if (cells || (s_.pp > 1 && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved))
+      note(std::string("no option says the schedule ") + name_of(schedule));
   }
 
   void communication() {

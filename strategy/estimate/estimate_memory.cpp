@@ -79,8 +79,9 @@ double memory_of(const ScreenedModel& model, const Point& point, const ShapeCost
     const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
     const double layers = all[static_cast<std::size_t>(at)];
     const RankBytes memory = rank_memory(model, point, shape, model.microbatches(point), at, rank, layers);
+    const double together = schedule_entry(point.schedule).cells ? 2 : 1;  // a forward and a backward
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
-                              shape.scratch.of(at, layers));
+                              together * shape.scratch.of(at, layers));
   }
   return most + grid.framework;
 }

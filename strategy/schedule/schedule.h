@@ -62,6 +62,7 @@ struct ScheduleEntry {
   // Micro-batches of update n + 1 read the weights after update n - 1, not n (PipeDream-2BW).
   bool one_update_late = false;
   bool forwards_first = false;  // all forwards of a rank come before its first backward
+  bool cells = false;           // most of its actions are cells of a forward and an unsplit backward
   bool on_request = true;       // search tries it only if the user names it, since not every framework can run it
 
   // Closed forms by which search orders candidates before it simulates any (docs/search-estimates.md, "Screen").

@@ -8,8 +8,7 @@
 
 namespace foreshard {
 
-// The groups of micro-batches (docs/schedules.md, "Interleaved 1F1B").
-static std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule) {
+std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule) {
   if (auto refused = refuse_size(shape)) return refused;
   const int group = shape.g == 0 ? shape.p : shape.g;
   const auto number = [](int n) { return std::to_string(n); };
@@ -35,8 +34,7 @@ static std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const
   return {};
 }
 
-// The order in which (chunk, micro-batch) pairs are visited by the forwards, the chunk as the stage; backwards visit the mirrored chunks.
-static std::vector<ScheduleOp> pair_table(const ScheduleShape& shape) {
+std::vector<ScheduleOp> interleaved_turns(const ScheduleShape& shape) {
   const int group = shape.g == 0 ? shape.p : shape.g;
   std::vector<ScheduleOp> table;
   table.reserve(static_cast<std::size_t>(shape.m) * static_cast<std::size_t>(shape.v));
@@ -49,7 +47,7 @@ static std::vector<ScheduleOp> pair_table(const ScheduleShape& shape) {
 // The lists. With `halves` (split backwards), rank r defers each weight gradient by r input gradients.
 static ScheduleLists lists(const ScheduleShape& shape, bool halves) {
   const int group = shape.g == 0 ? shape.p : shape.g;
-  const std::vector<ScheduleOp> table = pair_table(shape);
+  const std::vector<ScheduleOp> table = interleaved_turns(shape);
   const int total = static_cast<int>(table.size());
   ScheduleLists result(static_cast<std::size_t>(shape.p));
   for (int rank = 0; rank < shape.p; ++rank) {

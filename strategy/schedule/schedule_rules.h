@@ -12,6 +12,12 @@ std::optional<Infeasible> refuse_size(const ScheduleShape& shape);
 std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* schedule);
 std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule);
 
+// Why interleaved 1F1B is not possible for the groups of micro-batches of a shape (docs/schedules.md, "Interleaved 1F1B").
+std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule);
+// The order in which interleaved 1F1B visits (chunk, micro-batch) pairs in forwards, the chunk as the stage; backwards visit the mirrored
+// chunks. With one chunk per rank it is the order of the micro-batches.
+std::vector<ScheduleOp> interleaved_turns(const ScheduleShape& shape);
+
 // The lists of 1F1B, which the asynchronous schedules have, too.
 ScheduleLists one_f_one_b_lists(const ScheduleShape& shape);
 

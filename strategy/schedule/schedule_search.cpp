@@ -171,7 +171,7 @@ class Climb {
 std::vector<ScheduleEntry> rules_with_one_stage_per_rank(const ScheduleShape& shape) {
   std::vector<ScheduleEntry> rules;
   for (const ScheduleEntry& entry : schedules())
-    if (entry.chunks == Chunks::One && entry.routes == 1 && !entry.backwards_per_update && !entry.refuse(shape))
+    if (entry.chunks == Chunks::One && entry.routes == 1 && !entry.backwards_per_update && !entry.cells && !entry.refuse(shape))
       rules.push_back(entry);
   return rules;
 }

@@ -17,6 +17,8 @@ ScheduleEntry v_min_schedule();
 ScheduleEntry chimera_schedule();
 ScheduleEntry dualpipe_schedule();
 ScheduleEntry dualpipe_v_schedule();
+ScheduleEntry cells_schedule();
+ScheduleEntry chunk_cells_schedule();
 ScheduleEntry pipedream_schedule();
 ScheduleEntry pipedream_2bw_schedule();
 ScheduleEntry pipemare_schedule();
@@ -25,10 +27,10 @@ ScheduleEntry listed_schedule();
 
 const std::vector<ScheduleEntry>& schedules() {
   static const std::vector<ScheduleEntry> table = {
-      gpipe_schedule(),    one_f_one_b_schedule(), interleaved_schedule(),    zb_h1_schedule(),     zb_h2_schedule(),
-      zb_v_schedule(),     looped_bfs_schedule(),  interleaved_zb_schedule(), v_half_schedule(),    v_min_schedule(),
-      chimera_schedule(),  dualpipe_schedule(),    dualpipe_v_schedule(),     pipedream_schedule(), pipedream_2bw_schedule(),
-      pipemare_schedule(), zb_2p_schedule(),       listed_schedule()};
+      gpipe_schedule(),     one_f_one_b_schedule(),   interleaved_schedule(),    zb_h1_schedule(),  zb_h2_schedule(),
+      zb_v_schedule(),      looped_bfs_schedule(),    interleaved_zb_schedule(), v_half_schedule(), v_min_schedule(),
+      chimera_schedule(),   dualpipe_schedule(),      dualpipe_v_schedule(),     cells_schedule(),  chunk_cells_schedule(),
+      pipedream_schedule(), pipedream_2bw_schedule(), pipemare_schedule(),       zb_2p_schedule(),  listed_schedule()};
   return table;
 }
 

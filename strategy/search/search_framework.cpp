@@ -24,8 +24,15 @@ bool usual_states(const Strategy& base) {
 const char* refused_by_megatron(const Point& p, const Strategy& base) {
   if (base.precision == DType::F64) return "megatron has no fp64";
   if (!usual_states(base)) return "megatron keeps parameters in the format of the products and fp32 states";
-  if (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::Interleaved)
+  const bool cells = p.schedule == Schedule::OneFOneBCells || p.schedule == Schedule::InterleavedCells;
+  if (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::Interleaved && !cells)
     return "megatron's schedules are 1F1B and interleaved 1F1B";
+  if (cells && (p.ep == 1 || base.experts.dispatcher == Dispatcher::AllGather))
+    return "megatron overlaps micro-batches only beside all-to-alls of experts";
+  if (cells && p.pp > 1 && p.virtual_stages == 1)
+    return "megatron overlaps micro-batches of a pipeline only when stages are interleaved";
+  if (cells && p.recompute == RecomputeKind::Full)
+    return "megatron does not recompute whole layers where micro-batches overlap";
   if (p.zero > 1) return "megatron's distributed optimizer is ZeRO 1";
   if (p.order > 1) return "megatron's ranks go tp first";
   if (p.overlap_parameters && !p.overlap_gradients) return "megatron overlaps parameters only with gradients";
@@ -131,6 +138,8 @@ std::optional<Runner> find_runner(const std::string& framework) { return framewo
 const char* refused_by(Runner runner, const Point& point, const Strategy& base) {
   if (point.recompute > RecomputeKind::Modules) return "it has no such schedule of recomputation";
   if (point.recompute == RecomputeKind::Full && point.recompute_layers < 0) return "its stages recompute alike";
+  const bool cells = point.schedule == Schedule::OneFOneBCells || point.schedule == Schedule::InterleavedCells;
+  if (cells && runner != Runner::Megatron) return "it does not overlap micro-batches";
   switch (runner) {
     case Runner::Megatron: return refused_by_megatron(point, base);
     case Runner::DeepSpeed: return refused_by_deepspeed(point, base);
@@ -151,6 +160,7 @@ std::string why_not_run_by(Runner runner, const Strategy& s) {
               .pp = s.pp,
               .virtual_stages = s.virtual_stages,
               .dp = s.dp,
+              .ep = s.experts.ep,
               .micro_batch = s.batch.micro,
               .sequence_parallel = s.sequence_parallel && s.tp > 1,
               .overlap_gradients = overlap.gradients || s.dp * s.cp == 1,

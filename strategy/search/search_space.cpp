@@ -219,9 +219,11 @@ std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point)
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point) {
   std::vector<Schedule> all;
   const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
+  const bool hides = point.ep > 1 && space.overlaps.front().tp;  // all-to-alls of experts, in cells
   for (const ScheduleEntry& entry : schedules()) {
+    const bool cells = entry.cells && hides;
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
-    if (space.schedules.empty() && entry.on_request) continue;
+    if (space.schedules.empty() && entry.on_request && !cells) continue;
     const ScheduleShape shape = {.p = point.pp, .m = m, .v = point.virtual_stages, .g = space.microbatch_group};
     if (entry.chunks == Chunks::Any) {  // a file, or the best order of one stage per rank
       if (space.lists.empty() ? shape.v == 1 : !wrong_size(space.lists, shape)) all.push_back(entry.id);
@@ -229,7 +231,7 @@ std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point
     }
     const bool chunks = entry.chunks != Chunks::One;
     if (chunks != (point.virtual_stages > 1) || (chunks && point.pp == 1)) continue;
-    if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
+    if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB && !cells) continue;  // all the same
     if (!entry.refuse(shape)) all.push_back(entry.id);
   }
   return all;

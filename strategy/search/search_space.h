@@ -26,9 +26,10 @@ struct SearchSpace {
   int recompute_layers = 0;                      // Point::recompute_layers of all points, unless some_layers is set
   std::vector<std::int64_t> micro_batches = {};  // sequences; empty: all divisors of a replica's batch
   std::vector<int> virtual_stages = {};          // per rank; empty: all divisors of a rank's layers
-  std::vector<Schedule> schedules = {};          // empty: all but those that are tried on request only
-  int microbatch_group = 0;                      // ScheduleShape::g of interleaved schedules
-  ScheduleLists lists = {};                      // of a schedule file; empty: no file, or its order is still to be found
+  // Empty: all but those that are tried on request only; and those with cells, where they hide all-to-alls of experts.
+  std::vector<Schedule> schedules = {};
+  int microbatch_group = 0;  // ScheduleShape::g of interleaved schedules
+  ScheduleLists lists = {};  // of a schedule file; empty: no file, or its order is still to be found
 };
 
 bool is_fixed(const SearchOptions& options, const char* path);  // by SearchOptions::fixed

@@ -89,7 +89,7 @@ TEST(Dispatchers, WorkInPipelinesWithRecomputation) {
 // All-to-alls on a stream of their own, beside shared experts and, in cells, beside the other micro-batch.
 TEST(Dispatchers, OverlapComputation) {
   for (const DispatcherRow& row : kDispatchers)
-    for (const Schedule schedule : {Schedule::OneFOneB, Schedule::DualPipe}) {
+    for (const Schedule schedule : {Schedule::OneFOneB, Schedule::DualPipe, Schedule::OneFOneBCells}) {
       Strategy strategy =
           by(row, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = schedule}, .batch = {.micro = 1}});
       strategy.communication.overlap = Overlap{.tp = true};

@@ -41,6 +41,8 @@ Execution trained(const Model& model, Strategy strategy) {
   return run(plan, options);
 }
 
+int layers_of(const ModernModel& which) { return std::get<Transformer>(modern_model(which).shape).layers; }
+
 // The auxiliary loss looks at a micro-batch, so both have the same ones.
 void expect_as_one_device(const ModernModel& which, const Strategy& strategy) {
   const Model model = modern_model(which);
@@ -98,6 +100,28 @@ TEST(ExpertModels, PipelinesAndRecomputation) {
     expect_as_one_device(
         which, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = Schedule::DualPipe}, .batch = {.micro = 1}});
   }
+}
+
+// A forward and a backward of different micro-batches in one action, in a pipeline and without one, whole and sharded.
+TEST(ExpertModels, CellsTrainAsOneDevice) {
+  for (const ModernModel& which : trained_mixtures())
+    for (const int zero : {0, 1, 3}) {
+      Strategy strategy{.dp = 2,
+                        .pp = 2,
+                        .experts = {.ep = 2},
+                        .pipeline = {.schedule = Schedule::OneFOneBCells},
+                        .batch = {.micro = 1},
+                        .zero = {.stage = zero}};
+      strategy.communication.overlap = Overlap{.tp = true};
+      expect_as_one_device(which, strategy);
+      strategy.pp = 1;
+      expect_as_one_device(which, strategy);
+      if (layers_of(which) < 4) continue;
+      strategy.pp = strategy.virtual_stages = 2, strategy.pipeline.schedule = Schedule::InterleavedCells;
+      expect_as_one_device(which, strategy);
+      strategy.recompute.kind = RecomputeKind::Full;
+      expect_as_one_device(which, strategy);
+    }
 }
 
 TEST(ExpertModels, ClippedByTheNormOfAllExperts) {

@@ -69,8 +69,8 @@ TEST(Program, ValuesAreChecked) {
   expect_refused(
       "show schedule 1f1c --pp 2 --micro-batches 4",
       "command line: NAME: found \"1f1c\", expected one of gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v, looped-bfs, "
-      "interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, pipedream, pipedream-2bw, pipemare, zb-2p, file "
-      "(nearest: 1f1b)");
+      "interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, 1f1b-cells, interleaved-cells, pipedream, "
+      "pipedream-2bw, pipemare, zb-2p, file (nearest: 1f1b)");
 }
 
 TEST(Program, HelpOfEveryVerbFitsATerminalAndHasAnExample) {

@@ -43,4 +43,26 @@ TEST(FrameworkExport, SchedulesThatPyTorchHas) {
     }
 }
 
+// Megatron overlaps micro-batches where all-to-alls of experts are to be hidden, of stages only if they are interleaved.
+TEST(FrameworkExport, CellsAreMegatronsOverlapOfExperts) {
+  struct Case {
+    int pp, virtual_stages, ep;
+    bool said;
+  };
+  for (const Case& of : {Case{1, 1, 8, true}, Case{2, 2, 4, true}, Case{2, 1, 4, false}, Case{1, 1, 1, false}}) {
+    Strategy s{.dp = 8 / of.pp, .pp = of.pp, .virtual_stages = of.virtual_stages, .experts = {.ep = of.ep}};
+    s.batch = {.micro = 1, .global = 64}, s.framework = "megatron";
+    s.communication.overlap = Overlap{.tp = true};
+    s.pipeline.schedule = of.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
+    const Model model = load_model("qwen3-30b-a3b");
+    const auto answer = resolve(model, load_cluster("dgx-h100"), s);
+    ASSERT_TRUE(std::holds_alternative<Strategy>(answer)) << std::get<Infeasible>(answer).reason;
+    const auto out = framework_export(model, std::get<Strategy>(answer));
+    ASSERT_TRUE(out.has_value());
+    EXPECT_EQ(std::ranges::count(out->lines, "--overlap-moe-expert-parallel-comm"), of.said ? 1 : 0) << of.pp << of.ep;
+    EXPECT_EQ(std::ranges::count(out->notes, std::string("no option says the schedule ") + name_of(*s.pipeline.schedule)),
+              of.said ? 0 : 1);
+  }
+}
+
 }  // namespace foreshard

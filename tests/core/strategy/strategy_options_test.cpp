@@ -182,8 +182,8 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
   EXPECT_EQ(message_of("sequence_parallel", "yes"), "here: sequence_parallel: found \"yes\", expected true or false");
   EXPECT_EQ(message_of("schedule", "interleaved"),
             "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, "
-            "zb-v, looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, pipedream, "
-            "pipedream-2bw, pipemare, zb-2p, file (nearest: "
+            "zb-v, looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, 1f1b-cells, "
+            "interleaved-cells, pipedream, pipedream-2bw, pipemare, zb-2p, file (nearest: "
             "\"interleaved-1f1b\")");
   for (const std::string wrong : {"", "1,1,1", "1,1,1,0,0", "1,1,-1,0", "1,1,1,1e10", "1,,1,0", "1,1,1,"})
     EXPECT_EQ(message_of("schedule_times", wrong),

@@ -1,4 +1,4 @@
-// Plans of looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v and of lists from a file: sound, and what is
+// Plans of looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, of 1F1B in cells and of lists from a file: sound, and what is
 // particular to each.
 #include <map>
 #include <random>
@@ -17,10 +17,11 @@ namespace foreshard::lower_schedules_test {
 
 namespace {
 
-const std::vector<Schedule> kNew = {Schedule::LoopedBfs, Schedule::InterleavedZeroBubble,
-                                    Schedule::VHalf,     Schedule::VMin,
-                                    Schedule::Chimera,   Schedule::DualPipe,
-                                    Schedule::DualPipeV, Schedule::ZeroBubble2p};
+const std::vector<Schedule> kNew = {Schedule::LoopedBfs,        Schedule::InterleavedZeroBubble,
+                                    Schedule::VHalf,            Schedule::VMin,
+                                    Schedule::Chimera,          Schedule::DualPipe,
+                                    Schedule::DualPipeV,        Schedule::OneFOneBCells,
+                                    Schedule::InterleavedCells, Schedule::ZeroBubble2p};
 
 std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
   std::string text = to_json(s);
@@ -46,7 +47,7 @@ Strategy random_strategy(std::mt19937& random) {
   s.batch.micro = any(1, 2);
   s.batch.global = s.batch.micro * s.dp * s.pp * any(1, 2, 3);
   s.sequence_parallel = random() % 2 == 0;
-  s.zero.stage = entry.routes > 1 ? 0 : any(0, 1);
+  s.zero.stage = entry.routes > 1 ? 0 : entry.cells ? any(0, 1, 2, 3) : any(0, 1);
   s.recompute.kind = any(RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full);
   s.precision = any(DType::BF16, DType::F32);
   if (entry.routes == 1) s.optimizer.clip_norm = any(0.0, 1.0);

@@ -6,6 +6,7 @@
 #include "core/strategy/strategy_options.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
+#include "tests/strategy/support_lower.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard::search_schedules_test {
@@ -20,6 +21,7 @@ const Asked kAsked[] = {
     {"chimera"},       {"dualpipe"},
     {"dualpipe-v", 2}, {"pipedream"},
     {"pipedream-2bw"}, {"pipemare"},
+    {"1f1b-cells"},    {"interleaved-cells", 2},
     {"best"},          {"0F0 0F1 0F2 0F3 0I0 0I1 0I2 0I3 0W0 0W1 0W2 0W3; 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"}};
 
 SearchOptions asked(const Asked& of, double reserve) {
@@ -101,6 +103,28 @@ TEST(SearchSchedules, BoundsHold) {
     }
   }
   EXPECT_GE(strategies, 150);
+}
+
+// Cells hide all-to-alls of experts, so they are tried where there are some and operators' communication has a stream of its own.
+TEST(SearchSchedules, CellsWhereExpertsAreShared) {
+  Transformer t = small_transformer(8);
+  t.tied_embeddings = false, t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu;
+  t.qkv_bias = t.projection_bias = t.mlp_bias = false;
+  t.block.experts = {.count = 8, .chosen = 2, .width = 32};
+  for (const bool overlaps : {false, true}) {
+    SearchOptions free = options(8, 64);
+    free.sample = 400, free.base.communication.overlap = Overlap{.tp = overlaps};
+    free.fixed = {"tp", "cp", "overlap", "zero", "recompute", "placement"};
+    const auto result = std::get<SearchResult>(search({.name = "mixture", .shape = t}, load_cluster("dgx-a100"), free));
+    int cells = 0, of_one_stage = 0;
+    for (const Candidate& each : result.sample)
+      if (each.strategy.stages.empty() && schedule_entry(*each.strategy.pipeline.schedule).cells) {
+        EXPECT_GT(each.strategy.experts.ep, 1);
+        ++cells, of_one_stage += each.strategy.pp == 1;
+      }
+    EXPECT_EQ(cells > 0, overlaps);
+    EXPECT_EQ(of_one_stage > 0, overlaps);
+  }
 }
 
 // Those that change what is trained, or are not what frameworks run, are looked at only when they are asked for.
