@@ -1,19 +1,12 @@
 #include "exec/arithmetic/loss_scale_state.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "exec/device/operand.h"
 
 namespace foreshard {
-
-LossScaleState loss_scale_of(std::span<const double> numbers) {
-  std::array<float, kLossScaleFloats> floats = {};
-  for (std::size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(numbers[i]);
-  return std::bit_cast<LossScaleState>(floats);
-}
 
 LossScaleState read_loss_scale(const Operand& state) {
   LossScaleState read;

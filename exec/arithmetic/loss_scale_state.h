@@ -10,7 +10,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <span>
 
 #include "core/plan/plan.h"
 
@@ -29,8 +28,6 @@ struct LossScaleState {  // the layout in memory; all zeros at the begin
 };
 inline constexpr std::int64_t kLossScaleFloats = sizeof(LossScaleState) / sizeof(float);
 
-// `numbers`: kLossScaleFloats numbers in the order of the members
-LossScaleState loss_scale_of(std::span<const double> numbers);
 LossScaleState read_loss_scale(const Operand& state);
 void write_loss_scale(const LossScaleState& state, const Operand& into);
 // The state after the overflow check of a step. `finite`: whether the norm of its gradients is. The exponent does not fall below `least`.

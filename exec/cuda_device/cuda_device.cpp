@@ -123,10 +123,7 @@ void CudaDevice::fill(std::byte* arena, std::byte with, Bytes bytes) {
 }
 
 bool CudaDevice::keep(int step, const Operand& numbers) {
-  FS_ASSERT(numbers.elements <= static_cast<std::int64_t>(kMostKept));
-  const CpuAffinity near(cpus_);
-  KeptNumbers& kept = steps_.keep(step, numbers);
-  kept.copies = memory_.allocate(Space::PinnedHost, kept.bytes() * kRunsUnderWay);
+  steps_.keep(step, numbers);
   return true;
 }
 
@@ -156,6 +153,7 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
   const CpuAffinity near(cpus_);  // while it lives: pinned memory and new threads are near the GPU
   enter();
   steps_.open(observer);
+  steps_.allocate_kept(memory_);
   for (const StreamId id : streams) {
     Channel& on = channel(id);
     on.stream = runtime_.open_stream(!on.computes);  // communication streams get the higher priority: other ranks wait for them

@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/arithmetic/host_convert.h"
 #include "exec/cuda/gpu_task.h"
 
 namespace foreshard::gpu {
+
+void IssuedSteps::allocate_kept(GpuMemory& memory) {
+  constexpr std::int64_t kAlignment = 8;
+  const auto room = [](const KeptNumbers& kept) {
+    return ceil_div(kept.bytes().value * kRunsUnderWay, kAlignment) * kAlignment;
+  };
+  Bytes all = {};
+  for (const auto& [step, kept] : kept_) all += Bytes{room(kept)};
+  std::byte* next = memory.allocate(Space::PinnedHost, all);
+  for (auto& [step, kept] : kept_) kept.copies = next, next += room(kept);
+}
 
 IssuedStep& IssuedSteps::add(int step, int run, const GpuTask* task) {
   IssuedStep& next = steps_.emplace_back();
@@ -15,8 +25,7 @@ IssuedStep& IssuedSteps::add(int step, int run, const GpuTask* task) {
   if (fresh) name->second = observer_->label(step);
   next.name = &name->second;
   next.meets = task && task->meets();
-  for (const KeptNumbers& kept : kept_)
-    if (kept.step == step) next.kept = &kept;
+  if (const auto kept = kept_.find(step); kept != kept_.end()) next.kept = &kept->second;
   if (std::exchange(issued_run_, run) != run && !timed(run)) next.border = clock_.take();
   return next;
 }
@@ -58,8 +67,7 @@ void IssuedSteps::deliver(const IssuedStep& done) {
     if (done.has_met) times.met = std::clamp(clock_.time_of(done.met), times.begin, times.end);
     times.own = std::max<std::int64_t>(1, times.end - std::max(times.begin, times.met) - clock_.timing());
   }
-  if (const KeptNumbers* kept = done.kept)
-    host::load({kept->copy_of(done.run), kept->at.elements, kept->at.dtype}, 0, kept->at.elements, times.kept.data());
+  if (const KeptNumbers* kept = done.kept) times.kept = {kept->copy_of(done.run), kept->at.elements, kept->at.dtype};
   observer_->ends(done.step, done.run, times);
   if (done.in_graph) return;
   if (!done.end) return marks_.give(done.over);

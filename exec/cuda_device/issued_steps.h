@@ -8,6 +8,7 @@
 #include <string>
 
 #include "exec/base/stop.h"
+#include "exec/cuda/gpu_memory.h"
 #include "exec/cuda/run_clock.h"
 #include "exec/cuda/step_graphs.h"
 #include "exec/device/device.h"
@@ -16,7 +17,6 @@ namespace foreshard::gpu {
 
 // Numbers that are copied to the host whenever the step ends (DeviceBackend::keep).
 struct KeptNumbers {
-  int step = 0;
   Operand at = {};              // the numbers on the GPU
   std::byte* copies = nullptr;  // pinned memory for one copy per run that may be under way
 
@@ -46,8 +46,9 @@ class IssuedSteps {
       : runtime_(runtime), stop_(stop), clock_(clock), marks_(marks), timed_from_(timed_from) {}
 
   void open(StepObserver& observer) { observer_ = &observer; }
-  // Before the first run. The caller sets `copies` in the result.
-  KeptNumbers& keep(int step, const Operand& numbers) { return kept_.emplace_back(KeptNumbers{.step = step, .at = numbers}); }
+  // Before the first run, in this order: what to keep, and memory for it.
+  void keep(int step, const Operand& numbers) { kept_[step].at = numbers; }
+  void allocate_kept(GpuMemory& memory);
 
   // Called by the rank's thread.
   // Whether `run` must not be issued yet, because kRunsUnderWay runs before it have not ended.
@@ -75,7 +76,7 @@ class IssuedSteps {
   EventPool& marks_;
   const int timed_from_;
   StepObserver* observer_ = nullptr;
-  std::deque<KeptNumbers> kept_;
+  std::map<int, KeptNumbers> kept_;   // of a step
   std::deque<IssuedStep> steps_;      // in issue order
   std::map<int, std::string> names_;  // label of each step, made when it is first issued
   int issued_run_ = -1;

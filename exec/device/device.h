@@ -5,7 +5,6 @@
 // execution of the whole plan, counted from 0; one run is one training step.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +19,6 @@
 
 namespace foreshard {
 
-inline constexpr std::size_t kMostKept = 8;  // numbers per step that DeviceBackend::keep takes
-
 // What a task reports after one run of it, in nanoseconds.
 //   met         on the device's clock: when all participating ranks had arrived; 0: the task does not communicate
 //   own         the cost of the task without any waiting; on the host the CPU time of the thread
@@ -30,7 +27,8 @@ inline constexpr std::size_t kMostKept = 8;  // numbers per step that DeviceBack
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
   std::int64_t begin = 0, end = 0;
-  std::array<double, kMostKept> kept = {};  // the numbers that DeviceBackend::keep was asked to copy at the end of this step
+  Operand kept =
+      {};  // in host memory, the numbers that DeviceBackend::keep was asked to copy at the end of this step; no data: none
 };
 
 // One instruction with its operands. Runs on a stream, once per run of the plan; allocates nothing.
@@ -44,7 +42,8 @@ class StreamTask {
 struct TaskRow {
   struct Member {
     StreamTask* task = nullptr;
-    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // memory of the blocks that it acquires, and of those that it releases
+    std::vector<std::span<const std::byte>> begins = {},
+                                            ends = {};  // memory of the blocks that it acquires, and of those that it releases
   };
   StreamId stream = {};
   std::vector<Member> members = {};
@@ -85,8 +84,9 @@ class DeviceBackend {
   }
   // Whether an observer may call `fill` while streams run.
   virtual bool fills_in_steps() const { return true; }
-  // Called before the first run: asks the device to copy these numbers (at most kMostKept) whenever the step ends, and to report them in
-  // TaskTimes::kept. Returns false if the device does not do so; then the observer can read them itself in StepObserver::ends.
+  // Called before `open`, at most once for a step: asks the device to copy these numbers to the host whenever the step ends, and to report
+  // them in TaskTimes::kept, which StepObserver::ends may read. Returns false if the device does not do so, because its memory is the host's:
+  // then StepObserver::ends can read the numbers themselves.
   virtual bool keep(int /*step*/, const Operand& /*numbers*/) { return false; }
 
   // Each makes the task of one instruction. `arguments` are those of run 0. They throw Error for an instruction that the device cannot run.

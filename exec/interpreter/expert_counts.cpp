@@ -80,28 +80,32 @@ ExpertCounting counting_of(const std::vector<RouterName>& routers, const Role& r
     const auto found = std::ranges::find(routers, name_of_router(role, instruction));
     FS_ASSERT(found != routers.end());
     counting.router = static_cast<int>(found - routers.begin());
-    counting.loads = writes[2], counting.experts = std::get<Compute>(instruction.what).shapes.at(0).dims.at(1);
-  } else if (is_forward_of(instruction, kDispatch) && writes.size() >= 2) {
+    counting.numbers = writes[2];
+    counting.numbers.elements = std::get<Compute>(instruction.what).shapes.at(0).dims.at(1);
+  } else if (is_forward_of(instruction, kDispatch) && writes.size() >= 3) {
     const auto& what = std::get<Compute>(instruction.what);
     const auto& op = std::get<ops::Dispatch>(what.op);
     if (op.sources > 1 && part > 0) return counting;
-    counting.places = writes[1];
-    counting.places.elements = what.shapes.at(0).dims.at(0) * what.shapes.at(0).dims.at(2) * op.sources;
+    const std::int64_t experts = what.shapes.at(0).dims.at(3), ranks = what.shapes.at(1).dims.at(0);
+    counting.numbers = writes[2];
+    counting.numbers.elements = op.sources > 1 ? op.sources * (experts / ranks) : experts;
   }
   return counting;
 }
 
-void ExpertCounting::add_to(ExpertCounts& counts, std::size_t routers) const {
+void ExpertCounting::add_to(ExpertCounts& counts, const Operand& numbers_on_host, std::size_t routers) const {
   counts.loads.resize(routers);
-  if (router >= 0) {
-    std::vector<double> here(static_cast<std::size_t>(experts));
-    host::load(loads, 0, experts, here.data());
-    std::vector<double>& all = counts.loads[static_cast<std::size_t>(router)];
-    all.resize(here.size());
-    for (std::size_t e = 0; e < here.size(); ++e) all[e] += here[e];
+  if (router < 0) {
+    const std::span rows(reinterpret_cast<const std::int64_t*>(numbers_on_host.data),
+                         static_cast<std::size_t>(numbers_on_host.elements));
+    counts.placed += static_cast<double>(std::accumulate(rows.begin(), rows.end(), std::int64_t{0}));
+    return;
   }
-  const auto* place = reinterpret_cast<const std::int64_t*>(places.data);
-  for (std::int64_t i = 0; place && i < places.elements; ++i) counts.placed += place[i] >= 0 ? 1 : 0;
+  std::vector<double> here(static_cast<std::size_t>(numbers_on_host.elements));
+  host::load(numbers_on_host, 0, numbers_on_host.elements, here.data());
+  std::vector<double>& all = counts.loads[static_cast<std::size_t>(router)];
+  all.resize(here.size());
+  for (std::size_t e = 0; e < here.size(); ++e) all[e] += here[e];
 }
 
 std::string packed(const ExpertCounts& counts) {

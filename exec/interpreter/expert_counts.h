@@ -39,12 +39,10 @@ std::vector<RouterName> routers_of(const Plan& plan);
 
 // What one instruction of a rank adds to the counts. Nothing unless it is the forward of a router or a dispatch.
 struct ExpertCounting {
-  int router = -1;           // its router; -1: it is none
-  Operand loads = {};        // a router's third output
-  Operand places = {};       // a dispatch's second output
-  std::int64_t experts = 0;  // of a router
-  bool counts() const { return router >= 0 || places.data != nullptr; }
-  void add_to(ExpertCounts& counts, std::size_t routers) const;
+  int router = -1;       // its router; -1: it is a dispatch
+  Operand numbers = {};  // a router's loads, or the rows that a dispatch gave to each expert; no data: it is neither
+  bool counts() const { return numbers.data != nullptr; }
+  void add_to(ExpertCounts& counts, const Operand& numbers_on_host, std::size_t routers) const;
 };
 // `part`: position of the rank among those that share each expert; they dispatch the same gathered tokens, and the first one counts them.
 ExpertCounting counting_of(const std::vector<RouterName>& routers, const Role& role, const Instruction& instruction,

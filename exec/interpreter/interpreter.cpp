@@ -79,18 +79,13 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   span.end = std::max(times.end != 0 ? times.end : device_.clock(), span.begin + 1);
   span.own = times.own;
   span.count = bound.joined;
-  if (bound.loss >= 0) {
-    double& loss = losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)];
-    if (bound.kept)
-      loss = times.kept[0];
-    else
-      host::load(bound.loss_at, 0, 1, &loss);
-  }
-  if (bound.scale_at.data)
-    scales_[static_cast<std::size_t>(run)] = bound.kept ? loss_scale_of(times.kept) : read_loss_scale(bound.scale_at);
+  const auto on_host = [&](const Operand& numbers) { return bound.kept ? times.kept : numbers; };
+  if (bound.loss >= 0)
+    host::load(on_host(bound.loss_at), 0, 1, &losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)]);
+  if (bound.scale_at.data) scales_[static_cast<std::size_t>(run)] = read_loss_scale(on_host(bound.scale_at));
   if (bound.experts.counts()) {
     if (counted_run_ != run) counts_ = {}, counted_run_ = run;
-    bound.experts.add_to(counts_, options_.routers.size());
+    bound.experts.add_to(counts_, on_host(bound.experts.numbers), options_.routers.size());
   }
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);

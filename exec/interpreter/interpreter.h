@@ -88,8 +88,8 @@ class Interpreter : public StepObserver {
     Operand loss_at = {};
     Operand scale_at = {};   // the state of a dynamic loss scale that it updates; no data: none
     double scale_start = 0;  // the loss scale at the begin of training
-    bool kept = false;       // the device reports loss or state in TaskTimes::kept
     ExpertCounting experts = {};
+    bool kept = false;  // the device reports the loss, the state or the counts in TaskTimes::kept
     bool communicates = false;
     bool computes = false;
     int joined = 1;  // StepSpan::count

@@ -140,9 +140,8 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
     bound.loss_at = writes.back();
     bound.kept = device_.keep(index, first_of(bound.loss_at, 1));
   }
-  // The counts are read where the host sees the memory of the device.
-  if (!options_.routers.empty() && device_.fills_in_steps())
-    bound.experts = counting_of(options_.routers, role_, instruction, writes, place_.expert_part);
+  if (!options_.routers.empty()) bound.experts = counting_of(options_.routers, role_, instruction, writes, place_.expert_part);
+  if (bound.experts.counts()) bound.kept = device_.keep(index, bound.experts.numbers);
   return bound;
 }
 

@@ -18,9 +18,11 @@ Plan plan_of(const Model& model, Strategy strategy) {
   return lowered(model, in_single(strategy));
 }
 
-Execution on_gpus(const Plan& plan) {
+Execution on_gpus(const Plan& plan, int steps = 2, GpuRuns runs = {}) {
   FakeRuntime runtime;
-  Execution done = run(plan, on_fake(runtime, 2));
+  ExecuteOptions options = fake_training(steps);
+  options.devices = ranks_on(runtime, runs);
+  Execution done = run(plan, options);
   for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << conflict;
   return done;
 }
@@ -48,10 +50,33 @@ TEST(CudaExperts, EverySplitTrainsAsTheHost) {
     else
       for (const Dispatcher dispatcher : {Dispatcher::AllGather, Dispatcher::OncePerRank})
         splits.push_back({.dp = 2, .experts = {.ep = 2, .dispatcher = dispatcher}});
+    splits.push_back({.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = Schedule::OneFOneBCells}});
+    splits.back().communication.overlap = Overlap{.tp = true};
     for (const Strategy& strategy : splits) {
-      const Difference apart = difference(on_gpus(plan_of(model, strategy)), host);
+      const Execution done = on_gpus(plan_of(model, strategy));
+      const Difference apart = difference(done, host);
       EXPECT_LE(std::max(apart.loss, apart.values), 2e-5) << name_of(strategy) << ": " << apart.worst;
+      for (std::size_t i = 0; i < done.steps.size(); ++i)
+        EXPECT_EQ(done.steps[i].experts, host.steps[i].experts) << name_of(strategy) << ", step " << i;
     }
+  }
+}
+
+// Four steps, of which the last two are CUDA graphs. What has no room is dropped on the same ranks; a recomputation counts nothing.
+TEST(CudaExperts, AreCountedAsOnTheHost) {
+  const Model model = small_mixture({.count = 8, .chosen = 2, .width = 24, .renormalised = true});
+  for (const bool once : {false, true}) {
+    Strategy strategy{.dp = 2, .experts = {.ep = 2, .capacity = 0.5}, .recompute = {.kind = RecomputeKind::Full}};
+    if (once) strategy.experts.dispatcher = Dispatcher::AllGather;
+    const Plan plan = plan_of(model, strategy);
+    const Execution host = run(plan, fake_training(4)), done = on_gpus(plan, 4, {.graphs = true});
+    ASSERT_EQ(done.steps.size(), 4U);
+    for (std::size_t i = 0; i < done.steps.size(); ++i) {
+      EXPECT_EQ(done.steps[i].experts, host.steps[i].experts) << "step " << i;
+      EXPECT_EQ(done.steps[i].experts.choices(), 8 * 16 * 2 * 2) << "step " << i;  // samples, positions, chosen experts, layers
+      EXPECT_GT(done.steps[i].experts.dropped(), 0) << "step " << i;
+    }
+    EXPECT_EQ(done.routers, host.routers);
   }
 }
 
