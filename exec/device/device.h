@@ -27,8 +27,7 @@ namespace foreshard {
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
   std::int64_t begin = 0, end = 0;
-  Operand kept =
-      {};  // in host memory, the numbers that DeviceBackend::keep was asked to copy at the end of this step; no data: none
+  Operand kept = {};  // in host memory, the numbers that DeviceBackend::keep asked for; no data: none
 };
 
 // One instruction with its operands. Runs on a stream, once per run of the plan; allocates nothing.
@@ -42,8 +41,7 @@ class StreamTask {
 struct TaskRow {
   struct Member {
     StreamTask* task = nullptr;
-    std::vector<std::span<const std::byte>> begins = {},
-                                            ends = {};  // memory of the blocks that it acquires, and of those that it releases
+    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // memory of the blocks that it acquires, and of those that it releases
   };
   StreamId stream = {};
   std::vector<Member> members = {};
@@ -85,8 +83,8 @@ class DeviceBackend {
   // Whether an observer may call `fill` while streams run.
   virtual bool fills_in_steps() const { return true; }
   // Called before `open`, at most once for a step: asks the device to copy these numbers to the host whenever the step ends, and to report
-  // them in TaskTimes::kept, which StepObserver::ends may read. Returns false if the device does not do so, because its memory is the host's:
-  // then StepObserver::ends can read the numbers themselves.
+  // them in TaskTimes::kept, for StepObserver::ends to read. Returns false if the device does not do so, because the host sees its memory;
+  // then the observer reads the numbers themselves.
   virtual bool keep(int /*step*/, const Operand& /*numbers*/) { return false; }
 
   // Each makes the task of one instruction. `arguments` are those of run 0. They throw Error for an instruction that the device cannot run.
