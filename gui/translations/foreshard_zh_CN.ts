@@ -2863,6 +2863,14 @@ worst: what the worst order of the same work would need</source>
         <translation>tp %1 × cp %2 × pp %3 = %4 不能整除 %6 的 %5 个 GPU</translation>
     </message>
     <message>
+        <source>auto, or four times F,I,W,C from 0 to 1e9, such as 2,2,1,0.1</source>
+        <translation>auto，或 0 到 1e9 的四个用时 F,I,W,C，例如 2,2,1,0.1</translation>
+    </message>
+    <message>
+        <source>more is alive at one time than a device has</source>
+        <translation>同一时刻存活的数据超过设备的内存</translation>
+    </message>
+    <message>
         <source>ZeRO group of %1 rank(s) does not divide dp = %2</source>
         <translation>%1 个 rank 的 ZeRO 组不能整除 dp = %2</translation>
     </message>

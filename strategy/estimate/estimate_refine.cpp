@@ -130,10 +130,14 @@ ScheduleLists lists_of(const Strategy& s, int microbatches) {
   return schedule_entry(*s.pipeline.schedule).lists(schedule_shape(s, microbatches));
 }
 
-ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
-  auto timing =
-      evaluate(lists, schedule_times(stages, schedule_entry(*s.pipeline.schedule).splits, s.communication.overlap->p2p));
-  if (!timing) throw Error("schedule " + schedule_entry(*s.pipeline.schedule).name + " deadlocks");
+ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, std::vector<StageDurations> stages) {
+  const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
+  const std::size_t of_route = stages.size();
+  for (std::size_t stage = 0; entry.routes == 2 && stage < of_route; ++stage) stages.push_back(stages[stage]);
+  auto times = schedule_times(stages, entry.splits, s.communication.overlap->p2p);
+  times.routes = entry.routes;
+  auto timing = evaluate(lists, times);
+  if (!timing) throw Error("schedule " + entry.name + " deadlocks");
   return std::move(*timing);
 }
 
