@@ -31,6 +31,7 @@ const std::vector<std::string> kBases = {
     kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 2 --micro-batch 1",
     kGpt + "--cluster dgx-a100 --global-batch 64 --offload-optimizer host --offload-activations inputs",
     kGpt + "--cluster dgx-a100 --global-batch 64 --lora-rank 4",
+    kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 8 --micro-batch 1 --schedule zb-2p --set model.n_layer=4",
     "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100 "
     "--global-batch 64 --ep 4 --expert-load 1.75",
     "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100-x2 "
