@@ -41,7 +41,8 @@ class StreamTask {
 struct TaskRow {
   struct Member {
     StreamTask* task = nullptr;
-    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // memory of the blocks that it acquires, and of those that it releases
+    std::vector<std::span<const std::byte>> begins = {},
+                                            ends = {};  // memory of the blocks that it acquires, and of those that it releases
   };
   StreamId stream = {};
   std::vector<Member> members = {};

@@ -224,7 +224,8 @@ TEST(ExpertLoad, MoreUnevenExpertsAndMoreRanksLoadOneRankMore) {
       for (int ranks = 2; ranks <= 64; ranks *= 2) {
         EXPECT_GT(most_loaded({kind, 0.4}, choices(experts, 4, ranks)), most_loaded({kind, 0.2}, choices(experts, 4, ranks)));
         if (ranks == 64) continue;
-        EXPECT_GT(most_loaded({kind, 0.3}, choices(experts, 4, 2 * ranks)), most_loaded({kind, 0.3}, choices(experts, 4, ranks)));
+        EXPECT_GT(most_loaded({kind, 0.3}, choices(experts, 4, 2 * ranks)),
+                  most_loaded({kind, 0.3}, choices(experts, 4, ranks)));
       }
     }
 }

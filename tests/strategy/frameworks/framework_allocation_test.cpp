@@ -304,7 +304,8 @@ TEST(FrameworkAllocation, TorchtitanReplaysTwoSteps) {
   Strategy s{.dp = 8, .framework = "torchtitan-eager"};
   s.zero.stage = 3, s.batch.micro = 2, s.batch.global = 16, s.batch.seq = 8192;
   s.recompute = {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
-  const auto answer = framework_allocation(load_model("llama-3-8b"), load_cluster("dgx-h100"), s, framework_preset(s.framework).memory);
+  const auto answer =
+      framework_allocation(load_model("llama-3-8b"), load_cluster("dgx-h100"), s, framework_preset(s.framework).memory);
   const auto& found = std::get<FrameworkAllocation>(answer);
   const double tokens = 2 * 8192, hidden = 4096, root = 2 * (2 * 128'256 * hidden + hidden), block = 218'112'000;
   const double live = 12 * 8'030'261'248 / 8.0 + 32 * tokens * (8 * hidden + 2 * 1024 + 2 * 14'336 + 4 * 32) +

@@ -17,11 +17,16 @@ namespace foreshard::lower_schedules_test {
 
 namespace {
 
-const std::vector<Schedule> kNew = {Schedule::LoopedBfs,        Schedule::InterleavedZeroBubble,
-                                    Schedule::VHalf,            Schedule::VMin,
-                                    Schedule::Chimera,          Schedule::DualPipe,
-                                    Schedule::DualPipeV,        Schedule::OneFOneBCells,
-                                    Schedule::InterleavedCells, Schedule::ZeroBubble2p};
+const std::vector<Schedule> kNew = {Schedule::LoopedBfs,
+                                    Schedule::InterleavedZeroBubble,
+                                    Schedule::VHalf,
+                                    Schedule::VMin,
+                                    Schedule::Chimera,
+                                    Schedule::DualPipe,
+                                    Schedule::DualPipeV,
+                                    Schedule::OneFOneBCells,
+                                    Schedule::InterleavedCells,
+                                    Schedule::ZeroBubble2p};
 
 std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
   std::string text = to_json(s);
