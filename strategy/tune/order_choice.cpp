@@ -59,8 +59,8 @@ class OrderChoice {
         options_(options),
         p_(strategy.pp),
         m_(static_cast<int>(strategy.batch.global / (strategy.batch.micro * strategy.dp))) {
-    options_.ignore_memory =
-        false;  // the order is chosen for the memory there is, even if the caller accepts a plan that does not fit
+    // The order is chosen for the memory there is, even if the caller accepts a plan that does not fit.
+    options_.ignore_memory = false;
   }
 
   PipelineChoice best() {
