@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
+#include "core/base/error.h"
 #include "exec/arithmetic/host_convert.h"
 #include "exec/base/philox.h"
 
@@ -21,9 +23,38 @@ StoredArray::StoredArray(const std::vector<double>& values, DType dtype)
     for (std::int64_t i = 0; i < elements_; ++i) set(i, values[static_cast<std::size_t>(i)]);
 }
 
-Operand StoredArray::operand() { return {bytes_.data(), elements_, dtype_}; }
+StoredArray::StoredArray(std::int64_t elements, DType dtype, Values values)
+    : elements_(elements), dtype_(dtype), values_(std::move(values)) {}
+
+void StoredArray::compute() const {
+  if (!values_) return;
+  const std::vector<double> values = std::exchange(values_, nullptr)();
+  FS_ASSERT(static_cast<std::int64_t>(values.size()) == elements_);
+  bytes_ = StoredArray(values, dtype_).bytes_;
+}
+
+void StoredArray::change(const std::function<double(std::int64_t, double)>& f) {
+  StoredArray before = std::move(*this);
+  *this = StoredArray(before.elements_, before.dtype_, [before, f] {
+    std::vector<double> values = before.values();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = f(static_cast<std::int64_t>(i), values[i]);
+    return values;
+  });
+}
+
+std::vector<double> StoredArray::values() const {
+  std::vector<double> all(static_cast<std::size_t>(elements_));
+  for (std::int64_t i = 0; i < elements_; ++i) all[static_cast<std::size_t>(i)] = at(i);
+  return all;
+}
+
+Operand StoredArray::operand() {
+  compute();
+  return {bytes_.data(), elements_, dtype_};
+}
 
 double StoredArray::at(std::int64_t i) const {
+  compute();
   const std::byte* place = bytes_.data() + i * size_of(dtype_).value;
   if (dtype_ == DType::U8) return static_cast<double>(*place);
   if (dtype_ == DType::I64) {
@@ -37,6 +68,7 @@ double StoredArray::at(std::int64_t i) const {
 }
 
 void StoredArray::set(std::int64_t i, double value) {
+  compute();
   std::byte* place = bytes_.data() + i * size_of(dtype_).value;
   if (dtype_ == DType::U8) {
     *place = static_cast<std::byte>(std::isfinite(value) ? static_cast<std::uint8_t>(value) : 77);
@@ -49,9 +81,11 @@ void StoredArray::set(std::int64_t i, double value) {
 }
 
 StoredArray random_array(std::int64_t elements, std::uint64_t seed, DType dtype) {
-  std::vector<double> values(static_cast<std::size_t>(elements));
-  standard_normals(seed, 1, 0, values);
-  return {values, dtype};
+  return {elements, dtype, [elements, seed] {
+            std::vector<double> values(static_cast<std::size_t>(elements));
+            standard_normals(seed, 1, 0, values);
+            return values;
+          }};
 }
 
 void run_on_host(const Compute& what, std::vector<StoredArray>& reads, std::vector<StoredArray>& writes,

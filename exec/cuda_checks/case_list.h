@@ -23,6 +23,30 @@ inline bool is_gated(Function function) {
   return function == Function::SwiGlu || function == Function::GeGlu || function == Function::ClampedSwiGlu;
 }
 
+// Arrays whose elements are computed when a case is run (StoredArray::Values). `value` must not refer to what is gone by then.
+inline StoredArray filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
+  return {size, dtype, [size, value] {
+            std::vector<double> values(static_cast<std::size_t>(size));
+            for (std::int64_t i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = value(i);
+            return values;
+          }};
+}
+inline StoredArray empty_array(std::int64_t size, DType dtype) {
+  return {size, dtype, [size] { return std::vector<double>(static_cast<std::size_t>(size), std::nan("")); }};
+}
+inline void put(StoredArray& array, std::int64_t at, double value) {
+  array.change([=](std::int64_t i, double x) { return i == at ? value : x; });
+}
+// Standard deviations, second moments: not negative.
+inline StoredArray random_magnitudes(std::int64_t elements, std::uint64_t seed, DType dtype) {
+  StoredArray array = random_array(elements, seed, dtype);
+  array.change([](std::int64_t, double x) { return std::abs(x); });
+  return array;
+}
+// What the host writes; it runs once, when the first of these arrays is needed.
+std::vector<StoredArray> made_on_host(const Compute& what, const std::vector<StoredArray>& reads,
+                                      const std::vector<StoredArray>& writes, const OpArguments& arguments = {});
+
 class Cases {
  public:
   // Adds a case with random operands of the given numbers of elements. An output that is accumulated to holds random numbers, any other
@@ -35,8 +59,7 @@ class Cases {
     const bool adds = next.what.accumulate || next.what.accumulate_weights || next.what.phase == Phase::Update ||
                       is<ops::ClipScale>(next.what.op);
     for (const std::int64_t size : out)
-      next.writes.push_back(adds ? random_array(size, seed++, dtype)
-                                 : StoredArray(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));
+      next.writes.push_back(adds ? random_array(size, seed++, dtype) : empty_array(size, dtype));
     next.arguments = {.seed = 5, .layer = 77, .first_sample = 6, .samples_of_step = 8, .source = &kSamples};
     cases_.push_back(std::move(next));
     return cases_.back();
@@ -46,15 +69,6 @@ class Cases {
  private:
   std::vector<KernelCase> cases_;
 };
-
-inline StoredArray filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
-  StoredArray array(size, dtype);
-  for (std::int64_t i = 0; i < size; ++i) array.set(i, value(i));
-  return array;
-}
-inline StoredArray empty_array(std::int64_t size, DType dtype) {
-  return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
-}
 
 // Add the cases of kernel_cases_packed.cpp, kernel_cases_more.cpp (two), _eight_bits.cpp, _context_parallel.cpp, _codec.cpp, _experts.cpp,
 // _heads.cpp and _masks.cpp.

@@ -75,6 +75,8 @@ void run_kernel(const KernelCase& tried, Runtime& runtime, By by, Stream* stream
 }  // namespace
 
 Outcome run_case(const KernelCase& tried, Runtime& runtime, By by) {
+  for (const auto* arrays : {&tried.reads, &tried.writes})
+    for (const StoredArray& array : *arrays) array.compute();  // not once for each copy
   std::vector<StoredArray> reads = tried.reads, on_host = tried.writes, on_gpu = tried.writes;
   run_on_host(tried.what, reads, on_host, tried.arguments);
   Outcome outcome;
@@ -141,6 +143,7 @@ bool run_fused(const FusedCase& tried, Runtime& runtime, Stream* stream, GpuMemo
 }  // namespace
 
 std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime) {
+  for (const StoredArray& array : tried.arrays) array.compute();
   std::vector<StoredArray> on_host = tried.arrays, on_gpu = tried.arrays;
   for (const FusedCase::Part& part : tried.parts) {
     std::vector<StoredArray> reads, writes;

@@ -1,4 +1,5 @@
-#include <cmath>
+#include <memory>
+#include <utility>
 
 #include "exec/cuda_checks/case_list.h"
 
@@ -133,7 +134,7 @@ void add_losses(Cases& all) {
   grad.reads.push_back(filled(12, DType::I64, targets));
   grad.arguments.loss_scale = 64;
   KernelCase& maximum = all.add("loss_max", loss(Forward, {.piece = Piece::Max, .classes = 290}, 12, 150), {1800}, {12});
-  maximum.reads[0].set(0, 50);  // if a kernel began the row one element late, it would find another maximum
+  put(maximum.reads[0], 0, 50);  // if a kernel began the row one element late, it would find another maximum
   maximum.arguments.tp_rank = 1;
   KernelCase& exponentials =
       all.add("loss_exp", loss(Forward, {.piece = Piece::Exp, .classes = 290}, 12, 150), {1800, 12}, {1800, 24});
@@ -157,9 +158,7 @@ void add_updates(Cases& all) {
     tried.writes.clear();
     std::uint64_t seed = 100;
     for (const auto& [size, dtype] : writes) {
-      StoredArray array = random_array(size, seed++, dtype);
-      for (std::int64_t i = 0; i < size; ++i) array.set(i, std::abs(array.at(i)));  // variances are not negative
-      tried.writes.push_back(array);
+      tried.writes.push_back(random_magnitudes(size, seed++, dtype));
     }
     tried.arguments.step = 3;
     tried.arguments.optimizer = {.weight_decay = 0.1, .momentum = 0.9};
@@ -277,8 +276,7 @@ void add_attention(Cases& all, bool large) {
     forward.writes.push_back(empty_array(lse, DType::F32));
     forward.arguments.tp_rank = 1;
     // The backward reads what a forward on the host has made.
-    std::vector<StoredArray> made = forward.writes, from = forward.reads;
-    run_on_host(what, from, made, forward.arguments);
+    const std::vector<StoredArray> from = forward.reads, made = made_on_host(what, from, forward.writes, forward.arguments);
     what.phase = InputGrad;
     what.accumulate = f.add;
     KernelCase& back =
@@ -313,6 +311,24 @@ void add_large(Cases& all) {
 }
 
 }  // namespace
+
+std::vector<StoredArray> made_on_host(const Compute& what, const std::vector<StoredArray>& reads,
+                                      const std::vector<StoredArray>& writes, const OpArguments& arguments) {
+  struct Run {
+    Compute what = {};
+    std::vector<StoredArray> reads = {}, writes = {};
+    OpArguments arguments = {};
+    bool done = false;
+  };
+  const auto run = std::make_shared<Run>(Run{what, reads, writes, arguments});  // of all arrays that it makes
+  std::vector<StoredArray> made;
+  for (std::size_t i = 0; i < writes.size(); ++i)
+    made.emplace_back(writes[i].size(), writes[i].dtype(), [run, i] {
+      if (!std::exchange(run->done, true)) run_on_host(run->what, run->reads, run->writes, run->arguments);
+      return run->writes[i].values();
+    });
+  return made;
+}
 
 std::vector<KernelCase> kernel_cases(bool large) {
   Cases all;

@@ -6,8 +6,7 @@ namespace foreshard::gpu {
 namespace {
 
 StoredArray exact_numbers(std::int64_t size, DType dtype, std::uint64_t seed) {
-  StoredArray x = random_array(size, seed, DType::F64);
-  return filled(size, dtype, [&](std::int64_t i) {
+  return filled(size, dtype, [x = random_array(size, seed, DType::F64)](std::int64_t i) {
     if (i == 1) return 8.0;
     if (i == 2) return -8.0;
     return std::clamp(std::round(x.at(i) * 64) / 64, -7.0, 7.0);
@@ -48,9 +47,9 @@ void add_codes(Cases& all) {
             filled(size, DType::F32, [](std::int64_t i) { return i == 1 || i == 2 ? 0.0 : static_cast<double>(i % 7) / 64; });
         encode.reads.push_back(left), encode.writes.push_back(left);
       }
-      std::vector<StoredArray> x = {exact_numbers(size, DType::F32, 4)};
-      std::vector<StoredArray> codes = {filled(form.payload(size).value, DType::U8, [](std::int64_t) { return 0.0; })};
-      run_on_host({.op = ops::Encode{.form = form}, .phase = Phase::Other, .shapes = {{{size}}}}, x, codes, {});
+      const std::vector<StoredArray> codes =
+          made_on_host({.op = ops::Encode{.form = form}, .phase = Phase::Other, .shapes = {{{size}}}},
+                       {exact_numbers(size, DType::F32, 4)}, {StoredArray(form.payload(size).value, DType::U8)});
       for (const DType dtype : {DType::F32, DType::BF16}) {
         KernelCase& decode =
             all.add("decode_" + name_of(form) + (parts > 1 ? "_parts" : "") + (dtype == DType::BF16 ? "_bf16" : ""),
@@ -97,20 +96,19 @@ void add_largest(Cases& all) {
   }
   const std::int64_t some = 3000;
   const ops::CodeForm form{.code = ops::Code::Largest, .kept = 200};
-  std::vector<StoredArray> codes = {filled(3 * 8 * 200, DType::U8, [](std::int64_t) { return 0.0; })};
-  for (std::int64_t rank = 0; rank < 3; ++rank) {
-    std::vector<StoredArray> x = {exact_numbers(some, DType::F32, 20 + static_cast<std::uint64_t>(rank))},
-                             one = {filled(1600, DType::U8, [](std::int64_t) { return 0.0; })};
-    run_on_host({.op = ops::Encode{.form = form}, .phase = Phase::Other, .shapes = {{{some}}}}, x, one, {});
-    for (std::int64_t i = 0; i < 1600; ++i) codes[0].set(1600 * rank + i, one[0].at(i));
-  }
+  std::vector<StoredArray> of_rank;
+  for (std::uint64_t rank = 0; rank < 3; ++rank)
+    of_rank.push_back(made_on_host({.op = ops::Encode{.form = form}, .phase = Phase::Other, .shapes = {{{some}}}},
+                                   {exact_numbers(some, DType::F32, 20 + rank)}, {StoredArray(1600, DType::U8)})[0]);
+  const StoredArray codes = filled(
+      3 * 1600, DType::U8, [of_rank](std::int64_t i) { return of_rank[static_cast<std::size_t>(i / 1600)].at(i % 1600); });
   ops::CodeForm of_ranks = form;
   of_ranks.parts = 3;
   for (const DType dtype : {DType::F32, DType::BF16}) {
     KernelCase& add = all.add(std::string("add_largest") + (dtype == DType::BF16 ? "_bf16" : ""),
                               {.op = ops::Decode{.form = of_ranks, .adds = true}, .phase = Phase::Other, .shapes = {{{some}}}},
                               {}, {some}, dtype, dtype == DType::BF16 ? kHalf : kExact);
-    add.reads = codes;
+    add.reads = {codes};
   }
 }
 
@@ -136,8 +134,7 @@ void add_tokens(Cases& all) {
     keep.reads = {
         filled(b * s, DType::F32, [](std::int64_t i) { return static_cast<double>(i * 37 % 50); })};  // many scores are equal
     keep.writes = {empty_array(b * k, DType::I64)};
-    std::vector<StoredArray> kept = keep.writes, scores = keep.reads;
-    run_on_host(keep.what, scores, kept, {});
+    const std::vector<StoredArray> kept = made_on_host(keep.what, keep.reads, keep.writes);
     using enum Phase;
     for (const Phase phase : {Forward, InputGrad})
       for (const bool takes : {true, false}) {

@@ -58,10 +58,9 @@ void add_attention_over_ranks(Cases& all) {
     forward.writes.push_back(empty_array(lse, DType::F32));
     forward.arguments.tp = 2, forward.arguments.tp_rank = 1;
     stand(forward, f.op.split, f.rank);
-    std::vector<StoredArray> made = forward.writes,
-                             from = forward.reads;  // the backward reads what a forward on the host has made
     const OpArguments arguments = forward.arguments;
-    run_on_host(what, from, made, arguments);
+    // The backward reads what a forward on the host has made.
+    const std::vector<StoredArray> from = forward.reads, made = made_on_host(what, from, forward.writes, arguments);
     what.phase = Phase::InputGrad, what.accumulate = f.add;
     KernelCase& back = all.add(name + "_grad", what, {q}, {q, kv}, f.dtype, f.tolerance);
     back.reads.insert(back.reads.end(), from.begin(), from.end());

@@ -4,7 +4,7 @@
 namespace foreshard::gpu {
 
 static void multiply_by_two_to(StoredArray& array, int power) {
-  for (std::int64_t i = 0; i < array.size(); ++i) array.set(i, std::ldexp(array.at(i), power));
+  array.change([=](std::int64_t, double x) { return std::ldexp(x, power); });
 }
 
 // Makes the first `parts` factors small, each by another power, and one factor large. With a wrong scale, or that of another factor, they
@@ -13,7 +13,7 @@ static void spread(KernelCase& tried, std::size_t parts, std::size_t large) {
   const int least = tried.what.phase == Phase::Forward ? -14 : -40;
   for (std::size_t r = 0; r < parts; ++r) multiply_by_two_to(tried.reads[r], least + 4 * static_cast<int>(r));
   multiply_by_two_to(tried.reads[large], 10);
-  tried.reads[large].set(tried.reads[large].size() - 1, 9000);  // its largest number is the last one
+  put(tried.reads[large], tried.reads[large].size() - 1, 9000);  // its largest number is the last one
   if (!tried.what.accumulate) return;
   multiply_by_two_to(tried.writes[0], least + 12);
   if (tried.writes.size() == 2) multiply_by_two_to(tried.writes[1], least + 2);
@@ -60,7 +60,7 @@ void add_eight_bits(Cases& all, bool large) {
       all.add(large ? "eighth_far_large" : "eighth_far", {.op = ops::MatMul{}, .shapes = {{{1, 16, 16, 640}, DType::F8}}},
               {16 * 640, 16 * 640}, {256}, DType::BF16, kHalf);
   spread(far, 1, 1);
-  for (StoredArray& factor : far.reads) factor.set(factor.size() - 1, 3e5);
+  for (StoredArray& factor : far.reads) put(factor, factor.size() - 1, 3e5);
 }
 
 }  // namespace foreshard::gpu

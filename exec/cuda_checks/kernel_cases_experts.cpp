@@ -55,8 +55,8 @@ void add_router_cases(Cases& all) {
       what.accumulate = add;
       KernelCase& back = all.add(std::string(r.name) + (add ? "_grad_added" : "_grad"), what, {picked, logits}, {logits});
       back.tolerance = 5 * kSingle;
-      back.reads.push_back(filled(picked, DType::I64, [&](std::int64_t i) {
-        return static_cast<double>((i / r.op.chosen + 2 * (i % r.op.chosen)) % r.experts);
+      back.reads.push_back(filled(picked, DType::I64, [chosen = r.op.chosen, experts = r.experts](std::int64_t i) {
+        return static_cast<double>((i / chosen + 2 * (i % chosen)) % experts);
       }));
       back.reads.push_back(filled(r.experts, DType::F32, [](std::int64_t i) { return static_cast<double>(i % 7); }));
     }
@@ -153,8 +153,8 @@ const GroupedSizes kGroupedSizes[] = {{"grouped", 41, 37, 22, {19, 0, 20, 7, 33,
 
 void add_grouped_products(Cases& all, const GroupedSizes& sizes) {
   const std::int64_t experts = 3, sources = 2, room = sizes.room, k = sizes.k, columns = sizes.columns;
-  const StoredArray counts =
-      filled(sources * experts, DType::I64, [&](std::int64_t i) { return sizes.counts[static_cast<std::size_t>(i)]; });
+  const StoredArray counts = filled(sources * experts, DType::I64,
+                                    [counts = sizes.counts](std::int64_t i) { return counts[static_cast<std::size_t>(i)]; });
   for (const DType dtype : {DType::F32, DType::BF16})
     for (const std::int64_t parts : {1, 2})
       for (const bool transposed : {false, true})

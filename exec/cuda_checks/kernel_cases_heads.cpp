@@ -98,8 +98,7 @@ void add_clamped(Cases& all) {
     KernelCase& tried =
         all.add(back ? "clamped_beyond_grad" : "clamped_beyond", what,
                 back ? std::vector<std::int64_t>{144, 288} : std::vector<std::int64_t>{288}, {back ? 288 : 144});
-    StoredArray& x = tried.reads.back();
-    for (std::int64_t i = 0; i < x.size(); ++i) x.set(i, 8 * x.at(i));
+    tried.reads.back().change([](std::int64_t, double x) { return 8 * x; });
   }
 }
 

@@ -56,8 +56,7 @@ void add_form(Cases& all, const MaskForm& f) {
   forward.writes.push_back(empty_array(lse, DType::F32));
   forward.arguments.cp = f.op.split.ranks, forward.arguments.cp_rank = f.op.split.ranks - 1;
   const OpArguments arguments = forward.arguments;
-  std::vector<StoredArray> made = forward.writes, from = forward.reads;
-  run_on_host(what, from, made, arguments);
+  const std::vector<StoredArray> from = forward.reads, made = made_on_host(what, from, forward.writes, arguments);
   what.phase = f.op.sinks ? Phase::Backward : Phase::InputGrad;
   what.accumulate = f.add, what.accumulate_weights = f.add;
   KernelCase& back = all.add(name + "_grad", what, {context}, in, f.dtype, f.tolerance);

@@ -26,11 +26,7 @@ void add_loss_scales(Cases& all) {
     const std::string name = skips ? "_skipped" : "_scaled";
     const auto update = [&](KernelCase& tried, std::size_t states) {
       tried.reads.push_back(state(skips ? 1 : 0));
-      for (std::size_t i = 0; i < states; ++i) {
-        StoredArray array = random_array(203, 100 + i, DType::F32);
-        for (std::int64_t j = 0; j < 203; ++j) array.set(j, std::abs(array.at(j)));  // variances are not negative
-        tried.writes.push_back(array);
-      }
+      for (std::size_t i = 0; i < states; ++i) tried.writes.push_back(random_magnitudes(203, 100 + i, DType::F32));
       tried.arguments.step = 5, tried.arguments.loss_scale = 8;
       tried.arguments.optimizer = {.weight_decay = 0.1, .momentum = 0.9};
       if (skips) tried.tolerance = kExact;

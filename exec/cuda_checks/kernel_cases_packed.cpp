@@ -124,7 +124,7 @@ void add_losses(Cases& all, const Format& format) {
     if (columns == 8200 && format.dtype == DType::F32) whole.tolerance = 2 * kSingle;  // sums of 8200 exponentials in fp32
     whole.writes.insert(whole.writes.begin() + 1, empty_array(rows, DType::I64));
     whole.arguments.samples = rows / 2;
-    for (std::int64_t i = 0; i < rows * columns; ++i) whole.reads[0].set(i, 4 * whole.reads[0].at(i));
+    whole.reads[0].change([](std::int64_t, double x) { return 4 * x; });
   }
   for (const bool add : {false, true}) {
     KernelCase& grad = all.add(std::string(add ? "loss_grad_added" : "loss_grad") + in,
@@ -134,8 +134,8 @@ void add_losses(Cases& all, const Format& format) {
   }
   KernelCase& maximum = all.add("loss_max" + in, loss(Forward, {.piece = Piece::Max, .classes = 290}, 12, 152), {1824}, {12},
                                 format.dtype, format.tolerance);
-  for (std::int64_t row = 0; row < 12; ++row)
-    maximum.reads[0].set(152 * row, 50);  // if a kernel began a row one element late, it would find another maximum
+  // If a kernel began a row one element late, it would find another maximum.
+  maximum.reads[0].change([](std::int64_t i, double x) { return i % 152 == 0 ? 50 : x; });
   maximum.arguments.tp_rank = 1;
   KernelCase& exponentials = all.add("loss_exp" + in, loss(Forward, {.piece = Piece::Exp, .classes = 290}, 12, 152), {1824},
                                      {1824}, format.dtype, format.tolerance);
@@ -195,8 +195,8 @@ void add_updates(Cases& all, const Format& format) {
       const int states = (adam ? 2 : 1) + (master ? 1 : 0);
       for (int i = 0; i <= states; ++i) {
         const bool value = i == states;
-        StoredArray array = random_array(size, 100 + static_cast<std::uint64_t>(i), value ? format.dtype : DType::F32);
-        for (std::int64_t j = 0; j < size; ++j) array.set(j, std::abs(array.at(j)));  // variances are not negative
+        const StoredArray array =
+            random_magnitudes(size, 100 + static_cast<std::uint64_t>(i), value ? format.dtype : DType::F32);
         tried.reads.push_back(array);
         tried.writes.push_back(array);
       }

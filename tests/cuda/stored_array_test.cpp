@@ -51,6 +51,28 @@ TEST(StoredArray, ErrorsAreRelativeToTheLargest) {
   EXPECT_TRUE(std::isinf(relative_error(of({std::nan(""), 0}, DType::F64), zeros)));
 }
 
+// 0 + 2 * 3 and 1 + 2 * 4: 6 and 9. A copy made before computes its own elements; one made after compute() has them.
+TEST(StoredArray, ValuesAreComputedOnceAndNotBeforeTheyAreNeeded) {
+  int calls = 0;
+  StoredArray array(2, DType::F32, [&] { return ++calls, std::vector<double>{3, 4}; });
+  const StoredArray before = array;
+  array.change([](std::int64_t i, double x) { return static_cast<double>(i) + 2 * x; });
+  EXPECT_EQ(array.size(), 2);
+  EXPECT_EQ(calls, 0);
+  array.compute();
+  const StoredArray after = array;
+  EXPECT_EQ(array.values(), (std::vector<double>{6, 9}));
+  EXPECT_EQ(after.values(), (std::vector<double>{6, 9}));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(before.at(1), 4);
+  EXPECT_EQ(before.at(0), 3);
+  EXPECT_EQ(calls, 2);
+  StoredArray other(2, DType::F32, [] { return std::vector<double>{3, 4}; });
+  other.set(0, 7);
+  EXPECT_EQ(other.values(), (std::vector<double>{7, 4}));
+  EXPECT_EQ(reinterpret_cast<const float*>(StoredArray(before).operand().data)[1], 4);
+}
+
 TEST(StoredArray, RandomArraysFollowTheirSeed) {
   const StoredArray a = random_array(100, 1, DType::F64), again = random_array(100, 1, DType::F64),
                     b = random_array(100, 2, DType::F64);
