@@ -1,6 +1,7 @@
 #include "exec/cuda/emulator/emulator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -14,7 +15,19 @@ namespace foreshard::emulator {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kWords = 6;
+constexpr int kWords = 10;
+
+struct Site {  // of a barrier
+  const char* file = nullptr;
+  int line = 0;
+  bool operator==(const Site& other) const {
+    return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
+  }
+  std::string name() const {
+    const char* name = std::strrchr(file, '/');
+    return std::string(name ? name + 1 : file) + ":" + std::to_string(line);
+  }
+};
 
 struct Warp {
   std::uint32_t table[2][kWarp][kWords] = {};
@@ -39,30 +52,31 @@ class Block {
   void run(unsigned x, unsigned y) {
     ++serial_;
     live_ = threads_, waiting_ = 0, generation_ = 0, fault_ = nullptr;
-    site_.clear();
+    site_ = {};
     warps_.assign(static_cast<std::size_t>((threads_ + kWarp - 1) / kWarp), {});
     for (int t = 0; t < threads_; ++t) ++warps_[static_cast<std::size_t>(t / kWarp)].lanes;
-    ended_.assign(static_cast<std::size_t>(threads_), 0);
+    waits_.assign(static_cast<std::size_t>(threads_), {});
     self_ = {.threads = threads_, .block_x = x, .block_y = y, .blocks_x = grid_.x, .blocks_y = grid_.y};
     for (int t = 0; t < threads_; ++t) fibers_[static_cast<std::size_t>(t)]->begin(&Block::enter, this);
     while (live_ > 0) {
       progress_ = false;
       for (const int thread : order_) {
-        if (ended_[static_cast<std::size_t>(thread)]) continue;
-        self_.thread = thread;
+        if (waits_[static_cast<std::size_t>(thread)].still()) continue;
+        go_on_as(thread);
         fibers_[static_cast<std::size_t>(thread)]->resume();
         if (fault_) std::rethrow_exception(fault_);
       }
       if (!progress_ && live_ > 0)
-        throw Fault("the threads of a block wait for each other in vain" + (site_.empty() ? std::string() : " at " + site_));
+        throw Fault("the threads of a block wait for each other in vain" +
+                    (site_.file ? " at " + site_.name() : std::string()));
     }
   }
 
-  void barrier(const std::string& site) {
-    note(site);
-    if (site == settings_.no_barrier) return;
-    if (waiting_ > 0 && site_ != site) throw Fault("threads wait at two barriers: " + site_ + " and " + site);
-    if (live_ < threads_) throw Fault("a thread has ended while others wait at " + site);
+  void barrier(const Site& site) {
+    if (settings_.barriers) note(site.name());
+    if (!settings_.no_barrier.empty() && site.name() == settings_.no_barrier) return;
+    if (waiting_ > 0 && site_ != site) throw Fault("threads wait at two barriers: " + site_.name() + " and " + site.name());
+    if (live_ < threads_) throw Fault("a thread has ended while others wait at " + site.name());
     site_ = site;
     if (++waiting_ == threads_) {
       waiting_ = 0;
@@ -70,31 +84,35 @@ class Block {
       progress_ = true;
       return;
     }
-    const std::uint64_t generation = generation_;
-    while (generation_ == generation) pause();
+    wait_for(generation_);
   }
 
-  const std::uint32_t (*exchange(const std::uint32_t* words, int count))[kWords] {
-    Warp& warp = this->warp();
+  // The words of all lanes, by lane. The last lane that comes calls all_here(table) before the others go on.
+  using Table = std::uint32_t[kWarp][kWords];
+  template <class AllHere>
+  const Table& exchange(const std::uint32_t* words, int count, AllHere all_here) {
+    Warp& warp = *warp_;
     if (warp.lanes < kWarp) throw Fault("a warp without all its lanes exchanges words");
-    const std::uint64_t generation = warp.generation;
-    auto& table = warp.table[generation % 2];
+    Table& table = warp.table[warp.generation % 2];
     std::copy_n(words, count, table[self_.thread % kWarp]);
+    if (warp.arrived + 1 == warp.lanes) all_here(table);
     meet(warp);
     return table;
   }
+  const Table& exchange(std::uint32_t word) {
+    return exchange(&word, 1, [](Table&) {});
+  }
   void meet(Warp& warp) {
-    const std::uint64_t generation = warp.generation;
     if (++warp.arrived == warp.lanes) {
       warp.arrived = 0;
       ++warp.generation;
       progress_ = true;
       return;
     }
-    while (warp.generation == generation) pause();
+    wait_for(warp.generation);
   }
   void warp_barrier() {
-    Warp& warp = this->warp();
+    Warp& warp = *warp_;
     meet(warp);
     warp.barriers = warp.generation;
   }
@@ -105,8 +123,7 @@ class Block {
   }
   bool checks_sharing() const { return settings_.checks_sharing; }
   std::uint64_t stamp() const { return serial_ << 24U | generation_; }
-  std::uint64_t serial() const { return serial_; }
-  std::uint64_t warp_stamp() { return warp().barriers; }
+  std::uint64_t warp_stamp() const { return warp_->barriers; }
 
  private:
   static void enter(void* block) { static_cast<Block*>(block)->work(); }
@@ -116,27 +133,35 @@ class Block {
     } catch (...) {
       fault_ = std::current_exception();
     }
-    const int thread = self_.thread;
-    ended_[static_cast<std::size_t>(thread)] = 1;
+    waits_[static_cast<std::size_t>(self_.thread)] = {.counter = &kNever};
     --live_;
-    Warp& warp = this->warp();
+    Warp& warp = *warp_;
     --warp.lanes;
     progress_ = true;
-    if (waiting_ > 0 && !fault_) fault_ = std::make_exception_ptr(Fault("a thread has ended while others wait at " + site_));
+    if (waiting_ > 0 && !fault_)
+      fault_ = std::make_exception_ptr(Fault("a thread has ended while others wait at " + site_.name()));
     if (warp.arrived > 0 && !fault_) fault_ = std::make_exception_ptr(Fault("a lane has ended while its warp exchanges words"));
   }
-  void pause() {
-    const int thread = self_.thread;
-    fibers_[static_cast<std::size_t>(thread)]->yield();
+  // What a thread waits for: that a counter has no longer this value.
+  struct Wait {
+    const std::uint64_t* counter = nullptr;
+    std::uint64_t value = 0;
+    bool still() const { return counter && *counter == value; }
+  };
+  static constexpr std::uint64_t kNever = 0;  // the counter that those wait for that have ended
+  void go_on_as(int thread) {
     self_.thread = thread;
+    warp_ = &warps_[static_cast<std::size_t>(thread / kWarp)];
+  }
+  void wait_for(const std::uint64_t& counter) {
+    const auto thread = static_cast<std::size_t>(self_.thread);
+    waits_[thread] = {&counter, counter};
+    fibers_[thread]->yield();  // until another value lets run() go on here
   }
   void note(const std::string& site) {
-    if (!settings_.barriers) return;
     auto& all = *settings_.barriers;
     if (std::find(all.begin(), all.end(), site) == all.end()) all.push_back(site);
   }
-  Warp& warp() { return warps_[static_cast<std::size_t>(self_.thread / kWarp)]; }
-
   Grid grid_;
   int threads_;
   void (*body_)(const void*);
@@ -144,13 +169,14 @@ class Block {
   const Settings& settings_;
   static std::vector<std::unique_ptr<Fiber>> fibers_;  // reused in all launches
   std::vector<int> order_;
-  std::vector<char> ended_;
+  std::vector<Wait> waits_;
   std::vector<Warp> warps_;
+  Warp* warp_ = nullptr;  // of the running thread
   Self self_;
   int live_ = 0, waiting_ = 0;
   std::uint64_t generation_ = 0;
   static std::uint64_t serial_;  // number of the block over all launches; shared memory stores it with every access
-  std::string site_;
+  Site site_;
   bool progress_ = false;
   std::exception_ptr fault_;
 };
@@ -169,38 +195,43 @@ void run(const Grid& grid, int threads, void (*body)(const void*), const void* a
 }
 
 const Self& self() { return now->self(); }
-void barrier(const char* file, int line) {
-  const char* name = std::strrchr(file, '/');
-  now->barrier(std::string(name ? name + 1 : file) + ":" + std::to_string(line));
-}
+void barrier(const char* file, int line) { now->barrier({file, line}); }
 void warp_barrier() { now->warp_barrier(); }
-std::uint32_t exchange_xor(std::uint32_t value, int mask) {
-  return now->exchange(&value, 1)[(self().thread % kWarp) ^ mask][0];
-}
-std::uint32_t exchange_from(std::uint32_t value, int lane) { return now->exchange(&value, 1)[lane][0]; }
+std::uint32_t exchange_xor(std::uint32_t value, int mask) { return now->exchange(value)[(self().thread % kWarp) ^ mask][0]; }
+std::uint32_t exchange_from(std::uint32_t value, int lane) { return now->exchange(value)[lane][0]; }
 
 // Which lane holds which element (PTX ISA, mma.m16n8k16; a condition counts as 0 or 1):
 //   a (row, k)   lane (row mod 8) * 4 + (k mod 8) / 2, word (row >= 8) + 2 (k >= 8), half k mod 2
 //   b (k, n)     lane n * 4 + (k mod 8) / 2, word (k >= 8), half k mod 2
 //   d (row, n)   lane (row mod 8) * 4 + n / 2, number 2 (row >= 8) + n mod 2
+// The last lane that comes multiplies for all of them, and each takes its numbers of d.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b) {
-  const std::uint32_t words[kWords] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  const auto* table = now->exchange(words, kWords);
-  const auto half = [](std::uint32_t word, int upper) {
-    const std::uint32_t bits = upper != 0 ? word & 0xFFFF0000U : word << 16U;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  };
-  const int lane = self().thread % kWarp, group = lane / 4, pair = lane % 4;
-  for (int i = 0; i < 4; ++i) {
-    const int row = group + (i >= 2 ? 8 : 0), column = 2 * pair + i % 2;
-    for (int k = 0; k < 16; ++k) {
-      const int from = k % 8 / 2;
-      d[i] += half(table[row % 8 * 4 + from][(row >= 8 ? 1 : 0) + (k >= 8 ? 2 : 0)], k % 2) *
-              half(table[column * 4 + from][4 + (k >= 8 ? 1 : 0)], k % 2);
+  std::uint32_t words[kWords] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  std::memcpy(words + 6, d, 4 * sizeof *d);
+  const auto& table = now->exchange(words, kWords, [](Block::Table& of) {
+    const auto half = [](std::uint32_t word, int upper) {
+      return std::bit_cast<float>(upper != 0 ? word & 0xFFFF0000U : word << 16U);
+    };
+    float left[16][16], right[16][8], sums[16][8];
+    for (int lane = 0; lane < kWarp; ++lane) {
+      const std::uint32_t* from = of[lane];
+      const int group = lane / 4, pair = lane % 4 * 2;
+      for (int i = 0; i < 8; ++i) left[group + i / 2 % 2 * 8][pair + i / 4 * 8 + i % 2] = half(from[i / 2], i % 2);
+      for (int i = 0; i < 4; ++i) right[pair + i / 2 * 8 + i % 2][group] = half(from[4 + i / 2], i % 2);
+      for (int i = 0; i < 4; ++i) sums[group + i / 2 * 8][pair + i % 2] = std::bit_cast<float>(from[6 + i]);
     }
-  }
+    for (int row = 0; row < 16; ++row)
+      for (int k = 0; k < 16; ++k)
+        for (int n = 0; n < 8; ++n) sums[row][n] += left[row][k] * right[k][n];
+    for (int lane = 0; lane < kWarp; ++lane)
+      for (int i = 0; i < 4; ++i)
+        of[lane][6 + i] = std::bit_cast<std::uint32_t>(sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2]);
+  });
+  std::memcpy(d, table[self().thread % kWarp] + 6, 4 * sizeof *d);
+}
+
+void no_element(const char* name, std::int64_t i) {
+  throw Fault(std::string("shared ") + name + " has no element " + std::to_string(i));
 }
 
 void check_array(const gpu::View& array, std::int64_t first, std::int64_t count, bool write) {
@@ -218,36 +249,50 @@ void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, 
                 ", which does not lie at a multiple of 16 bytes");
 }
 
-// Whether the access `other` was made by another thread since the last barrier of the block, or of the warp if both threads are in one.
-static bool races(const Touch& other) {
-  const int me = self().thread;
-  if (!now->checks_sharing() || other.stamp != now->stamp() || other.thread == me) return false;
-  return other.thread < 0 || other.thread / kWarp != me / kWarp || other.warp_stamp == now->warp_stamp();
-}
+namespace {
+
+// An access of the running thread.
+struct Access {
+  int thread = self().thread;
+  std::uint64_t stamp = now->stamp(), warp_stamp = now->warp_stamp();
+
+  // Whether the access `other` was made by another thread since the last barrier of the block, or of the warp if both threads are in one.
+  bool races(const Touch& other) const {
+    if (other.stamp != stamp || other.thread == thread || !now->checks_sharing()) return false;
+    return other.thread < 0 || other.thread / kWarp != thread / kWarp || other.warp_stamp == warp_stamp;
+  }
+  bool follows_a_write(const Shadow& shadow) const { return shadow.write.stamp >> 24U == stamp >> 24U; }
+};
+
+[[noreturn]] void misused(const char* name, const char* how) { throw Fault(std::string("shared ") + name + how); }
+
+}  // namespace
 
 void note_read(Shadow& shadow, const char* name) {
-  if (shadow.write.stamp >> 24U != now->serial()) throw Fault(std::string("shared ") + name + " is read before it is written");
-  if (races(shadow.write)) throw Fault(std::string("shared ") + name + " is read with no barrier after the write");
+  const Access access;
+  if (!access.follows_a_write(shadow)) misused(name, " is read before it is written");
+  if (access.races(shadow.write)) misused(name, " is read with no barrier after the write");
   Touch& read = shadow.read;
-  const int me = self().thread;
-  if (read.stamp == now->stamp() && read.thread != me && read.warp_stamp == now->warp_stamp())
+  if (read.stamp == access.stamp && read.thread != access.thread && read.warp_stamp == access.warp_stamp)
     read.thread = -2;
   else
-    read = {now->stamp(), now->warp_stamp(), me};
+    read = {access.stamp, access.warp_stamp, access.thread};
 }
 
 void note_count(Shadow& shadow, const char* name) {
-  if (shadow.write.stamp >> 24U != now->serial()) throw Fault(std::string("shared ") + name + " is read before it is written");
-  const bool adds = shadow.write.thread == -3 && shadow.write.stamp == now->stamp();
-  if (!adds && races(shadow.write)) throw Fault(std::string("shared ") + name + " is added to with no barrier after the write");
-  if (races(shadow.read)) throw Fault(std::string("shared ") + name + " is added to with no barrier after a read");
-  shadow.write = {now->stamp(), now->warp_stamp(), -3};
+  const Access access;
+  if (!access.follows_a_write(shadow)) misused(name, " is read before it is written");
+  const bool adds = shadow.write.thread == -3 && shadow.write.stamp == access.stamp;
+  if (!adds && access.races(shadow.write)) misused(name, " is added to with no barrier after the write");
+  if (access.races(shadow.read)) misused(name, " is added to with no barrier after a read");
+  shadow.write = {access.stamp, access.warp_stamp, -3};
 }
 
 void note_write(Shadow& shadow, const char* name) {
-  if (races(shadow.write)) throw Fault(std::string("shared ") + name + " is written twice with no barrier between");
-  if (races(shadow.read)) throw Fault(std::string("shared ") + name + " is written with no barrier after a read");
-  shadow.write = {now->stamp(), now->warp_stamp(), self().thread};
+  const Access access;
+  if (access.races(shadow.write)) misused(name, " is written twice with no barrier between");
+  if (access.races(shadow.read)) misused(name, " is written with no barrier after a read");
+  shadow.write = {access.stamp, access.warp_stamp, access.thread};
 }
 
 }  // namespace foreshard::emulator

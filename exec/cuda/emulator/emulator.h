@@ -61,6 +61,7 @@ struct Touch {
 struct Shadow {
   Touch write, read;
 };
+[[noreturn]] void no_element(const char* name, std::int64_t i);
 void note_read(Shadow& shadow, const char* name);
 void note_write(Shadow& shadow, const char* name);
 // An atomic addition: races with reads and writes, but not with other additions
@@ -90,11 +91,11 @@ class Shared {
     int at_;
   };
   Element operator[](std::int64_t i) {
-    if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
+    if (i < 0 || i >= n) no_element(name_, i);
     return {*this, static_cast<int>(i)};
   }
   void count_one(std::int64_t i) {  // atomicAdd(&array[i], 1)
-    if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
+    if (i < 0 || i >= n) no_element(name_, i);
     note_count(shadows_[i], name_);
     ++values_[i];
   }

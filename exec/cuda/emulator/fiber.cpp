@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 // makecontext and swapcontext save the signal mask by a system call, which takes 50 times as long as the switch itself. So on x86-64 the
 // code below switches the callee-saved registers itself. Sanitizers support only swapcontext.
@@ -30,6 +31,7 @@ struct Fiber::State {
   Body body = nullptr;
   void* argument = nullptr;
   void *inside = nullptr, *outside = nullptr;
+  bool starts = false;
 
   static thread_local State* starting;
   [[noreturn]] static void enter() {
@@ -48,9 +50,10 @@ void Fiber::begin(Body body, void* argument) {
   for (int i = 0; i < 8; ++i) words[i] = nullptr;
   words[6] = reinterpret_cast<void*>(&State::enter);
   state_->inside = words;
+  state_->starts = true;
 }
 void Fiber::resume() {
-  State::starting = state_.get();
+  if (std::exchange(state_->starts, false)) State::starting = state_.get();
   foreshard_switch_stack(&state_->outside, state_->inside);
 }
 void Fiber::yield() { foreshard_switch_stack(&state_->inside, state_->outside); }
