@@ -38,7 +38,7 @@ class OptionEffects : public testing::Test {
   void TearDown() override;
   // `clocks`: a regular expression of what differs from run to run.
   Seen see(const std::string& line, const std::string& clocks);
-  // See `base` twice, once per test: it is the same both times.
+  // Sees `line` once per test, or twice: it is the same both times, but for `clocks` if there are any.
   const Seen& see_base(const std::string& line, const std::string& clocks);
 
  private:

@@ -17,7 +17,8 @@ const std::string kTiny =
     "lower --model gpt2-124m --cluster dgx-a100 --set model.n_layer=2 --set model.n_embd=32 --set model.n_head=4 "
     "--set model.vocab_size=256 --set model.n_positions=16 --precision fp32 --gpus 2 --global-batch 4 ";
 
-// The command that makes a file, or after "=" its text, or after "~" a file, a path in it and another value.
+// The command that makes a file, or after "=" its text, or after "~" a file, a path in it and another value, or after "&" the file that is made
+// with it.
 const std::map<std::string, std::string>& recipes() {
   static const std::map<std::string, std::string> all = {
       {"p.plan.json", kTiny + "--save-plan @/p.plan.json"},
@@ -37,12 +38,10 @@ const std::map<std::string, std::string>& recipes() {
        "=The quick brown fox jumps over the lazy dog and then some more words follow it until there are enough "
        "of them for several samples of sixteen tokens each, which is soon."},
       {"c.safetensors", "run @/p.plan.json --steps 1 --data @/book.txt --save @/c.safetensors"},
-      {"host.profile.json",
-       "calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 4 --save-profile @/host.profile.json "
-       "--save-cluster @/unused.json"},
       {"host.json",
-       "calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 4 --save-profile @/unused.json "
-       "--save-cluster @/host.json"},
+       "calibrate --quick --precision fp32 --steps 2 --largest-product 16 --ranks 2 --save-cluster @/host.json "
+       "--save-profile @/host.profile.json"},
+      {"host.profile.json", "&host.json"},
       // Stage 0 begins with the backward: each stage waits for the other one.
       {"hang.plan.json",
        "~@/two.plan.json roles[0].actions "
@@ -183,8 +182,14 @@ std::string OptionEffects::with_files(const std::string& line) {
   for (const auto& [name, recipe] : recipes()) {
     if ((line + " ").find("@/" + name + " ") == std::string::npos || fs::exists(folder_ / "made" / name)) continue;
     fs::create_directories(folder_ / "made");
-    const std::string others = with_files(replaced(recipe, "@/" + name, (folder_ / "made" / name).string()));
-    make(others, folder_ / "made" / name);
+    if (recipe.starts_with("&")) {
+      with_files("@/" + recipe.substr(1));
+      continue;
+    }
+    std::string others = recipe;
+    for (const auto& [other, with] : recipes())
+      if (other == name || with == "&" + name) others = replaced(others, "@/" + other, (folder_ / "made" / other).string());
+    make(with_files(others), folder_ / "made" / name);
   }
   return replaced(line, "@/", (folder_ / "made").string() + "/");
 }
@@ -210,11 +215,13 @@ Seen OptionEffects::see(const std::string& line, const std::string& clocks) {
 }
 
 const Seen& OptionEffects::see_base(const std::string& line, const std::string& clocks) {
-  if (const auto known = bases_.find(line); known != bases_.end()) return known->second;
-  const Seen first = see(line, clocks), second = see(line, clocks);
+  if (const auto known = bases_.find(clocks + line); known != bases_.end()) return known->second;
+  const Seen first = see(line, clocks);
+  if (clocks.empty()) return bases_[line] = first;
+  const Seen second = see(line, clocks);
   EXPECT_EQ(first.out, second.out) << line << ": what a line tells is the same when it is run again";
   EXPECT_EQ(first.files, second.files) << line;
-  return bases_[line] = second;
+  return bases_[clocks + line] = second;
 }
 
 }  // namespace foreshard

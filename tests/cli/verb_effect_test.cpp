@@ -95,7 +95,7 @@ TEST_P(EveryOption, ChangesWhatIsSeenOrIsSaid) {
     SCOPED_TRACE(one.option + ": " + line);
     const Seen after = one.shows.empty() ? see(line, clocks) : see(line, "");
     EXPECT_NE(after.code, ExitCode::Bug) << after.err;
-    const Seen before = one.shows.empty() ? see_base(base, clocks) : see(base, "");
+    const Seen before = see_base(base, one.shows.empty() ? clocks : "");
     EXPECT_EQ(before.code != ExitCode::Ok, one.base.starts_with("! ")) << before.err;
     const bool named = after.err.find(one.option) != std::string::npos && after.err != before.err;
     if (!one.shows.empty()) {
