@@ -1,6 +1,8 @@
 // Mixtures of experts: split in every way they train as on one device, in double precision; what has no room is dropped and counted.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/base/error.h"
 #include "core/check/check_plan.h"
 #include "core/graph/op_graph.h"
@@ -43,11 +45,19 @@ Execution trained(const Model& model, Strategy strategy) {
 
 int layers_of(const ModernModel& which) { return std::get<Transformer>(modern_model(which).shape).layers; }
 
+// Trained once for all strategies of a test.
+const Execution& on_one_device(const Model& model, const ModernModel& which, std::int64_t micro) {
+  static std::map<std::pair<std::string, std::int64_t>, Execution> all;
+  const auto [at, fresh] = all.try_emplace({which.name, micro});
+  if (fresh) at->second = trained(model, {.batch = {.micro = micro}});
+  return at->second;
+}
+
 // The auxiliary loss looks at a micro-batch, so both have the same ones.
 void expect_as_one_device(const ModernModel& which, const Strategy& strategy) {
   const Model model = modern_model(which);
   SCOPED_TRACE(model.name + " " + name_of(strategy));
-  const Difference apart = difference(trained(model, strategy), trained(model, {.batch = {.micro = strategy.batch.micro}}));
+  const Difference apart = difference(trained(model, strategy), on_one_device(model, which, strategy.batch.micro));
   EXPECT_LE(apart.loss, kTolerance);
   EXPECT_LE(apart.gradients, kTolerance) << apart.worst;
   EXPECT_LE(apart.values, kTolerance) << apart.worst;
