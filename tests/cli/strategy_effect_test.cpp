@@ -22,12 +22,15 @@ struct Verbs {
 };
 
 const std::string kGpt = "--model gpt2-124m --set model.n_layer=4 --seq 256 --global-batch 16 --cluster ";
+const std::string kFewStrategies =
+    "--model gpt2-124m --set model.n_layer=4 --seq 256 --global-batch 4 --cluster ";  // few strategies to try
 const std::string kSearch = " --top 1 --refine 2 --fix cp=1 --fix virtual_stages=1 --json ";
 
 std::vector<Verbs> verbs_with_strategies() {
   return {{"search",
-           {kGpt + "dgx-a100 --gpus 2" + kSearch, kGpt + "dgx-a100 --gpus 4 --optimizer sgd --fix micro_batch=1" + kSearch}},
-          {"sweep", {kGpt + "dgx-a100 --gpus 2 --vary cluster.power_per_node=2" + kSearch}},
+           {kFewStrategies + "dgx-a100 --gpus 2" + kSearch,
+            kGpt + "dgx-a100 --gpus 4 --optimizer sgd --fix micro_batch=1" + kSearch}},
+          {"sweep", {kFewStrategies + "dgx-a100 --gpus 2 --vary cluster.power_per_node=2" + kSearch}},
           {"ablate", {kGpt + "dgx-a100 --gpus 4 --tp 2 --micro-batch 2 --step whole --json"}},
           {"partition", {kGpt + "dgx-a100 --gpus 2 --json --save-strategy s.strategy.json"}},
           {"lower",
