@@ -36,6 +36,28 @@ int typical(const Role& role, Work work, int stage) {
   return found.empty() ? -1 : found[(found.size() - 1) / 2];
 }
 
+bool is_cell(const Role& role, int action) {
+  return action >= 0 && role.actions[static_cast<std::size_t>(action)].does.size() > 1;
+}
+
+// The action of only this work on the stage, in schedules of cells one of the first forwards or of the last backwards. -1: none.
+int lone(const Role& role, Work work, int stage) {
+  for (std::size_t i = 0; i < role.actions.size(); ++i)
+    if (const std::vector<Does>& does = role.actions[i].does;
+        does.size() == 1 && does.front().work == work && does.front().stage == stage)
+      return static_cast<int>(i);
+  return -1;
+}
+
+// Of the time of a cell the share of its forward: as forward and backward take it alone.
+template <class SecondsOf>
+double forward_share(const Role& role, int stage, const SecondsOf& seconds_of) {
+  const int forward = lone(role, Work::F, stage), backward = lone(role, Work::B, stage);
+  if (forward < 0 || backward < 0) return 0.5;
+  const double f = seconds_of(forward), both = f + seconds_of(backward);
+  return both > 0 ? f / both : 0.5;
+}
+
 // Seconds of the kernels in an unsplit backward that compute weight gradients only.
 double weight_kernels(const Plan& plan, const Action& action) {
   const Segment& segment = plan.segments[action.segment.index()];
@@ -84,6 +106,12 @@ Isolated isolated(const Plan& plan, IsolatedTimes& alone, RoleId role, int actio
     if (std::holds_alternative<Collective>(runs[i].what)) sum.communication += seconds;
   }
   return sum;
+}
+
+// A cell takes the time of a forward and a backward.
+void share_cells(const Role& role, const Typical& of, double share, StageDurations& stage) {
+  if (is_cell(role, of.forward)) stage.forward *= share;
+  if (is_cell(role, of.backward)) stage.backward *= 1 - share;
 }
 
 // visit(role, stage, its typical actions)
@@ -156,6 +184,9 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
                      .communication = f.communication + b.communication + w.communication,
                      .forward_communication = f.communication,
                      .hop = f.send};
+    const double share = forward_share(plan.roles[role.index()], static_cast<int>(stage),
+                                       [&](int action) { return isolated(plan, alone, role, action).seconds; });
+    share_cells(plan.roles[role.index()], of, share, stages[stage]);
   });
   return stages;
 }
@@ -254,6 +285,8 @@ std::vector<StageDurations> steady_durations(const Plan& plan, const Cluster& cl
     };
     stages[stage].forward = taken(of.forward), stages[stage].backward = taken(of.backward) + taken(of.weights);
     if (of.weights >= 0) stages[stage].weights = taken(of.weights);
+    const Role& of_stage = plan.roles[role.index()];
+    share_cells(of_stage, of, forward_share(of_stage, static_cast<int>(stage), taken), stages[stage]);
   });
   return stages;
 }

@@ -166,6 +166,28 @@ TEST(Refine, FurtherMicrobatchesOfARingTakeAsLongAsLowered) {
 // zb-2p on four ranks, F = I = 4 ms, W = 2 ms, no transfers: ten for a micro-batch. With 8 of them the longest rank is the first one. Its last
 // five input gradients arrive every 8 ms, since rank 1 runs two weight gradients between two of its own, while I and W of rank 0 take 6: 80 + 5 x 2.
 // With 24 no rank waits between its first and its last action. That the update of the plan waits for the norm of all gradients changes nothing.
+// A cell stands for a forward and a backward at once: 32 micro-batches of which eight are lowered take as long as 32 that are.
+TEST(Refine, FurtherMicrobatchesOfCellsTakeAsLongAsLowered) {
+  const Cluster cluster = load_cluster("dgx-h100");
+  Model model = load_model("qwen3-30b-a3b");
+  std::get<Transformer>(model.shape).layers = 4;
+  Strategy s;
+  s.dp = 8, s.experts.ep = 8, s.batch.micro = 1, s.batch.seq = 1024;
+  s.pipeline.schedule = Schedule::OneFOneBCells;
+  s.communication.overlap = Overlap{.tp = true};
+  const auto seconds = [&](int lowered, int all) {
+    s.batch.global = 8 * lowered;
+    auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
+    if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+      ADD_FAILURE() << refused->reason;
+      return 0.0;
+    }
+    return refine(std::get<Lowered>(answer), cluster, all).time.value;
+  };
+  const double whole = seconds(32, 32);
+  EXPECT_NEAR(seconds(8, 32), whole, 0.02 * whole);
+}
+
 TEST(Refine, SkewIsThatOfStepsWithoutABarrier) {
   const Cluster cluster = load_cluster("dgx-a100");
   Model model = load_model("gpt2-355m");
