@@ -124,6 +124,15 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
     preset.flop_count = count->as_choice({"model", "palm"}) == "palm" ? FlopCount::Palm : FlopCount::Model;
 }
 
+void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
+  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts"});
+  read_seconds(json, "host_per_kernel", experts.per_kernel);
+  read_seconds(json, "host_per_operator", experts.per_operator);
+  read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
+  if (const auto each = json.find("each_expert")) experts.each_expert = each->as_bool();
+  if (const auto waits = json.find("waits_for_counts")) experts.waits_for_counts = waits->as_bool();
+}
+
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
@@ -153,6 +162,10 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
     read_style(*maps, "otherwise", preset.styles.softmax_maps.otherwise);
   }
   read_style(json, "residual", preset.styles.residual);
+  read_style(json, "route", preset.styles.route);
+  read_style(json, "dispatch", preset.styles.dispatch);
+  read_style(json, "combine", preset.styles.combine);
+  if (const auto experts = json.find("experts")) read_expert_issue(*experts, preset.experts);
   read_style(json, "cross_entropy", preset.styles.cross_entropy);
   read_style(json, "optimizer", preset.styles.optimizer);
 }
@@ -210,12 +223,16 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "host_per_exchange",
              "host_per_microbatch",
              "host_per_step",
+             "experts",
              "norm",
              "rope",
              "activation",
              "softmax",
              "softmax_maps",
              "residual",
+             "route",
+             "dispatch",
+             "combine",
              "cross_entropy",
              "optimizer",
              "memory",
@@ -264,6 +281,9 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   if (is<ops::Softmax>(what.op))
     return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
   if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;
+  if (is<ops::Route>(what.op)) return preset.styles.route;
+  if (is<ops::Dispatch>(what.op)) return preset.styles.dispatch;
+  if (is<ops::Combine>(what.op)) return preset.styles.combine;
   if (is<ops::CrossEntropy>(what.op)) return preset.styles.cross_entropy;
   if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::BalanceExperts>(what.op))
     return preset.styles.optimizer;

@@ -55,9 +55,9 @@ struct RunDefaults {
   std::optional<Overlap> overlap = {};
   AttentionKernel attention = AttentionKernel::Auto;
   ContextKind context = ContextKind::AllGather;
-  double dropout = 0;               // of models with learned positions (GPT, BERT); others have none
-  double clip_norm = 0;             // largest norm of the gradients; 0: no clipping
-  int zero = 0;                     // ZeRO stage
+  double dropout = 0;    // of models with learned positions (GPT, BERT); others have none
+  double clip_norm = 0;  // largest norm of the gradients; 0: no clipping
+  int zero = 0;          // ZeRO stage
   StageSplit split = StageSplit::Even;
   int chunk_layers = 0;             // layers of a chunk of the interleaved schedule; 0: not interleaved
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of it
@@ -86,9 +86,20 @@ struct HostTimes {
   bool operator==(const HostTimes&) const = default;
 };
 
+// How the host issues the work of layers with experts. Its times are those of segments that have such layers.
+struct ExpertIssue {
+  Seconds per_kernel = {};        // of the operators of experts; 0: HostTimes::per_kernel for all operators
+  Seconds per_operator = {};      // for each kernel of other operators, with what Python and autograd take around it
+  bool each_expert = false;       // a product of every expert by a call of its own; false: all experts by one
+  double eight_bit_kernels = 1;   // of the product of one expert in 8 bits, with its casts and scales
+  bool waits_for_counts = false;  // without a capacity the host waits until the device has counted the rows of each expert
+  bool operator==(const ExpertIssue&) const = default;
+};
+
 // How operators other than matrix products are run.
 struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
+  OpStyle route = {}, dispatch = {}, combine = {};
   SoftmaxMaps softmax_maps = {};
   bool operator==(const OpStyles&) const = default;
 };
@@ -119,6 +130,7 @@ struct FrameworkPreset {
   // Bytes read and written by copies at each tensor-parallel collective, over those of its full tensor.
   double tensor_copies = 0;
   HostTimes host = {};
+  ExpertIssue experts = {};
   OpStyles styles = {};
   MemoryTraits memory = {};
   std::vector<OffloadRule> offload = {};  // which words of a command line move what to host memory

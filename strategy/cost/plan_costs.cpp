@@ -9,6 +9,7 @@
 #include "core/plan/ranks.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
+#include "strategy/cost/expert_issue.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/plan_parts.h"
@@ -63,7 +64,9 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
+    double computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
+    IssueClock clock(host);
+    experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
       const auto* what = std::get_if<Compute>(&run.what);
@@ -74,12 +77,14 @@ class PlanCosts {
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       const bool compute = std::holds_alternative<Compute>(instruction.what);
       if (compute) computes += to_seconds(costs.back().busy).value;
-      device += compute ? to_seconds(costs.back().busy).value : alone_;
+      const double busy = compute ? to_seconds(costs.back().busy).value : alone_;
+      if (compute && waits_for_counts(preset_, std::get<Compute>(instruction.what))) clock.wait();
+      clock.run(issue_, busy);
       host += issue_;
     }
     const double spared = profile_ ? join(segment, costs).value : 0;
-    computes -= spared, device -= spared;
-    const double exposed = preset_.host.blocking_launches ? host : host - device;
+    computes -= spared;
+    const double exposed = preset_.host.blocking_launches ? host : clock.exposed() + spared;
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
     return costs;
@@ -130,7 +135,6 @@ class PlanCosts {
     if (what.flops.value <= 0 && what.traffic.value <= 0) return {};
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
-    const OpStyle& style = style_of(preset_, what);
     Compute styled;
     const double traffic = slowdown_of(preset_, what);
     const bool plain = traffic == 1.0;
@@ -141,11 +145,14 @@ class PlanCosts {
     const bool eight_bits = is_matrix_product(what.op) && what.shapes.front().dtype == DType::F8;
     const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
     const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
-    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
+    const auto part = part_of_experts(preset_, what);
+    const Seconds alone =
+        part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);
+    const Seconds time = alone * share;
     if (time.value <= 0) return {};
-    issue_ = preset_.host.per_kernel.value * style.kernels;
+    issue_ = issue_time(preset_, what, experts_).value;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) +
-                                   gpu().launch_overhead * (style.kernels - 1))};
+                                   gpu().launch_overhead * further_kernels(preset_, what))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -369,7 +376,8 @@ class PlanCosts {
   bool recomputes_ = false;            // the segment that is costed recomputes something
   bool recomputes_attention_ = false;  // it recomputes attention, too
   double alone_ = 0,
-         issue_ = 0;  // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
+         issue_ = 0;         // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
+  bool experts_ = false;     // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};

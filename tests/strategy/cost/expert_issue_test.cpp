@@ -1,0 +1,114 @@
+// Host and device at layers with experts: closed forms, and a plan that is costed with and without the fields of the preset.
+#include "strategy/cost/expert_issue.h"
+
+#include <gtest/gtest.h>
+
+#include "core/cluster_file/cluster_file.h"
+#include "strategy/cost/plan_costs.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard::expert_issue_test {
+namespace {
+
+Compute product(std::int64_t experts, DType type, bool transposed = false) {
+  ops::GroupedMatMul op;
+  op.transposed = transposed;
+  return {.op = op,
+          .shapes = {{.dims = {experts, 256, 2048, 768}, .dtype = type}, {.dims = {8, 512}, .dtype = DType::BF16}},
+          .flops = {1e12},
+          .traffic = {1 << 30}};
+}
+
+Compute dispatch(std::int64_t ranks, std::int64_t capacity) {
+  ops::Dispatch op;
+  op.capacity = capacity;
+  return {.op = op, .shapes = {{.dims = {4096, 2048, 8, 128}, .dtype = DType::BF16}, {.dims = {ranks, 4096}}}};
+}
+
+// The host issues 10 us before each operator, the device takes 1 and 30 us in turn: three pairs.
+double exposed(bool waits) {
+  IssueClock clock(0);
+  for (int pair = 0; pair < 3; ++pair) {
+    if (waits) clock.wait();
+    clock.run(10, 1), clock.run(10, 30);
+  }
+  return clock.exposed();
+}
+
+// Ahead of the device the host's 60 us hide behind 93 us. When it waits, each pair begins with an idle device: 10 us until the first
+// operator, 9 us until the second.
+TEST(IssueClock, WhoWaitsCannotIssueAhead) {
+  EXPECT_LE(exposed(false), 0);
+  EXPECT_DOUBLE_EQ(exposed(true), 3 * (10 + 9));
+}
+
+TEST(ExpertIssue, EveryExpertIsIssued) {
+  const FrameworkPreset one, each = {.experts = {.each_expert = true, .eight_bit_kernels = 3}};
+  EXPECT_EQ(issued_kernels(one, product(16, DType::F8)), 1);
+  EXPECT_EQ(issued_kernels(each, product(16, DType::BF16)), 16);
+  EXPECT_EQ(issued_kernels(each, product(16, DType::F8)), 48);
+  EXPECT_EQ(further_kernels(each, product(16, DType::BF16)), 0);
+  EXPECT_EQ(further_kernels(each, product(16, DType::F8)), 32);
+}
+
+// Outside of segments with experts the host takes what it takes for dense layers.
+TEST(ExpertIssue, OperatorsOfExpertsAndOthers) {
+  const FrameworkPreset preset = {.host = {.per_kernel = {5e-6}},
+                                  .experts = {.per_kernel = {15e-6}, .per_operator = {60e-6}, .each_expert = true}};
+  const Compute norm = {.op = ops::Norm{}};
+  EXPECT_DOUBLE_EQ(issue_time(preset, product(16, DType::BF16), true).value, 16 * 15e-6);
+  EXPECT_DOUBLE_EQ(issue_time(preset, norm, true).value, 60e-6);
+  EXPECT_DOUBLE_EQ(issue_time(preset, norm, false).value, 5e-6);
+}
+
+// Sixteen experts on four streams: four times a product of four experts.
+TEST(ExpertIssue, StreamsShareTheDevice) {
+  const FrameworkPreset each = {.experts = {.each_expert = true}};
+  const auto part = part_of_experts(each, product(16, DType::BF16));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->what.shapes.front().dims[0], 4);
+  EXPECT_EQ(part->times, 4);
+  EXPECT_EQ(part->what.flops.value * part->times, 1e12);
+  EXPECT_FALSE(part_of_experts(each, product(4, DType::BF16)));
+  EXPECT_FALSE(part_of_experts({}, product(16, DType::BF16)));
+}
+
+TEST(ExpertIssue, OnlyWithoutCapacityCountsAreAwaited) {
+  const FrameworkPreset preset = {.experts = {.waits_for_counts = true}};
+  EXPECT_TRUE(waits_for_counts(preset, dispatch(8, 0)));
+  EXPECT_FALSE(waits_for_counts(preset, dispatch(8, 256)));
+  Compute backward = dispatch(8, 0);
+  backward.phase = Phase::InputGrad;
+  EXPECT_FALSE(waits_for_counts(preset, backward));
+  EXPECT_FALSE(waits_for_counts({}, dispatch(8, 0)));
+}
+
+Nanoseconds computes(const Plan& plan, const std::string& segment) {
+  Nanoseconds sum = {};
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    for (std::size_t i = 0; i < plan.costs[0].by_segment[s].size(); ++i)
+      if (plan.segments[s].name.starts_with(segment) && std::holds_alternative<Compute>(plan.segments[s].instructions[i].what))
+        sum = sum + plan.costs[0].by_segment[s][i].busy;
+  return sum;
+}
+
+Nanoseconds forward(Lowered& job, const FrameworkPreset& preset) {
+  cost_plan(job.plan, load_cluster("dgx-h100"), preset);
+  return computes(job.plan, "forward");
+}
+
+// The host of experts is that of segments with experts: a dense model costs the same with it and without.
+TEST(ExpertIssue, DenseSegmentsKeepTheirHost) {
+  const FrameworkPreset none = {.host = {.per_kernel = {5e-6}}};
+  FrameworkPreset slow = none;
+  slow.experts = {.per_kernel = {1e-3}, .per_operator = {1e-3}, .each_expert = true, .waits_for_counts = true};
+  Lowered dense = lowered("llama-3-8b", "dgx-h100", {.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 1}});
+  EXPECT_EQ(forward(dense, slow), forward(dense, none));
+  Strategy shared = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  shared.experts.ep = 8;
+  Lowered experts = lowered("qwen3-30b-a3b", "dgx-h100", shared);
+  EXPECT_GT(forward(experts, slow), forward(experts, none));
+}
+
+}  // namespace
+}  // namespace foreshard::expert_issue_test
