@@ -11,6 +11,7 @@ static bool computes(const Segment& segment) {
 }
 
 bool has_experts(const Segment& segment) { return computes<ops::GroupedMatMul>(segment); }
+bool sends_once(const Segment& segment) { return computes<ops::SendOnce>(segment); }
 
 double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
   const double kernels = style_of(preset, what).kernels;
@@ -23,6 +24,27 @@ Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool expe
   const bool of_experts = is<ops::Route, ops::Dispatch, ops::Combine, ops::SendOnce, ops::GroupedMatMul>(what.op);
   const Seconds each = !experts ? preset.host.per_kernel : of_experts ? preset.experts.per_kernel : preset.experts.per_operator;
   return each * issued_kernels(preset, what);
+}
+
+Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.experts.sorts_rows || !is<ops::Dispatch, ops::Combine>(what.op)) return {};
+  const std::vector<std::int64_t>&tokens = what.shapes[0].dims, &rows = what.shapes[1].dims;
+  const std::int64_t ranks = rows[0], hidden = tokens[1], experts = tokens[3];
+  if (ranks == 1 || experts <= ranks) return {};
+  return ranks * rows[1] * hidden * size_of(what.shapes[0].dtype) * 2;
+}
+
+std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased) {
+  const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
+  if (!biased || !preset.experts.biases || !product || !product->transposed || what.phase == Phase::InputGrad) return {};
+  const OpStyle& style = *preset.experts.biases;
+  const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+  const double traffic = forward || style.backward_traffic <= 0 ? style.traffic : style.backward_traffic;
+  const double copies = forward || style.backward_traffic <= 0 ? style.copies : style.backward_copies;
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const auto results = static_cast<double>(dims[0] * dims[1] * dims[2] * size_of(DType::BF16).value);
+  const double moved = results * (copies + (traffic - copies) / preset.elementwise);
+  return Compute{.op = ops::Add{}, .phase = what.phase, .traffic = {static_cast<std::int64_t>(moved)}};
 }
 
 double further_kernels(const FrameworkPreset& preset, const Compute& what) {

@@ -9,8 +9,9 @@
 
 namespace foreshard {
 
-// Whether the segment has products of experts.
+// Whether the segment has products of experts, and whether it sends tokens once (core/op/dispatcher.h).
 bool has_experts(const Segment& segment);
+bool sends_once(const Segment& segment);
 
 // Kernels that the host issues for the operator: those of its style; of a grouped product one for each expert where the preset says so,
 // in 8 bits with casts and scales.
@@ -35,6 +36,13 @@ std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, cons
 // Whether the host waits, before it issues what follows, until the device has counted the rows of each expert. With a capacity the sizes
 // are known; backward phases use the sizes of the forward.
 bool waits_for_counts(const FrameworkPreset& preset, const Compute& what);
+
+// Bytes that copies of their own move beside the operator: rows that are sorted by expert after they arrived, and sorted back. In segments
+// that send tokens once there are none: the same pass makes and sorts the rows.
+Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what);
+
+// The kernels that add the biases of experts to the results of the operator or, in the backward, sum up their gradients. Empty: none.
+std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased);
 
 // Host and device side by side: the host issues operators one after the other, the device runs each when it is issued and the one before
 // has ended. In seconds.

@@ -125,12 +125,14 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 }
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
-  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts"});
+  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts", "sorts_rows", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
   if (const auto each = json.find("each_expert")) experts.each_expert = each->as_bool();
   if (const auto waits = json.find("waits_for_counts")) experts.waits_for_counts = waits->as_bool();
+  if (const auto sorts = json.find("sorts_rows")) experts.sorts_rows = sorts->as_bool();
+  if (json.has("biases")) read_style(json, "biases", experts.biases.emplace());
 }
 
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
@@ -155,6 +157,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "norm", preset.styles.norm);
   read_style(json, "rope", preset.styles.rope);
   read_style(json, "activation", preset.styles.activation);
+  if (json.has("clamped_activation")) read_style(json, "clamped_activation", preset.styles.clamped_activation.emplace());
   read_style(json, "softmax", preset.styles.softmax);
   if (const auto maps = json.find("softmax_maps")) {
     maps->only({"multiple", "otherwise"});
@@ -227,6 +230,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "norm",
              "rope",
              "activation",
+             "clamped_activation",
              "softmax",
              "softmax_maps",
              "residual",
@@ -277,7 +281,10 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   static const OpStyle fused;
   if (is<ops::Norm>(what.op)) return preset.styles.norm;
   if (is<ops::Rope>(what.op)) return preset.styles.rope;
-  if (is<ops::Activation>(what.op)) return preset.styles.activation;
+  if (const auto* activation = std::get_if<ops::Activation>(&what.op)) {
+    const bool clamped = activation->function == ops::Activation::Function::ClampedSwiGlu;
+    return clamped && preset.styles.clamped_activation ? *preset.styles.clamped_activation : preset.styles.activation;
+  }
   if (is<ops::Softmax>(what.op))
     return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
   if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;

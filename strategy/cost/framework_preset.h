@@ -93,6 +93,10 @@ struct ExpertIssue {
   bool each_expert = false;       // a product of every expert by a call of its own; false: all experts by one
   double eight_bit_kernels = 1;   // of the product of one expert in 8 bits, with its casts and scales
   bool waits_for_counts = false;  // without a capacity the host waits until the device has counted the rows of each expert
+  bool sorts_rows = false;        // rows of several experts from several ranks are sorted by a copy of their own, and back
+  // Adds the biases of the experts' second products: `traffic` is the bytes moved over those of the products' results, `kernels` are issued
+  // for each expert. Empty: in the products.
+  std::optional<OpStyle> biases = {};
   bool operator==(const ExpertIssue&) const = default;
 };
 
@@ -100,6 +104,7 @@ struct ExpertIssue {
 struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   OpStyle route = {}, dispatch = {}, combine = {};
+  std::optional<OpStyle> clamped_activation = {};  // of gpt-oss; empty: as other activations
   SoftmaxMaps softmax_maps = {};
   bool operator==(const OpStyles&) const = default;
 };

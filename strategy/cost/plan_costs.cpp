@@ -66,6 +66,7 @@ class PlanCosts {
     costs.reserve(segment.instructions.size());
     double computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
     IssueClock clock(host);
+    sends_once_ = sends_once(segment);
     experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
@@ -151,7 +152,7 @@ class PlanCosts {
     const Seconds time = alone * share;
     if (time.value <= 0) return {};
     issue_ = issue_time(preset_, what, experts_).value;
-    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) +
+    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) + expert_copies(what, run) +
                                    gpu().launch_overhead * further_kernels(preset_, what))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
@@ -170,6 +171,25 @@ class PlanCosts {
     const Bytes wide = size_of(DType::F32) * elements, narrow = size_of(shape.dtype) * elements;
     const Seconds streamed = op_time(gpu(), {.op = ops::Cast{}, .traffic = wide + narrow});
     return streamed * (1 / preset_.elementwise);
+  }
+  // What kernels of their own take beside the operators of experts: they sort rows and add biases.
+  Seconds expert_copies(const Compute& what, const Instruction& run) {
+    const Bytes sorted = sends_once_ ? Bytes{} : sorted_bytes(preset_, what);
+    Seconds time = sorted.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = sorted}) : Seconds{};
+    if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
+      time += op_time(gpu(), *added);
+      issue_ +=
+          preset_.experts.per_kernel.value * preset_.experts.biases->kernels * static_cast<double>(what.shapes.front().dims[0]);
+    }
+    return time;
+  }
+  // A product that reads two parameters, or makes two gradients of parameters, has a bias.
+  bool is_biased(const Compute& what, const Instruction& run) const {
+    const bool gradients = what.phase == Phase::WeightGrad || what.phase == Phase::Backward;
+    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
+    const Category of = gradients ? Category::Gradients : Category::Parameters;
+    return std::ranges::count_if(gradients ? run.writes : run.reads,
+                                 [&](const Use& use) { return buffers[use.buffer.index()].category == of; }) > 1;
   }
   // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
   Seconds added_gradient(const Compute& what) const {
@@ -377,6 +397,7 @@ class PlanCosts {
   bool recomputes_attention_ = false;  // it recomputes attention, too
   double alone_ = 0,
          issue_ = 0;         // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
+  bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
   bool experts_ = false;     // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;
   Ranks ranks_;

@@ -83,6 +83,28 @@ TEST(ExpertIssue, OnlyWithoutCapacityCountsAreAwaited) {
   EXPECT_FALSE(waits_for_counts({}, dispatch(8, 0)));
 }
 
+// 8 x 4096 rows of 2048 numbers in 16 bits are read and written. A rank alone, or with one expert, has nothing to sort.
+TEST(ExpertIssue, RowsOfSeveralExpertsAreSorted) {
+  const FrameworkPreset preset = {.experts = {.sorts_rows = true}};
+  EXPECT_EQ(sorted_bytes(preset, dispatch(8, 0)).value, 8LL * 4096 * 2048 * 2 * 2);
+  EXPECT_EQ(sorted_bytes(preset, dispatch(1, 0)).value, 0);
+  EXPECT_EQ(sorted_bytes(preset, dispatch(128, 0)).value, 0);
+  EXPECT_EQ(sorted_bytes({}, dispatch(8, 0)).value, 0);
+}
+
+// 4 x 256 rows of 2048 results in 16 bits, six times in the forward, eight times in the backward.
+TEST(ExpertIssue, BiasesOfTheSecondProductCostPasses) {
+  const FrameworkPreset preset = {.experts = {.biases = OpStyle{.traffic = 6, .backward_traffic = 8}}};
+  Compute second = product(4, DType::BF16, true);
+  constexpr std::int64_t kResults = 4LL * 256 * 2048 * 2;
+  EXPECT_EQ(bias_kernels(preset, second, true)->traffic.value, 6 * kResults);
+  second.phase = Phase::WeightGrad;
+  EXPECT_EQ(bias_kernels(preset, second, true)->traffic.value, 8 * kResults);
+  EXPECT_FALSE(bias_kernels(preset, second, false));
+  EXPECT_FALSE(bias_kernels(preset, product(4, DType::BF16), true));
+  EXPECT_FALSE(bias_kernels({}, second, true));
+}
+
 Nanoseconds computes(const Plan& plan, const std::string& segment) {
   Nanoseconds sum = {};
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
@@ -95,6 +117,28 @@ Nanoseconds computes(const Plan& plan, const std::string& segment) {
 Nanoseconds forward(Lowered& job, const FrameworkPreset& preset) {
   cost_plan(job.plan, load_cluster("dgx-h100"), preset);
   return computes(job.plan, "forward");
+}
+
+// With biases the forward of gpt-oss takes longer than without; Qwen3, which has none, does not.
+TEST(ExpertIssue, BiasesAreFoundInPlans) {
+  const FrameworkPreset none, passes = {.experts = {.biases = OpStyle{.traffic = 6}}};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  strategy.experts.ep = 8;
+  Lowered biased = lowered("gpt-oss-20b", "dgx-h100", strategy), plain = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_GT(forward(biased, passes), forward(biased, none));
+  EXPECT_EQ(forward(plain, passes), forward(plain, none));
+}
+
+// Who sends a token once to each rank sorts in the pass that makes the rows.
+TEST(ExpertIssue, TokensSentOnceAreNotSorted) {
+  const FrameworkPreset none, sorts = {.experts = {.sorts_rows = true}};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  strategy.experts.ep = 8;
+  Lowered rows = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_GT(forward(rows, sorts), forward(rows, none));
+  strategy.experts.dispatcher = Dispatcher::OncePerRank;
+  Lowered once = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_EQ(forward(once, sorts), forward(once, none));
 }
 
 // The host of experts is that of segments with experts: a dense model costs the same with it and without.
