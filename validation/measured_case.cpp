@@ -12,6 +12,7 @@
 #include "validation/catalogue_gpu.h"
 #include "validation/measured_cluster.h"
 #include "validation/measured_experts.h"
+#include "validation/measured_recipe.h"
 #include "validation/measured_words.h"
 
 namespace foreshard {
@@ -417,11 +418,12 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
   s.recompute = (experts ? recompute_of_modules(row) : std::nullopt).value_or(recompute_of(row));
   question.candidates = {with_preset(question.model, s)};
-  if (row.unknown("recompute")) {
+  if (row.unknown("recompute") && !(experts && recipe_of(row))) {
     question.assumed.emplace_back("recompute");
     vary(question.candidates, {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}});
   }
   question.cluster = measured_cluster(row, *gpu, question.gpus, question.assumed);
+  if (experts) follow_recipe(row, question);
   return question;
 }
 

@@ -1,0 +1,64 @@
+// What recipes set where a row of a model with experts is silent.
+#include "validation/measured_recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "validation/measured_case.h"
+
+namespace foreshard {
+namespace {
+
+MeasuredRow summary_row(const std::map<std::string, std::string>& cells) {
+  MeasuredRow row;
+  row.cells = {{"table_or_url", "docs/performance-summary-archive.md@067f987 line 1 (26.02 container)"},
+               {"framework", "megatron-bridge"},
+               {"model_name", "Qwen3_30B_a3B"},
+               {"gpu", "GB200"},
+               {"precision", "mxfp8"}};
+  for (const auto& [column, cell] : cells) row.cells[column] = cell;
+  return row;
+}
+
+TEST(MeasuredRecipe, ReleasesDiffer) {
+  const auto gb200 = recipe_of(summary_row({}));
+  ASSERT_TRUE(gb200);
+  EXPECT_TRUE(gb200->once);
+  EXPECT_FALSE(gb200->overlaps);
+  EXPECT_EQ(gb200->recompute, Recompute{});
+  EXPECT_FALSE(recipe_of(summary_row({{"gpu", "B200"}}))->once);
+  EXPECT_TRUE(recipe_of(summary_row({{"gpu", "H100"}}))->overlaps);
+  const std::string later = "docs/performance-summary-archive.md@067f987 line 1 (26.02.01 container)";
+  EXPECT_TRUE(recipe_of(summary_row({{"gpu", "B200"}, {"table_or_url", later}}))->once);
+  EXPECT_FALSE(recipe_of(summary_row({{"gpu", "H100"}, {"table_or_url", later}}))->overlaps);
+}
+
+TEST(MeasuredRecipe, ModulesThatRunAgain) {
+  const auto modules = [](const std::string& model, const std::string& gpu) {
+    return recipe_of(summary_row({{"model_name", model}, {"gpu", gpu}}))->recompute.modules;
+  };
+  EXPECT_EQ(modules("GPT OSS 120B", "H100"), (std::vector<std::string>{"norm", "activation"}));
+  EXPECT_TRUE(modules("GPT OSS 120B", "GB300").empty());
+  EXPECT_EQ(modules("DeepSeekV3", "B200"), std::vector<std::string>{"qkv"});
+}
+
+TEST(MeasuredRecipe, GraphsOfLayersAndOfTheirParts) {
+  const std::string first = "docs/performance-summary-archive.md@067f987 line 1 (25.09 container)";
+  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}}))->graphs, "-graphs");
+  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}, {"gpu", "H100"}}))->graphs, "");
+  EXPECT_EQ(recipe_of(summary_row({}))->graphs, "-router-graphs");
+  EXPECT_EQ(recipe_of(summary_row({{"precision", "bf16"}}))->graphs, "-attention-graphs");
+}
+
+TEST(MeasuredRecipe, OthersHaveNone) {
+  EXPECT_FALSE(recipe_of(summary_row({{"framework", "nemo"}})));
+  EXPECT_FALSE(recipe_of(summary_row({{"table_or_url", "docs/performance-summary-archive.md (24.12 container)"}})));
+  EXPECT_FALSE(recipe_of(summary_row({{"table_or_url", "skills/SKILL.md"}})));
+}
+
+TEST(MeasuredRecipe, GroupsOverNodesSendOncePerNode) {
+  EXPECT_EQ(once_dispatcher(8, 8), Dispatcher::OncePerRank);
+  EXPECT_EQ(once_dispatcher(64, 8), Dispatcher::OncePerNode);
+}
+
+}  // namespace
+}  // namespace foreshard

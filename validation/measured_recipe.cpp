@@ -1,0 +1,119 @@
+#include "validation/measured_recipe.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+namespace {
+
+// What a recipe does beside computing layer by layer. kGraphs: whole layers; kRouter, kAttention: parts of them.
+enum Trait : unsigned { kOnce = 1, kOverlaps = 2, kGraphs = 4, kRouter = 8, kAttention = 16 };
+
+struct RecipeRow {
+  const char* release;    // in table_or_url
+  const char* model;      // in model_name
+  const char* gpu;        // "": any other
+  const char* precision;  // "": any other
+  unsigned traits;
+  const char* recompute;  // modules by Megatron's names
+};
+
+// NVIDIA-NeMo/Megatron-Bridge scripts/performance: configs/*, *workload_base_configs.py and *_llm_pretrain.py, at tags v0.2.0 (25.11), v0.3.0
+// (26.02) and v0.3.1 (26.02.01); run_script.py and configs/*.yaml at v0.1.0rc4 (25.09). The first row that holds decides.
+constexpr RecipeRow kRecipes[] = {
+    {"(25.09 ", "deepseek", "h100", "", kOnce | kOverlaps, "mla_up_proj"},
+    {"(25.09 ", "deepseek", "", "", 0, "mla_up_proj"},
+    {"(25.09 ", "qwen3", "gb200", "", kGraphs, ""},
+    {"(25.09 ", "qwen3_30b", "b200", "", kGraphs, ""},
+    {"(25.09 ", "qwen3", "", "", 0, ""},
+    {"(25.11 ", "deepseek", "gb300", "", kOnce | kAttention, "moe_act"},
+    {"(25.11 ", "deepseek", "gb200", "", kOnce | kRouter, "mla_up_proj"},
+    {"(25.11 ", "deepseek", "b200", "", 0, "mla_up_proj"},
+    {"(25.11 ", "deepseek", "h100", "", kOnce | kOverlaps, "mla_up_proj"},
+    {"(26.02", "deepseek", "gb300", "bf16", kOnce | kAttention, "moe_act"},
+    {"(26.02", "deepseek", "gb200", "", kOnce | kAttention, "mla_up_proj"},
+    {"(26.02", "deepseek", "", "", kOnce, "mla_up_proj"},
+    {"(26.02", "kimi", "gb300", "", kOnce, "mla_up_proj"},
+    {"(26.02", "kimi", "gb200", "", kOnce | kRouter, "mla_up_proj"},
+    {"(26.02", "kimi", "", "", 0, "mla_up_proj"},
+    {"(2", "gpt oss", "b300", "", kAttention, ""},
+    {"(2", "gpt oss", "", "", 0, "layernorm moe_act"},
+    {"(25.11 ", "qwen3_235b", "gb300", "", kOnce | kRouter, ""},
+    {"(25.11 ", "qwen3_235b", "gb200", "", kOnce | kAttention, ""},
+    {"(25.11 ", "qwen3_30b", "gb200", "mx", kOnce | kRouter, ""},
+    {"(25.11 ", "qwen3_30b", "gb200", "", kOnce | kAttention, ""},
+    {"(25.11 ", "qwen3_30b", "gb300", "", kOnce | kRouter, ""},
+    {"(25.11 ", "qwen3_30b", "b200", "", kRouter, ""},
+    {"(25.11 ", "qwen3_30b", "h100", "bf16", kOverlaps | kRouter, ""},
+    {"(25.11 ", "qwen3", "", "", kOverlaps, ""},
+    {"(26.02 ", "qwen3_235b", "gb300", "bf16", kOnce | kRouter, ""},
+    {"(26.02", "qwen3_235b", "gb", "", kOnce | kAttention, ""},
+    {"(26.02 ", "qwen3_235b", "b300", "", kOverlaps, ""},
+    {"(26.02", "qwen3_235b", "h100", "", kOverlaps, ""},
+    {"(26.02", "qwen3_235b", "", "", 0, ""},
+    {"(26.02", "qwen3_30b", "b300", "", kOnce | kRouter, ""},
+    {"(26.02", "qwen3_30b", "gb200", "mx", kOnce | kRouter, ""},
+    {"(26.02", "qwen3_30b", "gb200", "", kOnce | kAttention, ""},
+    {"(26.02 ", "qwen3_30b", "h100", "bf16", kOnce | kOverlaps | kRouter, ""},
+    {"(26.02 ", "qwen3_30b", "h100", "", kOnce | kOverlaps, ""},
+    {"(26.02 ", "qwen3_30b", "b200", "", kRouter, ""},
+    {"(26.02", "qwen3_30b", "h100", "bf16", kOnce | kRouter, ""},
+    {"(26.02", "qwen3_30b", "h100", "", kOnce, ""},
+    {"(26.02", "qwen3_30b", "b200", "", kOnce | kAttention, ""},
+};
+
+const char* graphs_of(unsigned traits) {
+  if (traits & kGraphs) return "-graphs";
+  if (traits & kAttention) return "-attention-graphs";
+  return traits & kRouter ? "-router-graphs" : "";
+}
+
+// As graphs_of, for the options of a command line.
+const char* stated_graphs(const MeasuredRow& row) {
+  const std::string flag = "cuda-graph-scope";
+  if (!row.mentions("framework_flags", flag)) return "";
+  return row.mentions("framework_flags", flag + " attn") ? "-attention-graphs" : "-router-graphs";
+}
+
+Recompute modules_of(const std::string& words) {
+  Recompute recompute = {.kind = RecomputeKind::Modules};
+  for (const auto& [word, module] : {std::pair{"layernorm", "norm"}, {"mla_up_proj", "qkv"}, {"moe_act", "activation"}})
+    if (words.find(word) != std::string::npos) recompute.modules.emplace_back(module);
+  return recompute.modules.empty() ? Recompute{} : recompute;
+}
+
+}  // namespace
+
+std::optional<Recipe> recipe_of(const MeasuredRow& row) {
+  if (row.text("framework") != "megatron-bridge" || !row.mentions("table_or_url", "performance-summary")) return {};
+  for (const RecipeRow& recipe : kRecipes) {
+    const bool holds = row.mentions("table_or_url", recipe.release) && row.mentions("model_name", recipe.model) &&
+                       row.mentions("gpu", recipe.gpu) && row.mentions("precision", recipe.precision);
+    if (holds)
+      return Recipe{.once = (recipe.traits & kOnce) != 0,
+                    .overlaps = (recipe.traits & kOverlaps) != 0,
+                    .graphs = graphs_of(recipe.traits),
+                    .recompute = modules_of(recipe.recompute)};
+  }
+  return {};
+}
+
+Dispatcher once_dispatcher(int ranks, int gpus) { return ranks <= gpus ? Dispatcher::OncePerRank : Dispatcher::OncePerNode; }
+
+void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
+  const Recipe recipe = recipe_of(row).value_or(Recipe{});
+  const bool once = recipe.once || row.mentions("framework_flags", "moe-token-dispatcher-type flex"),
+             overlaps = recipe.overlaps || row.mentions("framework_flags", "overlap-moe-expert-parallel-comm");
+  if (recipe_of(row)) question.assumed.emplace_back("recipe");
+  if (question.framework == "megatron-bridge") question.framework += recipe_of(row) ? recipe.graphs : stated_graphs(row);
+  for (Strategy& s : question.candidates) {
+    s.framework = question.framework;
+    if (once) s.experts.dispatcher = once_dispatcher(s.experts.ep * s.experts.etp, question.cluster.nodes.front().shape.gpus);
+    if (recipe_of(row) && row.unknown("recompute")) s.recompute = recipe.recompute;
+    // A cell frees in its backward, layer by layer, what its forward fills: its memory is that without cells.
+    if (overlaps && !is_memory(question.quantity))
+      s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
+  }
+}
+
+}  // namespace foreshard

@@ -1,0 +1,30 @@
+// What a row leaves open and the launcher of its framework sets: the recipes of Megatron-Bridge by release, model and GPU.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/strategy/strategy.h"
+#include "validation/measured.h"
+#include "validation/measured_case.h"
+
+namespace foreshard {
+
+struct Recipe {
+  bool once = false;  // DeepEP or HybridEP: a token is sent once to each rank, or to each node where the group spans several
+  bool overlaps = false;    // all-to-alls of one micro-batch beside computes of another
+  std::string graphs = {};  // CUDA graphs: what the name of the preset ends with that has them
+  Recompute recompute = {};
+};
+
+// Of a row of a model with experts. None: another framework, or a release that the table does not have.
+std::optional<Recipe> recipe_of(const MeasuredRow& row);
+
+// The dispatcher of a recipe that sends tokens once, for groups of `ranks` ranks on nodes of `gpus`.
+Dispatcher once_dispatcher(int ranks, int gpus);
+
+// Sets what the recipe says where the row does not: the dispatcher of the experts, recomputation, overlap. Rows without a recipe may state a
+// dispatcher that sends tokens once, or the overlap, among their flags.
+void follow_recipe(const MeasuredRow& row, MeasuredCase& question);
+
+}  // namespace foreshard
