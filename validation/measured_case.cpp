@@ -86,6 +86,7 @@ constexpr KernelWord kKernels[] = {
     {"torchtitan", "notes", "torch.compile", "torchtitan"},
     {"torchtitan", "", "", "torchtitan-eager"},
     {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
+    {"nemo", "notes", "nvte_fused_attn=0", "nemo-24.03"},  // FlashAttention-2 in place of cuDNN
     {"nemo", "table_or_url", "performance_long_sequence.md@8cfedd7",
      "nemo-24.03"},  // the page's figures are of container 24.03
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
