@@ -52,7 +52,8 @@ int lone(const Role& role, Work work, int stage) {
 // Of the time of a cell the share of its forward: as forward and backward take it alone.
 template <class SecondsOf>
 double forward_share(const Role& role, int stage, const SecondsOf& seconds_of) {
-  const int forward = lone(role, Work::F, stage), backward = lone(role, Work::B, stage);
+  const int forward = lone(role, Work::F, stage), whole = lone(role, Work::B, stage);
+  const int backward = whole < 0 ? lone(role, Work::I, stage) : whole;
   if (forward < 0 || backward < 0) return 0.5;
   const double f = seconds_of(forward), both = f + seconds_of(backward);
   return both > 0 ? f / both : 0.5;
@@ -108,10 +109,11 @@ Isolated isolated(const Plan& plan, IsolatedTimes& alone, RoleId role, int actio
   return sum;
 }
 
-// A cell takes the time of a forward and a backward.
+// A cell takes the time of a forward and a backward, or of a forward and the first half of a split backward.
 void share_cells(const Role& role, const Typical& of, double share, StageDurations& stage) {
+  const double apart = of.weights < 0 ? 0 : stage.weights;
   if (is_cell(role, of.forward)) stage.forward *= share;
-  if (is_cell(role, of.backward)) stage.backward *= 1 - share;
+  if (is_cell(role, of.backward)) stage.backward = apart + (stage.backward - apart) * (1 - share);
 }
 
 // visit(role, stage, its typical actions)
