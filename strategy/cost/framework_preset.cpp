@@ -125,7 +125,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 }
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
-  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts", "sorts_rows", "biases"});
+  json.only(
+      {"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts", "sorts_rows", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
