@@ -1,66 +1,21 @@
 #include "strategy/memory/packing.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "strategy/memory/block_meetings.h"
+#include "strategy/memory/placer.h"
 
 namespace foreshard {
 
 namespace {
-
-// Places blocks one after the other in a given order, by first fit or best fit.
-class Placer {
- public:
-  Placer(std::span<const TimedBlock> blocks, BlockPairs meets, std::int64_t alignment)
-      : meets_(std::move(meets)), offsets_(blocks.size()) {
-    for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
-  }
-
-  std::int64_t end(int block) const { return offsets_[at(block)] + bytes_[at(block)]; }
-
-  Packing place(const std::vector<int>& order, bool best_fit) {
-    placed_.clear();
-    Packing packing{.offsets = std::vector<Bytes>(order.size())};
-    for (const int block : order) {
-      const std::int64_t offset = gap_for(block, best_fit);
-      offsets_[at(block)] = offset;
-      const auto above = std::ranges::upper_bound(placed_, offset, {}, [&](int other) { return offsets_[at(other)]; });
-      placed_.insert(above, block);
-      packing.offsets[at(block)] = {offset};
-      packing.arena = std::max(packing.arena, Bytes{end(block)});
-    }
-    return packing;
-  }
-
- private:
-  // Offset of the lowest (with `best_fit`: the smallest) gap that is large enough between the placed blocks that are alive with the block;
-  // above all of these if there is none.
-  std::int64_t gap_for(int block, bool best_fit) const {
-    const BlockPairs::Row& meets = meets_.row(block);
-    std::int64_t free = 0, best = -1, smallest = std::numeric_limits<std::int64_t>::max();
-    for (const int other : placed_) {
-      if (!BlockPairs::has(meets, other)) continue;
-      const std::int64_t gap = offsets_[at(other)] - free;
-      if (gap >= bytes_[at(block)] && gap < smallest) {
-        best = free;
-        smallest = gap;
-        if (!best_fit) break;
-      }
-      free = std::max(free, end(other));
-    }
-    return best < 0 ? free : best;
-  }
-
-  BlockPairs meets_;
-  std::vector<std::int64_t> bytes_ = {}, offsets_ = {};
-  std::vector<int> placed_ = {};  // by ascending offset
-};
 
 std::int64_t duration(const TimedBlock& block) {
   std::int64_t sum = 0;
@@ -97,8 +52,6 @@ std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
 
 bool is_best_fit(PackRule rule) { return rule != PackRule::FirstFitSize; }
 
-// Tests of whether two blocks meet that a local search over given pairs may take.
-constexpr std::int64_t kMostTests = 20'000'000;
 constexpr int kStarts = 4;  // orders from which it begins, the best ones
 
 // The local search: repeatedly moves the blocks that reach the top of the arena to the front of the order, and places all again.
@@ -200,6 +153,31 @@ Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
   return moved.arena < best.arena ? moved : best;
 }
 
+namespace {
+
+std::int64_t last_end(const TimedBlock& block) {
+  std::int64_t last = 0;
+  for (const Lifetime& life : block.lifetimes) last = std::max(last, life.end);
+  return last;
+}
+
+// Those first that are beside the most bytes; those of which these bytes times their own are the most; those that end last.
+std::vector<std::vector<int>> more_orders(std::span<const TimedBlock> blocks, const Placer& placer) {
+  const int count = static_cast<int>(blocks.size());
+  std::vector<double> beside(blocks.size(), 0);
+  for (int b = 0; b < count; ++b)
+    placer.meets().each(b, [&](int other) { beside[at(b)] += static_cast<double>(placer.bytes(other)); });
+  std::vector<std::vector<int>> orders(3, std::vector<int>(blocks.size()));
+  for (std::vector<int>& order : orders) std::iota(order.begin(), order.end(), 0);
+  const auto area = [&](int b) { return beside[at(b)] * static_cast<double>(placer.bytes(b)); };
+  std::ranges::stable_sort(orders[0], std::greater<>{}, [&](int b) { return std::pair(beside[at(b)], placer.bytes(b)); });
+  std::ranges::stable_sort(orders[1], std::greater<>{}, [&](int b) { return std::pair(area(b), placer.bytes(b)); });
+  std::ranges::stable_sort(orders[2], std::greater<>{}, [&](int b) { return last_end(blocks[at(b)]); });
+  return orders;
+}
+
+}  // namespace
+
 Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const PackOptions& options, Bytes enough) {
   const Bytes bound = std::max(enough, pairs_bound(blocks, meets, options.alignment));
   Placer placer(blocks, meets, options.alignment);
@@ -209,17 +187,32 @@ Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const 
     bool best_fit = false;
   };
   std::vector<Start> starts;
-  for (int r = 0; r <= kPackRules; ++r)  // the last rule is the given order
+  std::multiset<Bytes> of_best;  // arenas of the best kStarts, the only ones that the local search begins from
+  constexpr Bytes kNoLimit{std::numeric_limits<std::int64_t>::max()};
+  std::vector<std::vector<int>> orders;
+  for (int r = 0; r <= kPackRules; ++r)
+    orders.push_back(order_of(blocks, static_cast<PackRule>(r)));  // the last: the given order
+  if (options.thorough)
+    for (std::vector<int>& order : more_orders(blocks, placer)) orders.push_back(std::move(order));
+  for (const std::vector<int>& order : orders)
     for (const bool best_fit : {false, true}) {
-      std::vector<int> order = order_of(blocks, static_cast<PackRule>(r));
-      Packing packing = placer.place(order, best_fit);
+      Packing packing = placer.place(order, best_fit, of_best.size() < kStarts ? kNoLimit : *of_best.rbegin());
       if (packing.arena <= bound) return packing;
-      starts.push_back({std::move(packing), std::move(order), best_fit});
+      of_best.insert(packing.arena);
+      if (of_best.size() > kStarts) of_best.erase(std::prev(of_best.end()));
+      starts.push_back({std::move(packing), order, best_fit});
+    }
+  Packing best;
+  if (options.thorough)
+    for (const std::vector<int>& order : orders) {
+      Packing packing = placer.place_lowest(order);
+      if (packing.arena <= bound) return packing;
+      if (best.offsets.empty() || packing.arena < best.arena) best = std::move(packing);
     }
   std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.packing.arena; });
   const auto tests = static_cast<std::int64_t>(blocks.size() * blocks.size()) + 1;  // at most, of a placement
-  const auto moves = static_cast<int>(std::min<std::int64_t>(options.moves, kMostTests / tests / kStarts));
-  Packing best = starts.front().packing;
+  const auto moves = static_cast<int>(std::min<std::int64_t>(options.moves, options.tests / tests / kStarts));
+  if (best.offsets.empty() || starts.front().packing.arena < best.arena) best = starts.front().packing;
   for (int s = 0; s < kStarts && best.arena > bound; ++s) {
     Start& start = starts[static_cast<std::size_t>(s)];
     Packing moved = moved_to_front(placer, std::move(start.order), start.best_fit, moves, bound);

@@ -59,6 +59,11 @@ struct PackOptions {
   std::int64_t alignment = 1;
   // Steps of the local search for each rule: it places the blocks that reach the top of the arena before the others.
   int moves = 100;
+  // For given pairs: tests of whether two blocks meet that the local search may take, so the time of packing is bounded.
+  std::int64_t tests = 20'000'000;
+  // For given pairs: also orders of the bytes that a block is beside and of its end, and placing from the lowest offset up (after Sekiyama et al. 2018,
+  // "Profile-guided memory optimization for deep neural networks", arXiv 1804.10001).
+  bool thorough = false;
 };
 
 // The packing with the smallest arena among all rules and steps. Stops at the first one whose arena equals live_bound().

@@ -1,0 +1,97 @@
+// Places blocks one after the other: the step that every rule of packing.h repeats.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/at.h"
+#include "strategy/memory/block_pairs.h"
+#include "strategy/memory/packing.h"
+
+namespace foreshard {
+
+class Placer {
+ public:
+  Placer(std::span<const TimedBlock> blocks, BlockPairs meets, std::int64_t alignment)
+      : meets_(std::move(meets)), offsets_(blocks.size()) {
+    for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
+  }
+
+  std::int64_t bytes(int block) const { return bytes_[at(block)]; }
+  const BlockPairs& meets() const { return meets_; }
+  std::int64_t end(int block) const { return offsets_[at(block)] + bytes_[at(block)]; }
+
+  // By first fit or best fit. Ends early once the arena is not below `limit`: then some offsets are missing.
+  Packing place(const std::vector<int>& order, bool best_fit, Bytes limit = {std::numeric_limits<std::int64_t>::max()}) {
+    placed_.clear();
+    Packing packing{.offsets = std::vector<Bytes>(order.size())};
+    for (const int block : order) {
+      const std::int64_t offset = gap_for(block, best_fit);
+      offsets_[at(block)] = offset;
+      const auto above = std::ranges::upper_bound(placed_, offset, {}, [&](int other) { return offsets_[at(other)]; });
+      placed_.insert(above, block);
+      packing.offsets[at(block)] = {offset};
+      packing.arena = std::max(packing.arena, Bytes{end(block)});
+      if (packing.arena >= limit) break;
+    }
+    return packing;
+  }
+
+  // From the lowest offset up: always the block that can lie lowest on those that are placed, the first one of `order` if there are several.
+  Packing place_lowest(const std::vector<int>& order) {
+    std::vector<int> rank(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) rank[at(order[i])] = static_cast<int>(i);
+    std::vector<std::int64_t> floors(order.size(), 0);
+    std::vector<char> is_placed(order.size(), 0);
+    using Place = std::tuple<std::int64_t, int, int>;  // floor, rank, block
+    std::priority_queue<Place, std::vector<Place>, std::greater<>> next;
+    for (const int block : order) next.emplace(0, rank[at(block)], block);
+    Packing packing{.offsets = std::vector<Bytes>(order.size())};
+    while (!next.empty()) {
+      const auto [floor, number, block] = next.top();
+      next.pop();
+      if (is_placed[at(block)] || floor != floors[at(block)]) continue;
+      is_placed[at(block)] = 1;
+      offsets_[at(block)] = floor;
+      packing.offsets[at(block)] = {floor};
+      packing.arena = std::max(packing.arena, Bytes{end(block)});
+      meets_.each(block, [&](int other) {
+        if (is_placed[at(other)] || floors[at(other)] >= end(block)) return;
+        floors[at(other)] = end(block);
+        next.emplace(end(block), rank[at(other)], other);
+      });
+    }
+    return packing;
+  }
+
+ private:
+  // Offset of the lowest (with `best_fit`: the smallest) gap that is large enough between the placed blocks that are alive with the block;
+  // above all of these if there is none.
+  std::int64_t gap_for(int block, bool best_fit) const {
+    const BlockPairs::Row& meets = meets_.row(block);
+    std::int64_t free = 0, best = -1, smallest = std::numeric_limits<std::int64_t>::max();
+    for (const int other : placed_) {
+      if (!BlockPairs::has(meets, other)) continue;
+      const std::int64_t gap = offsets_[at(other)] - free;
+      if (gap >= bytes_[at(block)] && gap < smallest) {
+        best = free;
+        smallest = gap;
+        if (!best_fit || gap == bytes_[at(block)]) break;  // none is better
+      }
+      free = std::max(free, end(other));
+    }
+    return best < 0 ? free : best;
+  }
+
+  BlockPairs meets_;
+  std::vector<std::int64_t> bytes_ = {}, offsets_ = {};
+  std::vector<int> placed_ = {};  // by ascending offset
+};
+
+}  // namespace foreshard
