@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
@@ -18,6 +20,21 @@ std::string gib(Bytes bytes) {
   return text;
 }
 
+// The bytes of the arena that blocks of this category lie in.
+Bytes covered(const Role& role, Category category) {
+  std::vector<std::pair<Bytes, Bytes>> ranges;
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.category == category && buffer.space == Space::Device)
+      for (const Bytes offset : buffer.offsets) ranges.emplace_back(offset, offset + buffer.bytes);
+  std::ranges::sort(ranges);
+  Bytes sum = {}, top = {};
+  for (const auto& [begin, end] : ranges) {
+    sum += std::max(Bytes{}, end - std::max(begin, top));
+    top = std::max(top, end);
+  }
+  return sum;
+}
+
 // "parameters 4.07 GiB, gradients 4.07 GiB, ..., scratch 0.61 GiB": what the arena of a role is made of.
 std::string parts(const Role& role, Bytes arena) {
   struct Part {
@@ -33,6 +50,7 @@ std::string parts(const Role& role, Bytes arena) {
     for (const Buffer& buffer : role.buffers)
       if (buffer.category == part.category && buffer.space == Space::Device)
         bytes += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
+    if (bytes > arena) bytes = covered(role, part.category);  // every use has a slot of its own (own_slots.h)
     rest -= bytes;
     if (bytes.value > 0) text += std::string(part.name) + " " + gib(bytes) + ", ";
   }

@@ -108,6 +108,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   const bool by_order = packs_by_order(lowering.tables);
   MemoryPlanOptions memory{.share_kept = lowering.tables.activations.shares_kept(),
                            .by_order = by_order && options.pack_by_order,
+                           .own_slots = options.pack_by_order,
                            .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0};
   plan_memory(plan, memory);
   if (by_order && !memory.by_order && !options.ignore_memory && does_not_fit(plan, cluster)) {

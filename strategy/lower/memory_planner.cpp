@@ -11,6 +11,7 @@
 #include "core/result/order_bound.h"
 #include "strategy/lower/ring_blocks.h"
 #include "strategy/memory/ordered_blocks.h"
+#include "strategy/memory/own_slots.h"
 #include "strategy/memory/packing.h"
 #include "strategy/memory/slot_numbers.h"
 
@@ -364,6 +365,11 @@ void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
   if (std::ranges::none_of(far, std::identity{})) return;
   for (const std::vector<std::size_t>& roles : sharing_roles(plan))
     if (std::ranges::any_of(roles, [&](std::size_t r) { return far[r] != 0; })) number_slots(plan, roles, options, bounds);
+  if (!options.own_slots) return;
+  std::vector<std::optional<Bytes>> least;
+  for (const OrderBounds& one : bounds)
+    least.push_back(one.bound ? one.bound : one.peak);  // close to the peak is close to the bound
+  pack_own_slots(plan, least, kBlockAlignment);
 }
 
 }  // namespace foreshard

@@ -23,6 +23,8 @@ struct MemoryPlanOptions {
   // Blocks that other streams than compute acquire, and rings that are not full at one time, share bytes with all others where the order of
   // the whole run allows it (ordered_blocks.h), if that makes the arena clearly smaller. Needs the role's actions.
   bool by_order = false;
+  // With by_order: where that leaves an arena far above the order bound, every use of a slot gets a slot of its own (own_slots.h).
+  bool own_slots = false;
   // Most search nodes per packing if pack() does not reach the lower bound (pack_smallest); 0: no search.
   std::int64_t search_nodes = 0;
 };

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/at.h"
+
 namespace foreshard {
 
 namespace {
@@ -44,7 +46,10 @@ class SharingRoles {
   bool number_scratch() {
     if (std::ranges::all_of(roles_, [&](std::size_t r) { return slots_by(kPooled, r) < 2; })) return false;
     std::map<FixedSlot, BufferId> buffers;
-    for (const std::int32_t buffer : scratch_buffers()) {
+    const auto fixed_beside_number = [](const Segment& segment, const Slot& slot) {
+      return std::holds_alternative<std::int32_t>(slot.which) && param_named(segment, kPooled).has_value();
+    };
+    for (const std::int32_t buffer : inside_segments(fixed_beside_number)) {
       const std::size_t slots = first().buffers[static_cast<std::size_t>(buffer)].offsets.size();
       for (std::size_t slot = 0; slot < slots; ++slot)
         buffers[{buffer, static_cast<std::int32_t>(slot)}] = slot == 0 ? BufferId{buffer} : copied(buffer, slot);
@@ -79,6 +84,27 @@ class SharingRoles {
     return !names.empty();
   }
 
+  bool split_scratch() {
+    std::map<std::pair<std::int32_t, int>, BufferId> copies;  // buffer, number of the lifetime in its segment
+    const std::set<std::int32_t> scratch = inside_segments([](const Segment&, const Slot&) { return true; });
+    for (Segment* segment : segments_) {
+      std::map<std::pair<std::int32_t, decltype(Slot::which)>, int> lives;  // so far
+      const auto change = [&](const Segment&, BufferId& buffer, const Slot& slot) {
+        const auto life = lives.find({buffer.value, slot.which});
+        if (life == lives.end() || life->second == 1) return;
+        const auto [copy, fresh] = copies.try_emplace({buffer.value, life->second});
+        if (fresh) copy->second = copied(buffer.value, at(life->second - 1));
+        buffer = copy->second;
+      };
+      for (Instruction& run : segment->instructions) {
+        for (const Block& block : run.acquires)
+          if (scratch.contains(block.buffer.value)) ++lives[{block.buffer.value, block.slot.which}];
+        change_blocks(*segment, run, change);
+      }
+    }
+    return !copies.empty();
+  }
+
  private:
   const Role& first() const { return plan_.roles[roles_.front()]; }
 
@@ -104,18 +130,18 @@ class SharingRoles {
     return found->second;
   }
 
-  // Those that every segment that touches them acquires and releases, at fixed slots and on the compute stream.
-  std::set<std::int32_t> scratch_buffers() const {
+  // Those on the device that every segment that touches them acquires and releases, on the compute stream, all in slots that `may` have.
+  template <class May>
+  std::set<std::int32_t> inside_segments(May may) const {
     std::set<std::int32_t> touched, others;
     for (const Segment* segment : segments_) {
       std::map<std::int32_t, int> open;
-      const bool numbered = param_named(*segment, kPooled).has_value();
       const auto note = [&](const Block& block, const Instruction& run, int change) {
         const Buffer& buffer = first().buffers[block.buffer.index()];
-        const bool fixed = std::holds_alternative<std::int32_t>(block.slot.which);
         const bool compute = first().streams[run.stream.index()].kind == StreamKind::Compute;
         touched.insert(block.buffer.value);
-        if (!numbered || !fixed || !compute || buffer.resident || buffer.space != Space::Device || buffer.scope != Scope::Rank)
+        if (!may(*segment, block.slot) || !compute || buffer.resident || buffer.space != Space::Device ||
+            buffer.scope != Scope::Rank)
           others.insert(block.buffer.value);
         if ((open[block.buffer.value] += change) < 0) others.insert(block.buffer.value);
       };
@@ -131,7 +157,7 @@ class SharingRoles {
     return scratch;
   }
 
-  // A buffer of its own for another fixed slot.
+  // A buffer of its own for another fixed slot, or another lifetime.
   BufferId copied(std::int32_t buffer, std::size_t slot) {
     const BufferId copy{static_cast<std::int32_t>(first().buffers.size())};
     for (const std::size_t r : roles_) {
@@ -145,12 +171,14 @@ class SharingRoles {
   template <class Change>
   void rewrite(Change change) {
     for (Segment* segment : segments_)
-      for (Instruction& run : segment->instructions) {
-        for (auto* uses : {&run.reads, &run.writes})
-          for (Use& use : *uses) change(*segment, use.buffer, use.slot);
-        for (auto* blocks : {&run.acquires, &run.releases})
-          for (Block& block : *blocks) change(*segment, block.buffer, block.slot);
-      }
+      for (Instruction& run : segment->instructions) change_blocks(*segment, run, change);
+  }
+  template <class Change>
+  static void change_blocks(const Segment& segment, Instruction& run, Change change) {
+    for (auto* uses : {&run.reads, &run.writes})
+      for (Use& use : *uses) change(segment, use.buffer, use.slot);
+    for (auto* blocks : {&run.acquires, &run.releases})
+      for (Block& block : *blocks) change(segment, block.buffer, block.slot);
   }
 
   Plan& plan_;
@@ -193,6 +221,10 @@ bool number_scratch(Plan& plan) {
 }
 bool number_kept(Plan& plan) {
   return in_roles(plan, [](SharingRoles roles) { return roles.number_kept(); });
+}
+
+bool split_scratch(Plan& plan) {
+  return in_roles(plan, [](SharingRoles roles) { return roles.split_scratch(); });
 }
 
 }  // namespace foreshard

@@ -26,4 +26,8 @@ bool number_scratch(Plan& plan);
 // of its activations. So the second kind can lie in the bytes of the first kind of the same micro-batch. False: there is nothing like this.
 bool number_kept(Plan& plan);
 
+// In all roles, each lifetime inside a segment of what compute acquires and releases there gets a buffer of its own: the layers of a segment
+// no longer share one offset. False: no segment acquires such a block twice. Offsets are to be planned again.
+bool split_scratch(Plan& plan);
+
 }  // namespace foreshard

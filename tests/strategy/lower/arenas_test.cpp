@@ -62,13 +62,14 @@ std::vector<std::string> shipped_models() {
   return names;
 }
 
-// What is above 1.05 has a packing that is close to pairs_bound: the offset of a slot serves several micro-batches (docs/memory-planning.md).
+constexpr double kLimit = 1.05;
+
+// Two plans are above it, both of VGG-16 and with stages of 64 and 116 MiB: four stages with full recomputation, and two stages interleaved
+// with ZeRO 3 (docs/memory-planning.md).
 double most(const Model& model, const Strategy& strategy) {
-  if (!std::holds_alternative<Transformer>(model.shape)) return 1.17;  // stages of unlike layers, of up to 0.3 GiB
-  const Schedule schedule = strategy.pipeline.schedule.value_or(Schedule::OneFOneB);
-  const bool splits =
-      schedule == Schedule::ZeroBubbleH1 || schedule == Schedule::ZeroBubbleH2 || schedule == Schedule::ZeroBubbleV;
-  return splits ? 1.085 : 1.07;
+  if (model.name != "vgg-16") return kLimit;
+  if (strategy.pp == 4 && strategy.recompute.kind == RecomputeKind::Full) return 1.072;
+  return strategy.pp == 2 && strategy.virtual_stages == 2 && strategy.zero.stage == 3 ? 1.052 : kLimit;
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
   const std::vector<std::string> models = shipped_models();
   const std::vector<Way> all = ways();
-  int plans = 0, above = 0;
+  int plans = 0;
   for (std::size_t m = 0; m < models.size(); ++m) {
     const Model model = load_model(models[m]);
     for (std::size_t w = m % kWaysApart; w < all.size(); w += kWaysApart) {
@@ -87,13 +88,24 @@ TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
       const auto* made = std::get_if<Lowered>(&answer);
       if (made == nullptr) continue;  // layers do not divide, schedules without sharded gradients, ...
       ++plans;
-      const double over = fragmentation(made->plan);
-      EXPECT_LE(over, most(model, all[w].strategy)) << models[m] << ", " << all[w].name;
-      above += over > 1.05 ? 1 : 0;
+      EXPECT_LE(fragmentation(made->plan), most(model, all[w].strategy)) << models[m] << ", " << all[w].name;
     }
   }
   EXPECT_GT(plans, 100);
-  EXPECT_LE(above, plans / 25);  // of all, 64 of 2,032
+}
+
+// Those that were the farthest above with one offset for all uses of a slot: 1.12, 1.08, 1.06 and 1.06.
+TEST(Arenas, UsesOfASlotHaveOffsetsOfTheirOwn) {
+  const Cluster cluster = load_cluster("dgx-a100-x2");
+  for (const auto& [model, name] : {std::pair{"vgg-16", "pp 2 interleaved-1f1b, zero 2"},
+                                    {"vgg-16", "pp 8 interleaved-1f1b, zero 3"},
+                                    {"gpt2-124m", "pp 2 zb-v, zero 1"},
+                                    {"granite-3.3-8b", "pp 4 zb-v, zero 1"}}) {
+    const std::vector<Way> all = ways();
+    const auto way = std::ranges::find(all, name, &Way::name);
+    ASSERT_NE(way, all.end());
+    EXPECT_LE(fragmentation(lowered(load_model(model), cluster, way->strategy).plan), kLimit) << model << ", " << name;
+  }
 }
 
 }  // namespace foreshard::arenas_test

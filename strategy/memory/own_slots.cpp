@@ -1,0 +1,136 @@
+#include "strategy/memory/own_slots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plan/program.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/memory/ordered_blocks.h"
+#include "strategy/memory/packing.h"
+#include "strategy/memory/slot_numbers.h"
+#include "strategy/memory/slot_uses.h"
+
+namespace foreshard {
+
+namespace {
+
+// Above the order bound by one part in kTooFar, a role is packed anew; by one part in kClose, the first packing is taken. The time of packing
+// grows with the square of the blocks.
+constexpr std::int64_t kTooFar = 20, kClose = 25;
+constexpr OrderedLimits kOwnSlotLimits{.steps = 200'000, .blocks = 16'000};
+constexpr PackOptions kOwnSlotPacking{.moves = 300, .tests = 200'000'000, .thorough = true};
+
+Bytes above(Bytes bound, std::int64_t share) { return bound + Bytes{bound.value / share}; }
+
+// One of several roles of a plan, its order bound, and the alignment of its blocks.
+struct BoundRole {
+  std::size_t role = 0;
+  Bytes bound = {};
+  std::int64_t alignment = 1;
+};
+
+Bytes arena_of(const Plan& plan, const BoundRole& one) { return arena_bytes(plan.roles[one.role], Space::Device); }
+
+bool is_too_far(const Plan& plan, const BoundRole& one) { return arena_of(plan, one) > above(one.bound, kTooFar); }
+
+// False: it has too many blocks.
+bool pack_role(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) {
+  Role& role = plan.roles[one.role];
+  const RoleId id{static_cast<std::int32_t>(one.role)};
+  const auto& [blocks, meets] = ordered_blocks(plan, meetings, id, Space::Device, kOwnSlotLimits);
+  if (blocks.empty()) return false;
+  Bytes resident = {};
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.resident && buffer.space == Space::Device)
+      resident += Bytes{round_up(buffer.bytes.value, one.alignment) * static_cast<std::int64_t>(buffer.offsets.size())};
+  std::vector<TimedBlock> timed;
+  for (const OrderedBlock& block : blocks) timed.push_back(block.block);
+  PackOptions options = kOwnSlotPacking;
+  options.alignment = one.alignment;
+  const Packing packing = pack(timed, meets, options, above(one.bound, kClose) - resident);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    role.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] = resident + packing.offsets[i];
+  return true;
+}
+
+// One role alone: its arguments change, the segments do not.
+void pack_uses(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) {
+  const Bytes arena = arena_of(plan, one);
+  Role before = plan.roles[one.role];
+  const RoleId id{static_cast<std::int32_t>(one.role)};
+  if (!number_uses(plan, id) || !pack_role(plan, meetings, one) || arena_of(plan, one) >= arena)
+    plan.roles[one.role] = std::move(before);
+}
+
+// What the roles take above the limit, then in all.
+std::pair<Bytes, Bytes> cost_of(const Plan& plan, const std::vector<BoundRole>& roles) {
+  Bytes excess = {}, sum = {};
+  for (const BoundRole& one : roles) {
+    const Bytes arena = arena_of(plan, one);
+    sum += arena;
+    excess += std::max(Bytes{}, arena - above(one.bound, kTooFar));
+  }
+  return {excess, sum};
+}
+
+// The roles of a group, which share segments, without the other roles of their plan.
+struct RoleGroup {
+  Plan plan = {};
+  std::vector<BoundRole> roles = {};
+};
+
+RoleGroup group_of(const Plan& plan, const std::vector<BoundRole>& roles) {
+  RoleGroup group{.plan = {.axes = plan.axes, .groups = plan.groups, .segments = plan.segments}};
+  for (const BoundRole& one : roles) {
+    group.roles.push_back({group.plan.roles.size(), one.bound, one.alignment});
+    group.plan.roles.push_back(plan.roles[one.role]);
+  }
+  return group;
+}
+
+// Every use of every slot of these roles has a slot of its own. False: there are too many blocks.
+bool pack_all_uses(RoleGroup& group) {
+  const MeetingPoints meetings = find_meeting_points(group.plan);
+  return std::ranges::all_of(group.roles, [&](const BoundRole& one) {
+    number_uses(group.plan, {static_cast<std::int32_t>(one.role)});
+    return pack_role(group.plan, meetings, one);
+  });
+}
+
+// Scratch gets the slot of its micro-batch, then each of its lifetimes a buffer.
+void pack_scratch(Plan& plan, const std::vector<BoundRole>& roles) {
+  RoleGroup best = group_of(plan, roles), next = best;
+  for (const auto divide : {&number_scratch, &split_scratch}) {
+    if (!divide(next.plan)) continue;
+    RoleGroup packed = next;
+    if (!pack_all_uses(packed)) break;
+    if (cost_of(packed.plan, packed.roles) < cost_of(best.plan, best.roles)) best = std::move(packed);
+    if (cost_of(best.plan, best.roles).first == Bytes{}) break;
+  }
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    for (const Action& action : best.plan.roles[i].actions)
+      plan.segments[action.segment.index()] = best.plan.segments[action.segment.index()];
+    plan.roles[roles[i].role] = std::move(best.plan.roles[i]);
+  }
+}
+
+}  // namespace
+
+void pack_own_slots(Plan& plan, const std::vector<std::optional<Bytes>>& bounds, std::int64_t alignment) {
+  std::optional<MeetingPoints> meetings;  // do not depend on slots
+  for (const std::vector<std::size_t>& group : sharing_roles(plan)) {
+    std::vector<BoundRole> roles;
+    for (const std::size_t r : group)
+      if (bounds[r]) roles.push_back({r, *bounds[r], alignment});
+    const auto any_too_far = [&] {
+      return std::ranges::any_of(roles, [&](const BoundRole& one) { return is_too_far(plan, one); });
+    };
+    if (!any_too_far()) continue;
+    if (!meetings) meetings = find_meeting_points(plan);
+    for (const BoundRole& one : roles)
+      if (is_too_far(plan, one)) pack_uses(plan, *meetings, one);
+    if (roles.size() == group.size() && any_too_far()) pack_scratch(plan, roles);
+  }
+}
+
+}  // namespace foreshard
