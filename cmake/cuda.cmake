@@ -3,6 +3,7 @@
 set(FORESHARD_CUDA AUTO CACHE STRING "The CUDA module, libforeshard_cuda.so: AUTO, ON or OFF")
 set_property(CACHE FORESHARD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(FORESHARD_CUDA_ARCHITECTURES "" CACHE STRING "GPUs that the module is compiled for, the last one also as PTX; empty: all that the toolkit knows of 80;90;100;120")
+set(FORESHARD_CUDA_FLAGS "" CACHE STRING "Further options of nvcc for the kernels")
 include(${CMAKE_CURRENT_LIST_DIR}/cuda_architectures.cmake)
 
 set(FORESHARD_CUDA_BUILT OFF)
@@ -37,17 +38,17 @@ else()
 endif()
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/exec/cuda/*.cpp)
-get_target_property(exec_sources foreshard_exec SOURCES)
+get_target_property(exec_sources foreshard_exec_rest SOURCES)
 if(FORESHARD_CUDA_BUILT)
   list(FILTER exec_sources EXCLUDE REGEX "/no_cuda\\.cpp$")
 else()
   list(FILTER cuda_sources EXCLUDE REGEX "/load_cuda\\.cpp$")
 endif()
-set_property(TARGET foreshard_exec PROPERTY SOURCES ${exec_sources} ${cuda_sources})
+set_property(TARGET foreshard_exec_rest PROPERTY SOURCES ${exec_sources} ${cuda_sources})
 # All but load_cuda.cpp, which a program may link before the library (foreshard_twin in tests/).
 set(united ${cuda_sources})
 list(FILTER united EXCLUDE REGEX "/load_cuda\\.cpp$")
-foreshard_unite(foreshard_exec ${united})
+foreshard_unite(foreshard_exec_rest ${united})
 
 if(FORESHARD_CUDA_BUILT)
   # One device file, compiled by nvcc itself: the compiler options of the rest are none of its business.
@@ -57,11 +58,12 @@ if(FORESHARD_CUDA_BUILT)
   foreach(architecture ${cuda_architectures})
     list(APPEND cuda_targets "-gencode=arch=compute_${architecture},code=sm_${architecture}")
   endforeach()
+  separate_arguments(cuda_flags UNIX_COMMAND "${FORESHARD_CUDA_FLAGS}")
   list(GET cuda_architectures -1 newest)
   list(APPEND cuda_targets "-gencode=arch=compute_${newest},code=compute_${newest}")
   add_custom_command(
     OUTPUT ${kernels_object}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR} ${cuda_targets}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR} ${cuda_targets} ${cuda_flags}
             -Xcompiler=-fPIC -MD -MF ${kernels_object}.d -c ${kernels} -o ${kernels_object}
     DEPENDS ${kernels}
     DEPFILE ${kernels_object}.d
