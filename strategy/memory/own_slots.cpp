@@ -1,10 +1,12 @@
 #include "strategy/memory/own_slots.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/plan/program.h"
 #include "core/result/memory_timeline.h"
+#include "strategy/memory/ejection.h"
 #include "strategy/memory/ordered_blocks.h"
 #include "strategy/memory/packing.h"
 #include "strategy/memory/slot_numbers.h"
@@ -47,7 +49,12 @@ bool pack_role(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) 
   for (const OrderedBlock& block : blocks) timed.push_back(block.block);
   PackOptions options = kOwnSlotPacking;
   options.alignment = one.alignment;
-  const Packing packing = pack(timed, meets, options, above(one.bound, kClose) - resident);
+  Packing packing = pack(timed, meets, options, above(one.bound, kClose) - resident);
+  const Bytes limit = above(one.bound, kTooFar) - resident;
+  for (const std::span<const Bytes> first : {std::span<const Bytes>(packing.offsets), std::span<const Bytes>()}) {
+    if (packing.arena <= limit) break;
+    if (auto fits = pack_by_ejection(timed, meets, limit, one.alignment, options.tests, first)) packing = std::move(*fits);
+  }
   for (std::size_t i = 0; i < blocks.size(); ++i)
     role.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] = resident + packing.offsets[i];
   return true;

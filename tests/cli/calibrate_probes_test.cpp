@@ -8,7 +8,7 @@
 #include "cli/job/profile.h"
 #include "core/cluster_file/cluster_file.h"
 
-namespace foreshard {
+namespace foreshard::calibrate_probes_test {
 
 namespace {
 
@@ -60,4 +60,4 @@ TEST(GpuProbes, AreAsFewAsAsked) {
   EXPECT_TRUE(wide.ops.contains("scores"));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::calibrate_probes_test

@@ -13,7 +13,7 @@
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::cuda_test {
 
 struct Ended {
   int code = -1;
@@ -115,4 +115,4 @@ TEST(Selftest, ComparesWithTheHost) {
   EXPECT_NE(ran.err.find("the host is what the kernels are compared with"), std::string::npos) << ran.err;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::cuda_test

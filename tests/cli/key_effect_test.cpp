@@ -14,7 +14,7 @@
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::key_effect_test {
 namespace {
 const std::string kPlay = "simulate --json --granularity stage --ignore-memory --seq 256 --global-batch 64 ";
 const std::string kGpt2 = kPlay + "--model gpt2-124m --cluster ";
@@ -447,4 +447,4 @@ TEST_F(KeyEffect, OfStrategyFiles) {
   }
   EXPECT_GT(said, 8);
 }
-}  // namespace foreshard
+}  // namespace foreshard::key_effect_test

@@ -9,7 +9,7 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::random_options_test {
 
 static const std::vector<std::string> kModels = {"gpt2-124m", "toy-matmul", "bert-large", "llama-3-8b", "resnet-50"};
 static const std::vector<std::string> kClusters = {"dgx-a100", "workstation-rtx4090", "pcie-a100-8", "eth25-a100-x2"};
@@ -84,4 +84,4 @@ TEST(RandomOptions, AlwaysGetAnAnswer) {
   EXPECT_GT(simulated, 30) << "the lines are too wild to test anything";
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::random_options_test

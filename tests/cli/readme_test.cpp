@@ -9,7 +9,7 @@
 
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::readme_test {
 
 namespace fs = std::filesystem;
 static const std::string kSource = FORESHARD_SOURCE;
@@ -101,4 +101,4 @@ TEST(Examples, AreAtLeastFiveAndListed) {
   EXPECT_GE(count, 5);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::readme_test

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace foreshard {
+namespace foreshard::session_test {
 
 namespace fs = std::filesystem;
 
@@ -105,4 +105,4 @@ TEST(SessionText, MeasuredNumbersAreAny) {
 
 TEST(SessionText, ExitCodesAreShown) { EXPECT_EQ(run_in_shell("echo x; exit 3", "/tmp"), "x\n[exit 3]\n"); }
 
-}  // namespace foreshard
+}  // namespace foreshard::session_test

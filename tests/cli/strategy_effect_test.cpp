@@ -12,7 +12,7 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 
-namespace foreshard {
+namespace foreshard::strategy_effect_test {
 
 namespace {
 
@@ -172,4 +172,4 @@ TEST(StrategyOptionsOf, PartitionSaysWhatItFindsByItself) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::strategy_effect_test

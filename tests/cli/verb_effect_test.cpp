@@ -12,7 +12,7 @@
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::verb_effect_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(OfVerb, EveryOption, testing::ValuesIn(names_of_verbs()
                            return name;
                          });
 
-}  // namespace foreshard
+}  // namespace foreshard::verb_effect_test

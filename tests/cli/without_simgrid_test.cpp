@@ -5,7 +5,7 @@
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::without_simgrid_test {
 
 static const std::string kJob = "--model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 --tp 2 --pp 2 ";
 static const std::string kWithout =
@@ -28,4 +28,4 @@ TEST(WithoutSimgrid, TheLightClockGivesTheTimeOfSimgrid) {
   EXPECT_NEAR(JsonReader::parse(light, "light").at("iteration_time_s").as_double(), time, 1e-9 * time) << light;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::without_simgrid_test

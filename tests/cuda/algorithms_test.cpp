@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::algorithms_test {
 namespace {
 
 using foreshard::Algorithm;
@@ -77,4 +77,4 @@ TEST(CudaAlgorithms, NcclRefusesWhatItDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::algorithms_test

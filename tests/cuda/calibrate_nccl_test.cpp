@@ -9,7 +9,7 @@
 #include "tests/cuda/twin_session.h"
 #include "tests/exec/processes.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::calibrate_nccl_test {
 namespace {
 
 std::vector<RankLocation> seats_of(FakeRuntime& runtime, const std::vector<std::string>& nodes) {
@@ -108,4 +108,4 @@ TEST(CalibrateNccl, TheAlgorithmIsThatOfTheVariable) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::calibrate_nccl_test

@@ -15,7 +15,7 @@
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::calibrate_test {
 
 TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   FakeRuntime runtime;
@@ -178,4 +178,4 @@ TEST(CudaCalibrate, TheTimeOfTimingIsSubtracted) {
   EXPECT_DOUBLE_EQ(measures.start().value, 1e-6);
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::calibrate_test

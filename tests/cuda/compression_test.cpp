@@ -6,7 +6,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::compression_test {
 
 static Execution run_on_fake(const Plan& plan, ExecuteOptions options, std::uint64_t seed) {
   FakeSettings settings;
@@ -94,4 +94,4 @@ TEST(CudaCompression, SumsOfActivationsAreThoseOfTheHost) {
   }
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::compression_test

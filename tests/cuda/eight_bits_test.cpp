@@ -14,7 +14,7 @@
 #include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::eight_bits_test {
 
 static std::vector<KernelCase> eighth_cases() {
   std::vector<KernelCase> all;
@@ -193,4 +193,4 @@ TEST(EightBits, WhatIsNotFiniteStaysSo) {
     }
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::eight_bits_test

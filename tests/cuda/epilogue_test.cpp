@@ -10,7 +10,7 @@
 #include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::epilogue_test {
 
 TEST(Epilogues, EqualTheInstructionsOneByOne) {
   for (const FusedCase& tried : fused_cases()) {
@@ -247,4 +247,4 @@ TEST(Epilogues, AGroupIsOneSpanThatCompareCutsByThePlansCosts) {
   EXPECT_EQ(compared.joined, instructions - marks);
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::epilogue_test

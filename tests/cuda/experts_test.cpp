@@ -4,7 +4,7 @@
 #include "tests/cuda/fake_training.h"
 #include "tests/exec/mixture_models.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::experts_test {
 namespace {
 
 Model small_mixture(const Experts& experts) {
@@ -81,4 +81,4 @@ TEST(CudaExperts, AreCountedAsOnTheHost) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::experts_test

@@ -7,7 +7,7 @@
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "tests/cuda/fake_runtime.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::fake_rules_test {
 namespace {
 
 std::string refusal(const std::function<void()>& call) {
@@ -172,4 +172,4 @@ TEST(FakeRules, TheFirstLaunchLoadsTheKernel) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::fake_rules_test

@@ -9,7 +9,7 @@
 #include "tests/cuda/fake_training.h"
 #include "tests/exec/processes.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::hostile_timing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -119,4 +119,4 @@ TEST(HostileTiming, AGpuThatHangsIsToldAndLeftAlone) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::hostile_timing_test

@@ -7,7 +7,7 @@
 #include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::kernel_mutation_test {
 
 static bool right(const KernelCase& tried, const emulator::Settings& settings, int shifted = -1) {
   FakeRuntime runtime({.kernels = settings, .shifted_view = shifted});
@@ -67,4 +67,4 @@ TEST(KernelMutations, AnArrayOneElementLateIsSeen) {
   EXPECT_GE(tried_arrays, 250);
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::kernel_mutation_test

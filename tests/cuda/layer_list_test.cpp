@@ -5,7 +5,7 @@
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::layer_list_test {
 
 static Execution run_on_fake(const Model& model, Strategy strategy, std::uint64_t seed) {
   FakeSettings settings;
@@ -42,4 +42,4 @@ TEST(CudaLayerLists, CutOnesEqualOneRank) {
   }
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::layer_list_test

@@ -10,7 +10,7 @@
 #include "tests/cuda/bent.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::library_attention_test {
 
 // By their names: in fp32, with dropout, or of a causal model whose positions are cut into two chunks per rank. By what they do: chunks of
 // positions, sinks, caps.
@@ -250,4 +250,4 @@ TEST(LibraryAttention, TrainsWithDropoutAsOurKernelsDo) {
   EXPECT_NE(numbers(wrong.masks, false), numbers(wrong.masks, true));
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::library_attention_test

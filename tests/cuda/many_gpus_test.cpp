@@ -11,7 +11,7 @@
 #include "tests/cuda/fake_training.h"
 #include "tests/exec/processes.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::many_gpus_test {
 namespace {
 
 void expect_sound(const FakeRuntime& runtime) {
@@ -125,4 +125,4 @@ TEST(NcclLanes, EachPairAndTagHasItsOwnButRings) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::many_gpus_test

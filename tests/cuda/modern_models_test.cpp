@@ -5,7 +5,7 @@
 
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::modern_models_test {
 namespace {
 
 Model shortened(const ModernModel& which) {
@@ -53,4 +53,4 @@ TEST(CudaModernModels, TrainAsOnTheHostOverContextParallelRanks) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::modern_models_test

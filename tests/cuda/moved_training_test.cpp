@@ -10,7 +10,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::moved_training_test {
 namespace {
 
 int copies(const Plan& plan, const char* name) {
@@ -113,4 +113,4 @@ TEST(CudaMoves, RegionsTrainAsOnTheHost) {
     }
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::moved_training_test

@@ -12,7 +12,7 @@
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::nccl_test {
 namespace {
 
 using nccl::Result;
@@ -334,4 +334,4 @@ TEST(NcclTwin, EveryDroppedOrShortenedCallOfATrainingIsSeen) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::nccl_test

@@ -4,7 +4,7 @@
 #include "tests/cuda/fake_runtime.h"
 #include "tests/cuda/twin_session.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::nccl_twin_test {
 namespace {
 
 using nccl::Result;
@@ -122,4 +122,4 @@ TEST_F(Twins, CommunicatorsThatAreLeftAreSeen) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::nccl_twin_test

@@ -8,7 +8,7 @@
 
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::near_cpus_test {
 namespace {
 
 std::vector<int> allowed() {
@@ -58,4 +58,4 @@ TEST(CpuAffinity, FeedTheGpu) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::near_cpus_test

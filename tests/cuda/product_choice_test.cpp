@@ -12,7 +12,7 @@
 #include "exec/cuda/product_choice.h"
 #include "tests/cuda/fake_training.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::product_choice_test {
 
 namespace {
 
@@ -236,4 +236,4 @@ TEST(ProductFilePath, TheVariableTheCacheTheHome) {
   setenv("HOME", before[0].c_str(), 1), setenv("XDG_CACHE_HOME", before[1].c_str(), 1), unsetenv("FORESHARD_PRODUCTS");
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::product_choice_test

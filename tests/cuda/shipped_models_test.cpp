@@ -9,7 +9,7 @@
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::shipped_models_test {
 namespace {
 
 // The first layers, so many that every kind of layer of the shipped models is among them.
@@ -66,4 +66,4 @@ TEST(CudaShippedModels, HaveKernelsForEveryInstruction) {
 }
 
 }  // namespace
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::shipped_models_test

@@ -6,7 +6,7 @@
 #include "exec/cuda/gpu_task.h"
 #include "tests/cuda/fake_runtime.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::step_graphs_test {
 namespace {
 
 constexpr StreamId kFirst{0}, kSecond{1};
@@ -75,4 +75,4 @@ TEST(StepGraphs, StreamsDoNotMix) {
   EXPECT_EQ(lonely.unit, -1);
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::step_graphs_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::stored_array_test {
 namespace {
 
 // Not the constructor that takes a number of elements, which braces around one number would call.
@@ -87,4 +87,4 @@ TEST(StoredArray, RunsAnInstructionOnTheCpu) {
   EXPECT_EQ(writes[0].at(1), 22);
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::stored_array_test

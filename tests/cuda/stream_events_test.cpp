@@ -7,7 +7,7 @@
 
 #include "tests/cuda/fake_runtime.h"
 
-namespace foreshard::gpu {
+namespace foreshard::gpu::stream_events_test {
 namespace {
 
 struct StreamEventsTest : testing::Test {
@@ -83,4 +83,4 @@ TEST(StreamEvents, OrderStreams) {
   }
 }
 
-}  // namespace foreshard::gpu
+}  // namespace foreshard::gpu::stream_events_test

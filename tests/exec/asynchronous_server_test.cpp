@@ -12,7 +12,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::asynchronous_server_test {
 namespace {
 
 using Weights = std::map<std::string, std::vector<double>>;  // by name of the tensor
@@ -96,4 +96,4 @@ TEST_F(AsynchronousTraining, Trains) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::asynchronous_server_test

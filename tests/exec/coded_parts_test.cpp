@@ -9,7 +9,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::coded_parts_test {
 namespace {
 
 int groups_of(const Strategy& strategy) {
@@ -81,4 +81,4 @@ TEST(CodedParts, Drawn) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::coded_parts_test

@@ -12,7 +12,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::coded_sums_test {
 namespace {
 
 const Compression kEightBits{.codec = Codec::EightBit}, kSegments{.codec = Codec::Segmented, .bits = 8},
@@ -207,4 +207,4 @@ TEST_F(CodedSumsIn, AnotherLayoutBeginsWithNothingLeftOut) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::coded_sums_test

@@ -7,7 +7,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::compression_test {
 namespace {
 
 // A transformer of two layers on 64 tokens: 300 steps of it take a second.
@@ -156,4 +156,4 @@ TEST_F(CompressedLosses, OfSignsOfMomentsStayWithinTwoPercent) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::compression_test

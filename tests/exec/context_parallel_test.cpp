@@ -8,7 +8,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::context_parallel_test {
 namespace {
 
 // BERT without the pooler, which reads one rank's token.
@@ -226,4 +226,4 @@ TEST_F(PlantedMistake, APlanThatDoesNotSayPositionsIsSoundButNotRun) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::context_parallel_test

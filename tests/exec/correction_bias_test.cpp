@@ -12,7 +12,7 @@
 #include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::correction_bias_test {
 namespace {
 
 struct CorrectionBias : CheckpointFolder {};
@@ -107,4 +107,4 @@ TEST_F(CorrectionBias, NotWithoutFlushes) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::correction_bias_test

@@ -13,7 +13,7 @@
 #include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::dispatchers_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -189,4 +189,4 @@ TEST(ExpertCounts, TheMostLoadedRouterIsFound) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::dispatchers_test

@@ -4,7 +4,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::eight_bits_test {
 namespace {
 
 Strategy in_eight_bits(Strategy strategy = {}) {
@@ -90,4 +90,4 @@ TEST(EightBits, PartsOfTensorParallelismHaveScalesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::eight_bits_test

@@ -12,7 +12,7 @@
 #include "exec/interpreter/rank_threads.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::fault_test {
 namespace {
 
 Plan four_ranks() { return lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}})); }
@@ -175,4 +175,4 @@ TEST(Fault, APlanThatCannotBeRunIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::fault_test

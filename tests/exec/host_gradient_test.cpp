@@ -9,7 +9,7 @@
 
 #include "tests/exec/host_graph.h"
 
-namespace foreshard {
+namespace foreshard::host_gradient_test {
 namespace {
 
 double objective(OperatorRun& run, const std::vector<Array>& r) {
@@ -95,4 +95,4 @@ TEST(HostGradients, EveryOperatorAgainstFiniteDifferences) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_gradient_test

@@ -5,7 +5,7 @@
 
 #include "tests/exec/host_model.h"
 
-namespace foreshard {
+namespace foreshard::host_model_test {
 namespace {
 
 // Weights of usual size give tiny gradients in tiny models; ten times larger ones make every path count.
@@ -71,4 +71,4 @@ TEST(HostModel, LearnsItsSamples) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_model_test

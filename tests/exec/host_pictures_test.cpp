@@ -5,7 +5,7 @@
 
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_pictures_test {
 namespace {
 
 struct Picture {
@@ -93,4 +93,4 @@ TEST(HostBatchNorm, StatisticsOfTheMicroBatch) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_pictures_test

@@ -15,7 +15,7 @@
 #include "strategy/resolve/resolve.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::host_states_test {
 namespace {
 
 struct Keeping {
@@ -251,4 +251,4 @@ TEST(HostStates, RefuseANodeWithTooLittleMemory) {
   EXPECT_NE(std::get<Infeasible>(answer).reason.find("host memory"), std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::host_states_test

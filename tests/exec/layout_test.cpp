@@ -11,7 +11,7 @@
 #include "exec/communicator/thread_communicator.h"
 #include "strategy/partition/matmul_partition.h"
 
-namespace foreshard {
+namespace foreshard::layout_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -206,4 +206,4 @@ TEST(Layouts, TheToyProductByPipeline) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::layout_test

@@ -14,7 +14,7 @@
 #include "exec/data/safetensors.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::loss_scale_test {
 namespace {
 
 // Every step sees the samples of the first: a skipped step leaves no trace in the ones after it.
@@ -173,4 +173,4 @@ TEST(LossScale, GoesWithACheckpoint) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::loss_scale_test

@@ -8,7 +8,7 @@
 #include "core/graph/op_graph.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::modern_models_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -120,4 +120,4 @@ TEST(ModernModels, WhatCannotBeCutIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::modern_models_test

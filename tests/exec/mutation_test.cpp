@@ -7,7 +7,7 @@
 #include "strategy/lower/loss_scale.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::mutation_test {
 namespace {
 
 struct Mutants : testing::Test {
@@ -151,4 +151,4 @@ TEST_F(Mutants, AStaleWeight) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::mutation_test

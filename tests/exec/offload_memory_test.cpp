@@ -7,7 +7,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::offload_memory_test {
 namespace {
 
 Bytes device_arena(const Plan& plan) {
@@ -80,4 +80,4 @@ TEST(OffloadMemory, TransfersRunBesideComputes) {
   EXPECT_GT(beside, 0);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::offload_memory_test

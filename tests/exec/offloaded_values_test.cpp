@@ -11,7 +11,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::offloaded_values_test {
 namespace {
 
 struct Case {
@@ -112,4 +112,4 @@ TEST(OffloadedValues, ThePlaceIsFreeForOthers) {
   EXPECT_GT(arena_bytes(moved.roles.front(), Space::PinnedHost), Bytes{});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::offloaded_values_test

@@ -7,7 +7,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::operator_parts_test {
 namespace {
 
 void expect_alike(const Execution& a, const Execution& b) {
@@ -104,4 +104,4 @@ TEST(OperatorParts, Drawn) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::operator_parts_test

@@ -12,7 +12,7 @@
 #include "strategy/resolve/resolve.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::parameter_stays_test {
 namespace {
 
 Plan with_stays(const Model& model, const Strategy& strategy, const ParameterStays& stays) {
@@ -192,4 +192,4 @@ TEST(ParameterStays, AStagedGatherLivesAsLongAsItsCopy) {
   EXPECT_EQ(copies, 6);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::parameter_stays_test

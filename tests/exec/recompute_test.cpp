@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::recompute_test {
 namespace {
 
 // Four layers on one device; the first one, two, all of them, only attention and norms, or none computed again. Gradients and
@@ -113,4 +113,4 @@ TEST(Recompute, KeepsEveryBitStageByStage) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::recompute_test

@@ -5,7 +5,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::runtime_policies_test {
 namespace {
 
 std::vector<Strategy> with_policy(const RuntimePolicy& policy) {
@@ -52,4 +52,4 @@ TEST(RuntimePolicies, TrainTheSameModel) {
     }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::runtime_policies_test

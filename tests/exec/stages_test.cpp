@@ -7,7 +7,7 @@
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::stages_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -96,4 +96,4 @@ TEST(Stages, EveryWayOfHandingOver) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::stages_test

@@ -12,7 +12,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::stale_weights_test {
 namespace {
 
 using Weights = std::map<std::string, std::vector<double>>;  // by name of the tensor
@@ -213,4 +213,4 @@ TEST_F(StaleWeights, PipeMareTakesTheNewest) {  // what it says, and that it tra
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::stale_weights_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace foreshard {
+namespace foreshard::training_test {
 namespace {
 
 // Before the first step the logits are small and nearly equal: the loss is that of guessing, ln 128 = 4.852.
@@ -44,4 +44,4 @@ TEST(Training, MixedPrecisionRuns) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::training_test

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace foreshard {
+namespace foreshard::async_server_test {
 namespace {
 
 AsyncServer equal_workers(int n) {
@@ -54,4 +54,4 @@ TEST(AsyncServer, TheSameSeedIsTheSameRun) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::async_server_test

@@ -12,7 +12,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::simulated_test {
 namespace {
 
 struct Case {
@@ -92,4 +92,4 @@ TEST(Simulated, SummariesAreConsistent) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::simulated_test

@@ -14,7 +14,7 @@
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::asynchronous_server_test {
 namespace {
 
 const Cluster& dgx() {
@@ -114,4 +114,4 @@ TEST(AsynchronousServer, AgreesWithTheModelWithoutAFixedOrder) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::asynchronous_server_test

@@ -17,7 +17,7 @@
 #include "sim/forked_process.h"
 #include "sim/simgrid_clock.h"
 
-namespace foreshard::sim {
+namespace foreshard::sim::clock_test {
 namespace {
 
 using player::LightClock;
@@ -371,4 +371,4 @@ TEST(SimGridClock, AProcessHasOne) {
 }
 
 }  // namespace
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::clock_test

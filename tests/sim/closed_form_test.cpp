@@ -8,7 +8,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::closed_form_test {
 namespace {
 
 using namespace playing;
@@ -161,4 +161,4 @@ TEST(ClosedForm, OversubscribedTrunkIsSharedByItsLeaf) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::closed_form_test

@@ -12,7 +12,7 @@
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::estimate_test {
 
 namespace {
 
@@ -364,4 +364,4 @@ TEST(Estimate, ScreeningOrdersAndRefiningEqualsTheSimulator) {
   EXPECT_GT(pairs, 50);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::estimate_test

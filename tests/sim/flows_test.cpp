@@ -12,7 +12,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::flows_test {
 namespace {
 
 using namespace playing;
@@ -142,4 +142,4 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::flows_test

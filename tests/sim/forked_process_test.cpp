@@ -19,7 +19,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::sim::forked_process_test {
 namespace {
 
 using Body = std::function<void(const ForkedProcess::Progress&)>;
@@ -111,4 +111,4 @@ TEST(ForkedProcess, ProgressIsHeardAndCancelEndsIt) {
 }
 
 }  // namespace
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::forked_process_test

@@ -7,7 +7,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::granularity_test {
 namespace {
 
 using namespace playing;
@@ -159,4 +159,4 @@ TEST(Granularity, StageEqualsOpWhereNothingOverlaps) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::granularity_test

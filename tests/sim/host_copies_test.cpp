@@ -6,7 +6,7 @@
 #include "sim/simulate.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::host_copies_test {
 namespace {
 
 // Seconds on the links of the first parameters that are brought: its set-up is before the first byte.
@@ -81,4 +81,4 @@ TEST(HostCopies, ACopyFromADriveHasTheRateOfItsQueue) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::host_copies_test

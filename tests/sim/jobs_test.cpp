@@ -8,7 +8,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::jobs_test {
 
 namespace {
 
@@ -124,4 +124,4 @@ TEST(Jobs, BetterHardwareIsNeverSlower) {
   EXPECT_LT(time(cluster), base);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::jobs_test

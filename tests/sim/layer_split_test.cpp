@@ -10,7 +10,7 @@
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::layer_split_test {
 
 namespace {
 
@@ -95,4 +95,4 @@ TEST(LayerSplit, TransfersAreNotLayers) {
   EXPECT_LT(found, 0.4 * seconds(model, cluster_of(job.cluster), strategy_of(job, "2,3,11"))) << split;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::layer_split_test

@@ -12,7 +12,7 @@
 #include "strategy/partition/fine_parts.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::operator_parts_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -110,4 +110,4 @@ TEST(OperatorParts, SimulatorReproducesTheRecurrence) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::operator_parts_test

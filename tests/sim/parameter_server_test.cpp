@@ -9,7 +9,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::parameter_server_test {
 namespace {
 
 using namespace playing;
@@ -74,4 +74,4 @@ TEST(ParameterServer, ManyWorkersAreSoonerByAServerForWhatIsSmall) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::parameter_server_test

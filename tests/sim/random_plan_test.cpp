@@ -13,7 +13,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::random_plan_test {
 namespace {
 
 using namespace playing;
@@ -261,4 +261,4 @@ TEST(RandomPlan, MergingComputesChangesNothing) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::random_plan_test

@@ -10,7 +10,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::repeat_test {
 namespace {
 
 using namespace playing;
@@ -63,4 +63,4 @@ TEST(Repeat, AfterAFailedRun) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::repeat_test

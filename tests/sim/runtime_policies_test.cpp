@@ -10,7 +10,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::runtime_policies_test {
 namespace {
 
 // Hidden size 4096, feed-forward 11008, vocabulary 32000.
@@ -137,4 +137,4 @@ TEST(RuntimePolicies, PeaksOfBlocksInClosedForm) {
   EXPECT_EQ(gathered_peak(played("bmtrain_z2")), Bytes{2 * (32 * kBlock + kHead)});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::runtime_policies_test

@@ -10,7 +10,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::simulate_test {
 namespace {
 
 using namespace playing;
@@ -304,4 +304,4 @@ TEST(Simulate, StragglersSlowTheirComputeAndWhoWaitsForThem) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::simulate_test

@@ -7,7 +7,7 @@
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::stages_test {
 namespace {
 
 Lowered lowered(const std::string& model, const Strategy& s, const std::string& cluster) {
@@ -70,4 +70,4 @@ TEST(Stages, ThePartitionIsFasterThanEqualStages) {
   EXPECT_LT(fast, 0.5 * seconds("vgg-16", equal->strategy, "eth25-a100-x8"));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::stages_test

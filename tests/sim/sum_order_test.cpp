@@ -8,7 +8,7 @@
 #include "sim/simulate.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::sum_order_test {
 namespace {
 
 Strategy replicas(SumOrder order, Bytes partition = {}) {
@@ -84,4 +84,4 @@ TEST(SumOrder, NormsAndShardsKeepTheirOrder) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::sum_order_test

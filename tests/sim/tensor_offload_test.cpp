@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::tensor_offload_test {
 namespace {
 
 struct Outcome {
@@ -64,4 +64,4 @@ TEST(TensorOffload, NeverSlowerThanSendingEverythingAtEqualPeak) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::tensor_offload_test

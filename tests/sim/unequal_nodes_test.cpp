@@ -7,7 +7,7 @@
 #include "strategy/search/search.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::unequal_nodes_test {
 
 namespace {
 
@@ -70,4 +70,4 @@ TEST(UnequalNodes, SearchKeepsStagesOnOneKind) {
   EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.pp, 2);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::unequal_nodes_test

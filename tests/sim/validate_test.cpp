@@ -11,7 +11,7 @@
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
-namespace foreshard {
+namespace foreshard::validate_test {
 namespace {
 
 using namespace playing;
@@ -162,4 +162,4 @@ TEST(Validate, LargeAndEmptyPlansPlay) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::validate_test

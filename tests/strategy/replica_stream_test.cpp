@@ -6,7 +6,7 @@
 
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::replica_stream_test {
 namespace {
 
 // What the backward of a pipeline of one stage says to the replicas, in issue order: "g" and "r" with the layer's number.
@@ -49,4 +49,4 @@ TEST(ReplicaStream, WithoutPrefetchSumsGoFirst) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::replica_stream_test

@@ -9,7 +9,7 @@
 #include "core/network/network.h"
 #include "validation/measured_cluster.h"
 
-namespace foreshard {
+namespace foreshard::catalogue_gpu_test {
 
 TEST(CatalogueGpu, SpellingsGiveTheCardThatIsMeant) {
   const std::map<std::string, std::string> cards = {
@@ -138,4 +138,4 @@ TEST(MeasuredCluster, AGraceHopperIsANodeOfItsOwn) {
   EXPECT_EQ(host_link("rtx-5060-ti"), kPcie4);  // eight lanes of PCIe 5.0
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::catalogue_gpu_test

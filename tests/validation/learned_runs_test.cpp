@@ -13,7 +13,7 @@
 #include "core/json/json_edit.h"
 #include "validation/learning.h"
 
-namespace foreshard {
+namespace foreshard::learned_runs_test {
 namespace {
 
 const std::string kTable = std::string(FORESHARD_SOURCE) + "/data/measured/vtrain_single.csv";
@@ -91,4 +91,4 @@ TEST(LearnedRuns, ARunWithTwoQuantitiesIsOneRun) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::learned_runs_test

@@ -5,7 +5,7 @@
 
 #include "core/json/json.h"
 
-namespace foreshard {
+namespace foreshard::learning_test {
 namespace {
 
 LearningRow row(const std::string& source, double measured, double plain, double sweep_out, bool model_known) {
@@ -56,4 +56,4 @@ TEST(Learning, SourcesThenAll) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::learning_test

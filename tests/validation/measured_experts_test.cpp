@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::measured_experts_test {
 namespace {
 
 // Qwen3-30B-A3B on two nodes of eight H100, as a summary of Megatron-Bridge prints it.
@@ -172,4 +172,4 @@ TEST(MeasuredExperts, JobsHaveEqualPartsOfNvlinkDomains) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::measured_experts_test

@@ -11,7 +11,7 @@
 #include "validation/measured.h"
 #include "validation/validation.h"
 
-namespace foreshard {
+namespace foreshard::measured_memory_test {
 namespace {
 
 std::vector<MeasuredRow> rows_of(const std::string& file) {
@@ -94,4 +94,4 @@ TEST(MeasuredMemory, ActivationsOfKorthikantiAreExact) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::measured_memory_test

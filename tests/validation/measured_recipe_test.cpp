@@ -5,7 +5,7 @@
 
 #include "validation/measured_case.h"
 
-namespace foreshard {
+namespace foreshard::measured_recipe_test {
 namespace {
 
 MeasuredRow summary_row(const std::map<std::string, std::string>& cells) {
@@ -61,4 +61,4 @@ TEST(MeasuredRecipe, GroupsOverNodesSendOncePerNode) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::measured_recipe_test

@@ -5,7 +5,7 @@
 
 #include "validation/measured_cluster.h"
 
-namespace foreshard {
+namespace foreshard::measured_words_test {
 namespace {
 
 MeasuredRow row_with(const std::string& column, const std::string& cell) {
@@ -95,4 +95,4 @@ TEST(MeasuredWords, OneNvlinkDomainOfSeventyTwo) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::measured_words_test

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::prediction_interval_test {
 
 static ValidatedRow row(double measured, double predicted, bool rate = false) {
   return {.framework = "megatron",
@@ -76,4 +76,4 @@ TEST(PredictionInterval, ReadsWhatItWrites) {
   EXPECT_THROW(parse_spreads(R"({"cells": [{"rows": 0}]})", "r.json"), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::prediction_interval_test

@@ -5,7 +5,7 @@
 
 #include <deque>
 
-namespace foreshard {
+namespace foreshard::score_rows_test {
 namespace {
 
 // Rows of a made-up table; predictions are written in by the test.
@@ -100,4 +100,4 @@ TEST_F(ScoreRows, NothingIsLearnedFromNothing) {
   EXPECT_TRUE(learning_of(predictor, {}, {}).empty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::score_rows_test

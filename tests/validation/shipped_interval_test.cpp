@@ -7,7 +7,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 
-namespace foreshard {
+namespace foreshard::shipped_interval_test {
 namespace {
 
 TEST(ShippedInterval, HoldsAroundThePredictionAndGrowsWithIt) {
@@ -52,4 +52,4 @@ TEST(ShippedInterval, AnUnknownFrameworkGetsTheIntervalOfAllCells) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::shipped_interval_test

@@ -4,7 +4,7 @@
 
 #include "validation/validation_text.h"
 
-namespace foreshard {
+namespace foreshard::validation_plot_test {
 
 namespace {
 
@@ -55,4 +55,4 @@ TEST(ValidationPlot, RowsWithoutAValueHaveNoMark) {
 
 TEST(ValidationPlot, ThePageHasIt) { EXPECT_TRUE(has(validation_html(validate({row("a", 1, 1)}, {})), "<svg")); }
 
-}  // namespace foreshard
+}  // namespace foreshard::validation_plot_test

@@ -5,7 +5,7 @@
 
 #include "validation/validation_text.h"
 
-namespace foreshard {
+namespace foreshard::validation_test {
 namespace {
 
 ValidatedRow row(double measured, double predicted, bool experts) {
@@ -51,4 +51,4 @@ TEST(Validation, IntervalsComeFromRowsOfTheSameKind) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::validation_test

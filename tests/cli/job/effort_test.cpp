@@ -7,7 +7,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::effort_test {
 
 namespace {
 
@@ -124,4 +124,4 @@ TEST(Effort, ForceStartsIt) {
   EXPECT_NE(forced.err.find("names layer 600"), std::string::npos) << forced.err;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::effort_test

@@ -12,31 +12,34 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 
-namespace foreshard {
+namespace foreshard::option_effect_test {
 
 namespace {
 
-const std::string kGpt = "simulate --json --ignore-memory --granularity stage --model gpt2-124m --seq 256 ";
+// On the light clock, which needs no process of SimGrid's.
+const std::string kSimulate = "simulate --json --ignore-memory --granularity stage --clock light --seq 256 ";
+const std::string kGpt = kSimulate + "--model gpt2-124m --set model.n_layer=4 ";
+const std::string kTwelveLayers = kSimulate + "--model gpt2-124m ";  // where what is left of the update or of the sums shows
+const std::string kMixture = kSimulate + "--model granite-3.1-1b-a400m --set model.num_hidden_layers=4 ";
 const std::vector<std::string> kBases = {
     kGpt + "--cluster dgx-a100 --global-batch 64 --micro-batch 2",
     kGpt + "--cluster dgx-a100 --global-batch 32 --micro-batch 2 --tp 2 --pp 2",
     kGpt + "--cluster dgx-a100 --gpus 4 --global-batch 8 --cp 2",
     kGpt + "--cluster dgx-a100 --global-batch 64 --pp 2 --virtual-stages 2",
-    kGpt + "--cluster dgx-a100-x2 --global-batch 64 --zero 1",
+    kTwelveLayers + "--cluster dgx-a100-x2 --global-batch 64 --zero 1",
     kGpt + "--cluster dgx-a100 --global-batch 64 --zero 3",
     kGpt + "--cluster dgx-a100 --global-batch 64 --optimizer sgd --precision fp16",
     kGpt + "--cluster dgx-a100 --global-batch 8 --gpus 1",
     kGpt + "--cluster eth25-a100-x2 --global-batch 64 --tp 2 --pp 2 --algorithm parameter-server",
-    kGpt + "--cluster dgx-a100 --global-batch 64 --sum-order priority --partition 10MB",
+    kTwelveLayers + "--cluster dgx-a100 --global-batch 64 --sum-order priority --partition 10MB",
     kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 2 --micro-batch 1",
-    kGpt + "--cluster dgx-a100 --global-batch 64 --offload-optimizer host --offload-activations inputs",
+    kTwelveLayers + "--cluster dgx-a100 --global-batch 64 --offload-optimizer host --offload-activations inputs",
     kGpt + "--cluster dgx-a100 --global-batch 64 --lora-rank 4",
-    kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 8 --micro-batch 1 --schedule zb-2p --set model.n_layer=4",
-    "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100 "
-    "--global-batch 64 --ep 4 --expert-load 1.75",
-    "simulate --json --ignore-memory --granularity stage --model granite-3.1-1b-a400m --seq 256 --cluster dgx-a100-x2 "
-    "--global-batch 64 --ep 16 --expert-dispatcher once-per-node --expert-capacity 2",
-    "simulate --json --ignore-memory --granularity stage --model resnet-50 --cluster eth25-a100-x2 --global-batch 64"};
+    kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 8 --micro-batch 1 --schedule zb-2p",
+    kMixture + "--cluster dgx-a100 --global-batch 64 --ep 4 --expert-load 1.75",
+    kMixture + "--cluster dgx-a100-x2 --global-batch 64 --ep 16 --expert-dispatcher once-per-node --expert-capacity 2",
+    "simulate --json --ignore-memory --granularity stage --clock light --model resnet-50 --cluster eth25-a100-x2 "
+    "--global-batch 64"};
 
 std::string without(const std::string& json, const std::vector<std::string>& paths) {
   std::string text = json;
@@ -208,4 +211,4 @@ TEST(OptionEffect, OptionsThatContradictEachOtherAreRefused) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::option_effect_test

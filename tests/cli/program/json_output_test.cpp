@@ -11,7 +11,7 @@
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::json_output_test {
 
 namespace {
 
@@ -177,4 +177,4 @@ TEST(JsonOutputs, EveryVerbHasASection) {
   for (const auto& [name, text] : documented) EXPECT_TRUE(lines().contains(name)) << name;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::json_output_test

@@ -11,7 +11,7 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::program_test {
 
 static void expect_refused(const std::string& line, const std::string& message) {
   const RanLine r = run_line(line);
@@ -125,4 +125,4 @@ TEST(Wrapped, BreaksBetweenWords) {
   EXPECT_EQ(wrapped("aaaaaaaaaa b", 0, 5), "aaaaaaaaaa\nb");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::program_test

@@ -9,7 +9,7 @@
 #include "strategy/search/search_framework.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::export_test {
 
 namespace {
 
@@ -80,4 +80,4 @@ TEST_F(Export, FrameworksWithoutWordsAreNamed) {
   EXPECT_EQ(run_line("export " + file_ + " --to megatron --model vgg-16 --cluster dgx-h100").code, ExitCode::WrongInput);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::export_test

@@ -15,7 +15,7 @@
 #include "strategy/lower/lower.h"
 #include "strategy/search/search_framework.h"
 
-namespace foreshard {
+namespace foreshard::framework_export_test {
 namespace {
 
 struct Option {
@@ -434,4 +434,4 @@ TEST(FrameworkExport, FrameworksOnMegatronCoreHaveItsLimits) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::framework_export_test

@@ -8,7 +8,7 @@
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::quotes_test {
 
 // Intervals of +-10 %: 100 s and 200 s are apart, 100 s and 105 s are not.
 static Quote priced(const std::string& cluster, double seconds, double cost, int gpus) {
@@ -178,4 +178,4 @@ TEST(Search, OfAFrameworkAndALayerListNothingIsKnown) {
   EXPECT_NE(found.out.find("Nothing is known of how megatron trains a layer list"), std::string::npos) << found.out;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::quotes_test

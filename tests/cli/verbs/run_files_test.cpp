@@ -12,7 +12,7 @@
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::run_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -263,4 +263,4 @@ TEST_F(RunFiles, WallTimeOfMoreRanksThanCoresIsNotComparable) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::run_files_test

@@ -2,7 +2,7 @@
 // training that nobody stopped.
 #include "tests/cli/processes.h"
 
-namespace foreshard {
+namespace foreshard::run_stop_test {
 namespace {
 
 class RunStop : public Processes {
@@ -122,4 +122,4 @@ TEST_F(RunStop, AKillDuringTheLastSaveLeavesAWholeCheckpoint) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::run_stop_test

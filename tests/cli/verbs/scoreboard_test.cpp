@@ -4,7 +4,7 @@
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::scoreboard_test {
 namespace {
 
 TEST(Scoreboard, IsWhatIsPredictedToday) {
@@ -18,4 +18,4 @@ TEST(Scoreboard, IsWhatIsPredictedToday) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::scoreboard_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::search_cores_test {
 
 namespace fs = std::filesystem;
 
@@ -41,4 +41,4 @@ INSTANTIATE_TEST_SUITE_P(Threads, SearchCores, testing::Values("", " --threads 2
 
 }  // namespace
 
-}  // namespace foreshard
+}  // namespace foreshard::search_cores_test

@@ -11,7 +11,7 @@
 #include "core/json/json.h"
 #include "tests/cli/session.h"
 
-namespace foreshard {
+namespace foreshard::search_interrupt_test {
 
 namespace fs = std::filesystem;
 
@@ -130,4 +130,4 @@ TEST(SearchInterrupt, SaysThatNothingWasFound) {
   EXPECT_FALSE(JsonReader::parse(stopped.out, "answer").has("results")) << stopped.out;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_interrupt_test

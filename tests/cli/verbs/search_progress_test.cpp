@@ -8,7 +8,7 @@
 #include "core/strategy/strategy.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::search_progress_test {
 
 static std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -68,4 +68,4 @@ TEST(SearchProgress, NoSearchBeginsWhileAJobOfItIsWrong) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_progress_test

@@ -5,7 +5,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::search_text_test {
 
 static bool has(const std::string& text, const std::string& part) { return on_one_line(text).find(part) != std::string::npos; }
 
@@ -64,4 +64,4 @@ TEST(SearchText, SaysWhatASimpleStrategyGivesUp) {
   EXPECT_TRUE(has(said(result), "A less simple variant is 0.19 % better (--layer-split 5x2,6x9,5,3,2,5,1)")) << said(result);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_text_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_line.h"
 
-namespace foreshard {
+namespace foreshard::show_policies_test {
 namespace {
 
 const std::string kJob = "show policies --model gpt2-124m --cluster eth25-a100-x2 --global-batch 16 --seq 128 ";
@@ -28,4 +28,4 @@ TEST(ShowPolicies, TellsWhatAPlanMadeOfAWish) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::show_policies_test

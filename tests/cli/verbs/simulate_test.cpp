@@ -13,7 +13,7 @@
 #include "tests/cli/run_line.h"
 #include "tests/report/summaries.h"
 
-namespace foreshard {
+namespace foreshard::simulate_test {
 
 namespace fs = std::filesystem;
 
@@ -236,4 +236,4 @@ TEST(Simulate, SaysWhatTheFrameworksAllocatorHolds) {
             std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::simulate_test

@@ -15,7 +15,7 @@
 #include "validation/validation.h"
 #include "validation/validation_text.h"
 
-namespace foreshard {
+namespace foreshard::validate_test {
 
 static const std::string kData = std::string(FORESHARD_SOURCE) + "/data/measured/";
 
@@ -297,4 +297,4 @@ INSTANTIATE_TEST_SUITE_P(All, PublishedTable,
                                          "vtrain_single", "zero_bubble"),
                          [](const auto& test) { return std::string(test.param); });
 
-}  // namespace foreshard
+}  // namespace foreshard::validate_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace foreshard {
+namespace foreshard::float8_test {
 
 static constexpr Float8 kFormats[] = {Float8::E4M3, Float8::E5M2};
 
@@ -115,4 +115,4 @@ TEST(Float8, ARoundedNumberIsOneOfBf16) {
     }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::float8_test

@@ -7,7 +7,7 @@
 #include "core/check/check_plan.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::check_plan_kinds_test {
 namespace {
 
 constexpr AxisId kTensor{0}, kExpert{1}, kData{2};
@@ -130,4 +130,4 @@ TEST(CheckPlanKinds, NamesSayNothing) {
   EXPECT_NE(text(check_plan(plan)), "");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::check_plan_kinds_test

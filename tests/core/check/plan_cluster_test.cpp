@@ -5,7 +5,7 @@
 
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::plan_cluster_test {
 namespace {
 
 Cluster nodes_of(const std::string& gpu, int gpus, int count) {
@@ -54,4 +54,4 @@ TEST(PlanCluster, AxesOfAPlanThatIsNotSound) {
   EXPECT_NE(gpus_differ(plan, nodes_of("a100-80", 8, 1)).find(", cluster lab has 8"), std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::plan_cluster_test

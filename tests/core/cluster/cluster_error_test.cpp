@@ -10,7 +10,7 @@
 #include "core/json/json.h"
 #include "core/network/network.h"
 
-namespace foreshard {
+namespace foreshard::cluster_error_test {
 namespace {
 
 struct Wrong {
@@ -339,4 +339,4 @@ TEST(ClusterErrors, MangledFilesGiveAnErrorOrAClusterThatWorks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::cluster_error_test

@@ -11,7 +11,7 @@
 #include "core/json/json.h"
 #include "core/network/network.h"
 
-namespace foreshard {
+namespace foreshard::cluster_test {
 namespace {
 
 TEST(Clusters, EveryShippedClusterLoadsAndRoutesEveryPairOfTwoNodes) {
@@ -334,4 +334,4 @@ TEST(Clusters, AGpuOfTheFileWinsOverTheCatalogue) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::cluster_test

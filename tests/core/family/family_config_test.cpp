@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/model/model.h"
 
-namespace foreshard {
+namespace foreshard::family_config_test {
 
 static Model parse(const std::string& text) { return parse_model(text, "config.json"); }
 static Transformer shape(const std::string& text) { return std::get<Transformer>(parse(text).shape); }
@@ -196,4 +196,4 @@ TEST(HuggingFace, AMisspeltSizeIsNotTakenForANeutralKey) {
   EXPECT_NO_THROW(parse(gpt2(R"(, "made_up_by_somebody": 3)")));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::family_config_test

@@ -10,7 +10,7 @@
 #include "core/graph/op_graph_saved.h"
 #include "tests/core/support_models.h"
 
-namespace foreshard {
+namespace foreshard::memory_formulas_test {
 namespace {
 
 Sharding unfused(std::int64_t micro_batch, int tp, bool sequence_parallel) {
@@ -283,4 +283,4 @@ TEST(MemoryFormulas, LlmCGpt2) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::memory_formulas_test

@@ -15,7 +15,7 @@
 #include "core/model/model.h"
 #include "tests/core/support_models.h"
 
-namespace foreshard {
+namespace foreshard::op_graph_experts_test {
 namespace {
 
 const char* const kModels[] = {"qwen3-30b-a3b", "qwen3-235b-a22b", "mixtral-8x7b", "deepseek-v2-lite", "kimi-k2",
@@ -424,4 +424,4 @@ TEST(OpGraphExperts, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::op_graph_experts_test

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/graph/op_graph_saved.h"
 
-namespace foreshard {
+namespace foreshard::op_graph_layer_list_test {
 namespace {
 
 std::int64_t parameters_of(const OpGraph& graph) {
@@ -179,4 +179,4 @@ TEST(OpGraphOfShippedModels, ParameterCounts) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::op_graph_layer_list_test

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "tests/core/support_models.h"
 
-namespace foreshard {
+namespace foreshard::op_graph_transformer_test {
 namespace {
 
 Transformer small() { return std::get<Transformer>(llama(2, 64, 128, 8, 4, 250).shape); }
@@ -97,4 +97,4 @@ TEST(TransformerLayer, TheVariantDecidesOnExperts) {
   EXPECT_NE(mixed.find("router"), std::string::npos) << mixed;
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::op_graph_transformer_test

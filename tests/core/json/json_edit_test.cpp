@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 
-namespace foreshard {
+namespace foreshard::json_edit_test {
 
 static std::string refusal(const std::string& text, const std::string& path) {
   try {
@@ -55,4 +55,4 @@ TEST(JsonEdit, RefusesATextThatIsNoJson) {
   EXPECT_THROW(json_value(broken, "a", "x"), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::json_edit_test

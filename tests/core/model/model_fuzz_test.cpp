@@ -8,7 +8,7 @@
 #include "core/json/json.h"
 #include "core/model/model.h"
 
-namespace foreshard {
+namespace foreshard::model_fuzz_test {
 
 using Random = std::mt19937_64;
 
@@ -67,4 +67,4 @@ TEST(ModelFuzz, DamagedFilesGiveAnErrorOrAValidModel) {
   EXPECT_GT(refused, 500);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::model_fuzz_test

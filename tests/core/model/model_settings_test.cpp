@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::model_settings_test {
 namespace {
 
 std::string message(const Settings& settings) {
@@ -49,4 +49,4 @@ TEST(ModelSettings, AWrongValueIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::model_settings_test

@@ -7,7 +7,7 @@
 
 #include "core/plan/plan_words.h"
 
-namespace foreshard {
+namespace foreshard::algorithms_test {
 namespace {
 
 TEST(AlgorithmTable, EveryAlgorithmHasOneEntryAndOneWord) {
@@ -40,4 +40,4 @@ TEST(AlgorithmTable, ARingTakesThePlaceOfWhatDoesNotApply) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::algorithms_test

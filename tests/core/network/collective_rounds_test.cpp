@@ -9,7 +9,7 @@
 #include "core/network/algorithms.h"
 #include "core/network/network.h"
 
-namespace foreshard {
+namespace foreshard::collective_rounds_test {
 namespace {
 
 using enum Algorithm;
@@ -132,4 +132,4 @@ TEST(CollectiveRounds, TheRootCarriesEverything) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::collective_rounds_test

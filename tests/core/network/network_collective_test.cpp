@@ -5,7 +5,7 @@
 #include "core/network/network.h"
 #include "tests/core/network_clusters.h"
 
-namespace foreshard {
+namespace foreshard::network_collective_test {
 namespace {
 
 std::vector<DeviceId> first(int n) {
@@ -218,4 +218,4 @@ TEST(NetworkCollective, TreesCrossBetweenNodesOnce) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::network_collective_test

@@ -11,7 +11,7 @@
 #include "core/network/network_graph.h"
 #include "tests/core/network_clusters.h"
 
-namespace foreshard {
+namespace foreshard::network_property_test {
 namespace {
 
 int pick(std::mt19937& random, std::initializer_list<int> from) {
@@ -251,4 +251,4 @@ TEST(NetworkProperty, EveryAlgorithmAndKindGivesPositiveFiniteFlows) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::network_property_test

@@ -6,7 +6,7 @@
 
 #include "tests/core/network_clusters.h"
 
-namespace foreshard {
+namespace foreshard::network_test {
 namespace {
 
 std::vector<std::string> names(const Network& network, const Route& route) {
@@ -139,4 +139,4 @@ TEST(NetworkCollective, RingAcrossNodesSpreadsOverTheNicsOfItsMembers) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::network_test

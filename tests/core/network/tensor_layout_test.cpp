@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace foreshard {
+namespace foreshard::tensor_layout_test {
 namespace {
 
 // The table of the header, for a tensor of Z bytes.
@@ -58,4 +58,4 @@ TEST(TensorLayout, EveryElementIsMovedOnce) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::tensor_layout_test

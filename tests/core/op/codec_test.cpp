@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace foreshard::ops {
+namespace foreshard::ops::codec_test {
 namespace {
 
 // Bytes of the codes of `elements`, counted element by element.
@@ -86,4 +86,4 @@ TEST(Codec, WorkOfDecoding) {
   EXPECT_TRUE(decode.adds_parts());
 }
 
-}  // namespace foreshard::ops
+}  // namespace foreshard::ops::codec_test

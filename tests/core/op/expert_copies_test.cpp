@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::expert_copies_test {
 namespace {
 
 // n (1 - C(E - E/n, k) / C(E, k)) of E 256, k 8: published with the model's report.
@@ -47,4 +47,4 @@ TEST(ExpertCopies, ExpertsLieOnPartsOfTheGroup) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::expert_copies_test

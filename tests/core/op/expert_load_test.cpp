@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::expert_load_test {
 namespace {
 
 using Kind = ExpertLoad::Kind;
@@ -247,4 +247,4 @@ TEST(ExpertLoad, TheSameNumberTwice) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::expert_load_test

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/op/operation_json.h"
 
-namespace foreshard {
+namespace foreshard::operation_test {
 namespace {
 
 std::string json_of(const Operation& operation) {
@@ -176,4 +176,4 @@ TEST(Operation, SomeLaws) {
   EXPECT_EQ(work.input_grad, OpWork{});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::operation_test

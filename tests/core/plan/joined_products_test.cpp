@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::joined_products_test {
 namespace {
 
 Use buffer(int number) { return {.buffer = {number}}; }
@@ -75,4 +75,4 @@ TEST(JoinedProducts, WhatIsNotJoined) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::joined_products_test

@@ -8,7 +8,7 @@
 #include "core/check/check_plan_order.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::program_order_test {
 namespace {
 
 // reach[a][b]: the end of a comes before the begin of b, from the written-out edges of `runs` runs and their closure.
@@ -71,4 +71,4 @@ TEST(CheckOrder, AWaitWithoutRecordInAnyRunIsUnbound) {
   EXPECT_EQ(order.unbound()[0].wait, (EventUse{{1}, {ParamId{1}}}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::program_order_test

@@ -10,7 +10,7 @@
 #include "core/plan/program_order.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::program_test {
 namespace {
 
 // One use of a meeting point by one role in one run: (role, point, number) -> step.
@@ -109,4 +109,4 @@ TEST(Program, AWaitAtTheStartOfARunIsForTheLastRecordOfTheRunBefore) {
   EXPECT_GT(bound, 0U);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::program_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-namespace foreshard {
+namespace foreshard::ranks_test {
 namespace {
 
 constexpr AxisId kDp{0}, kTp{1}, kRole = Placement::kRole;
@@ -181,4 +181,4 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::ranks_test

@@ -7,7 +7,7 @@
 #include "core/json/json_edit.h"
 #include "core/profile/machine_profile.h"
 
-namespace foreshard {
+namespace foreshard::learned_costs_test {
 namespace {
 
 MachineProfile taught() {
@@ -67,4 +67,4 @@ TEST(LearnedCosts, WrongFilesAreTold) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::learned_costs_test

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 
-namespace foreshard {
+namespace foreshard::profile_collectives_test {
 namespace {
 
 std::string written(const std::vector<CollectiveMeasure>& measures) {
@@ -115,4 +115,4 @@ TEST(ProfileCollectives, WordsAreInTheOrderOfTheEnumerators) {
   EXPECT_EQ(word_of(MeasuredAlgorithm::Pat), measured_algorithms().back());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::profile_collectives_test

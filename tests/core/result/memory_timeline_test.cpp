@@ -9,7 +9,7 @@
 
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::memory_timeline_test {
 namespace {
 
 using Places = std::map<std::tuple<int, int, int>, std::pair<std::int64_t, std::int64_t>>;
@@ -254,4 +254,4 @@ TEST(MemoryTimeline, ASoundPlanEndsAsItStarted) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::memory_timeline_test

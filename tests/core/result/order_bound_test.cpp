@@ -10,7 +10,7 @@
 #include "core/result/memory_timeline.h"
 #include "tests/core/support_plan.h"
 
-namespace foreshard {
+namespace foreshard::order_bound_test {
 namespace {
 
 // The largest live sum over all consistent cuts, by trying every combination of half steps per stream.
@@ -176,4 +176,4 @@ TEST(OrderBound, StandsBetweenEveryLivePeakAndTheArena) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::order_bound_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::plan_memory_test {
 namespace {
 
 constexpr RankId kRank{0};
@@ -87,4 +87,4 @@ TEST(PlanMemory, EventsCanBeLeftOut) {
   EXPECT_EQ(memory.timeline(t, {.events = false}).curves[0].peak_time, Nanoseconds{10});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::plan_memory_test

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::strategy_options_test {
 
 static std::string message_of(const std::string& path, const std::string& value) {
   Strategy strategy;
@@ -290,4 +290,4 @@ TEST(StrategyOptions, QuantitiesWithUnits) {
   EXPECT_EQ(strategy.device_memory.framework, std::nullopt);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::strategy_options_test

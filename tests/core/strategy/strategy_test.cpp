@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/strategy/strategy_options.h"
 
-namespace foreshard {
+namespace foreshard::strategy_test {
 
 template <class Call>
 static std::string message_of(Call call) {
@@ -404,4 +404,4 @@ TEST(StrategyJson, DamagedFilesNeverCrash) {
   EXPECT_GT(refused, 400);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::strategy_test

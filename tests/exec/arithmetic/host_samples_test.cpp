@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace foreshard {
+namespace foreshard::host_samples_test {
 namespace {
 
 std::vector<std::int64_t> tokens(std::uint64_t seed, std::int64_t sample, std::int64_t from, std::size_t count,
@@ -75,4 +75,4 @@ TEST(HostSampleSource, FilesAreAlikeByTheirContents) {
   EXPECT_TRUE(RandomSamples(1).source().random());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::host_samples_test

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "exec/base/stop.h"
 
-namespace foreshard {
+namespace foreshard::file_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ TEST(Stop, TheFirstReasonStaysAndWhoeverWaitsGivesUp) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::file_memory_test

@@ -9,7 +9,7 @@
 #include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_philox_test {
 namespace {
 
 // Known answers of Random123 (kat_vectors, philox4x32 with 10 rounds).
@@ -163,4 +163,4 @@ TEST(RandomSamples, AnyWindowOfASampleIsTheSame) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_philox_test

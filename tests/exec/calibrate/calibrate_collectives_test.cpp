@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "tests/exec/processes.h"
 
-namespace foreshard {
+namespace foreshard::calibrate_collectives_test {
 namespace {
 
 using enum MeasuredLink;
@@ -122,4 +122,4 @@ TEST(CollectiveMeasures, AreTakenIntoAProfile) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::calibrate_collectives_test

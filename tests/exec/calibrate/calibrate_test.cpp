@@ -9,7 +9,7 @@
 #include "exec/calibrate/calibrate_host.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::calibrate_test {
 namespace {
 
 CalibrateOptions quick() { return {.steps = 2, .dtypes = {DType::F32}, .largest_product = 32}; }
@@ -63,4 +63,4 @@ TEST(Calibrate, ProductsComeInAllPhases) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::calibrate_test

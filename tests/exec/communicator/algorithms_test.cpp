@@ -10,7 +10,7 @@
 #include "core/network/collective_rounds.h"
 #include "exec/communicator/thread_communicator.h"
 
-namespace foreshard {
+namespace foreshard::algorithms_test {
 namespace {
 
 using enum Algorithm;
@@ -163,4 +163,4 @@ TEST(Algorithms, TheSwitchOfNvlinkAddsNothingOnTheHost) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::algorithms_test

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "exec/communicator/communicator.h"
 
-namespace foreshard {
+namespace foreshard::check_call_test {
 namespace {
 
 std::array<std::byte, 512> memory_a, memory_b;
@@ -76,4 +76,4 @@ TEST(CheckCall, AnAllToAllNeedsTwoBlocks) {
             "plan: here: found an all-to-all in place, expected two blocks");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::check_call_test

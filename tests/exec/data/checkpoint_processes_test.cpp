@@ -13,7 +13,7 @@
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::checkpoint_processes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST_F(CheckpointOfProcesses, WhatProcessZeroCannotDoAllAreTold) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::checkpoint_processes_test

@@ -19,7 +19,7 @@
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -254,4 +254,4 @@ TEST_F(Checkpoint, PaddedVocabulary) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::checkpoint_test

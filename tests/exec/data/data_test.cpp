@@ -11,7 +11,7 @@
 #include "exec/data/file_samples.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::data_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ TEST_F(TextTraining, InDoublePrecision) { compare(DType::F64, 1e-9); }
 TEST_F(TextTraining, InSinglePrecision) { compare(DType::F32, 1e-3); }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::data_test

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "tests/exec/checkpoint_folder.h"
 
-namespace foreshard {
+namespace foreshard::kept_checkpoints_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,4 +74,4 @@ TEST_F(KeptCheckpoints, AFileThatIsNotThereIsTold) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::kept_checkpoints_test

@@ -10,7 +10,7 @@
 #include "exec/arithmetic/host_convert.h"
 #include "exec/host/host_device.h"
 
-namespace foreshard {
+namespace foreshard::tensors_test {
 namespace {
 
 constexpr AxisId kTensorAxis{0}, kDataAxis{1};
@@ -180,4 +180,4 @@ TEST_F(TensorPiecesTest, CutsThatDoNotDivideAreRefused) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::tensors_test

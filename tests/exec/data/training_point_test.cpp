@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::training_point_test {
 namespace {
 
 TEST(TrainingPointWords, SayTheSameWhenTheyAreReadBack) {
@@ -46,4 +46,4 @@ TEST(SampleSource, IsAlikeByItsBytes) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::training_point_test

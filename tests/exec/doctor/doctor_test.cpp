@@ -11,7 +11,7 @@
 #include "exec/mesh/socket.h"
 #include "exec/nccl/nccl.h"
 
-namespace foreshard {
+namespace foreshard::doctor_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ TEST_F(Doctor, NcclIsLookedForEverywhere) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::doctor_test

@@ -6,7 +6,7 @@
 #include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_attention_test {
 namespace {
 
 struct Heads {
@@ -207,4 +207,4 @@ TEST(HostRope, RotatesPairsAndCopiesValues) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_attention_test

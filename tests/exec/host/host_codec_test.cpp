@@ -11,7 +11,7 @@
 #include "core/base/words.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_codec_test {
 namespace {
 
 using host::decode_part;
@@ -250,4 +250,4 @@ TEST(HostCodec, EdgesOfTheRange) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_codec_test

@@ -10,7 +10,7 @@
 #include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_dropout_test {
 namespace {
 
 host::Form form_of(const Compute& what) { return {.what = what, .reads = {}, .writes = {}}; }
@@ -148,4 +148,4 @@ TEST(HostDropout, AMaskIsOneWordPerElement) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_dropout_test

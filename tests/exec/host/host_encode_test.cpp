@@ -6,7 +6,7 @@
 #include "core/base/words.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_encode_test {
 namespace {
 
 using ops::Code;
@@ -195,4 +195,4 @@ TEST(HostEncode, FormsThatMeanNothingAreRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_encode_test

@@ -9,7 +9,7 @@
 
 #include "tests/exec/expert_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_experts_gradient_test {
 namespace {
 
 using Score = ops::Route::Score;
@@ -359,4 +359,4 @@ TEST(HostExpertGradients, GroupedProducts) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_experts_gradient_test

@@ -10,7 +10,7 @@
 #include "exec/host/host_experts.h"
 #include "tests/exec/expert_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_experts_test {
 namespace {
 
 using Score = ops::Route::Score;
@@ -432,4 +432,4 @@ TEST(HostExperts, GroupedProductsThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_experts_test

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard::host {
+namespace foreshard::host::host_heads_test {
 namespace {
 
 Form form_of(const Compute& what) { return {.what = what, .reads = {}, .writes = {}}; }
@@ -102,4 +102,4 @@ TEST(HeadLayout, SamplesOfMaps) {
   EXPECT_THROW(samples_of(form_of(product)), Error);
 }
 
-}  // namespace foreshard::host
+}  // namespace foreshard::host::host_heads_test

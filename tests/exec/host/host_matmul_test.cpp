@@ -8,7 +8,7 @@
 #include "exec/arithmetic/host_blas.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_matmul_test {
 namespace {
 
 template <class T>
@@ -169,4 +169,4 @@ TEST(HostMatMul, FactorsOfEightBits) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_matmul_test

@@ -5,7 +5,7 @@
 
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_optimizer_test {
 namespace {
 
 constexpr std::int64_t kSize = 2500;  // two and a half pieces
@@ -220,4 +220,4 @@ TEST(HostClip, PaddingDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_optimizer_test

@@ -9,7 +9,7 @@
 #include "exec/arithmetic/host_float16.h"
 #include "tests/exec/host_graph.h"
 
-namespace foreshard {
+namespace foreshard::host_precision_test {
 namespace {
 
 Array in_double(const Array& array, DType dtype) {
@@ -123,4 +123,4 @@ TEST(HostFloat16, BFloat16IsTheUpperHalfRoundedToEven) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_precision_test

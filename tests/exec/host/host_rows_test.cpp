@@ -7,7 +7,7 @@
 #include "exec/arithmetic/host_math.h"
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_rows_test {
 namespace {
 
 // Two units in the last place, everywhere; the ends are exact.
@@ -107,4 +107,4 @@ TEST(HostAdd, CastAndZero) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_rows_test

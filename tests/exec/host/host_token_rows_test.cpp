@@ -3,7 +3,7 @@
 
 #include "tests/exec/host_arrays.h"
 
-namespace foreshard {
+namespace foreshard::host_token_rows_test {
 namespace {
 
 std::vector<double> kept_of(const std::vector<double>& scores, std::int64_t samples, std::int64_t k) {
@@ -57,4 +57,4 @@ TEST(HostTokenRows, RowsAreTakenAndPutBackAndEachIsTheOthersGradient) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::host_token_rows_test

@@ -4,7 +4,7 @@
 #include "exec/interpreter/measured_trace.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::compose_test {
 namespace {
 
 constexpr LinkModel kFree{.latency = {0}, .bandwidth = {1e30}};
@@ -86,4 +86,4 @@ TEST(Compose, EmulatedTimeOfARunLiesBetweenItsBounds) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::compose_test

@@ -9,7 +9,7 @@
 #include "exec/interpreter/rank_steps.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::task_rows_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ TEST(TaskRows, AreSeenFromOutsideByTheirEndsOnly) {
   EXPECT_GE(ended_by_a_record, 5U);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::task_rows_test

@@ -6,7 +6,7 @@
 #include "exec/interpreter/rank_steps.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::trace_test {
 namespace {
 
 TEST(MeasuredTrace, HasEveryInstructionOnceInOrder) {
@@ -105,4 +105,4 @@ TEST(Runs, AreTheSameBitsEachTime) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::trace_test

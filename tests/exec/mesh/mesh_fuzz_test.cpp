@@ -16,7 +16,7 @@
 #include "exec/mesh/mesh_words.h"
 #include "tests/exec/processes.h"
 
-namespace foreshard {
+namespace foreshard::mesh_fuzz_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -278,4 +278,4 @@ TEST(MeshFuzz, WhateverAnswersAJoiningProcess) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::mesh_fuzz_test

@@ -18,7 +18,7 @@
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
-namespace foreshard {
+namespace foreshard::process_mesh_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -377,4 +377,4 @@ TEST(ProcessMesh, ASenderOfMuchIsFreedWhenTheOtherHangs) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::process_mesh_test

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::process_place_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -91,4 +91,4 @@ TEST(ProcessPlace, WrongNumbersAreTold) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::process_place_test

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "exec/host/host_device.h"
 
-namespace foreshard {
+namespace foreshard::rank_memory_test {
 namespace {
 
 constexpr RoleId kRole{0};
@@ -144,4 +144,4 @@ TEST_F(RankMemoryTest, SharedBuffersAreRefused) {
             "plan: roles[0].buffers[1]: found a buffer shared by the ranks of a device, expected one per rank");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::rank_memory_test

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::rank_place_test {
 namespace {
 
 // Two factors of the tensor degree (slowest first), one context axis, two data axes: 2 x 3 tensor, 2 context, 2 x 2 replicas.
@@ -58,4 +58,4 @@ TEST(RankPlace, ABatchThatDoesNotDivideIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::rank_place_test

@@ -14,7 +14,7 @@
 #include "tests/gui/documents.h"
 #include "tests/gui/fake_program.h"
 
-namespace foreshard {
+namespace foreshard::compare_test {
 namespace {
 
 std::shared_ptr<const Document> of(const played::Pipeline& pipeline, const char* name) {
@@ -157,4 +157,4 @@ TEST(PolicyView, AnAnswerThatCannotBeReadIsTold) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::compare_test

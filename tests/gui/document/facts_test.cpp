@@ -9,7 +9,7 @@
 #include "gui/inspector/inspector_view.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::facts_test {
 namespace {
 
 QString value_of(const Facts& facts, const QString& label) {
@@ -110,4 +110,4 @@ TEST(InspectorView, ALinkOfTheChainIsPicked) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::facts_test

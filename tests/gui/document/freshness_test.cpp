@@ -16,7 +16,7 @@
 #include "tests/gui/fake_program.h"
 #include "tests/gui/open_window.h"
 
-namespace foreshard {
+namespace foreshard::freshness_test {
 namespace {
 
 class FreshnessTest : public OpenWindow {
@@ -197,4 +197,4 @@ TEST_F(FreshnessTest, FocusGoesBackWhereItWas) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::freshness_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::lane_raster_test {
 namespace {
 
 Paints grey_paints() {  // paint p: red = 20 (p + 1); idle black
@@ -124,4 +124,4 @@ TEST(LaneRaster, LaterChunksAreLighter) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::lane_raster_test

@@ -11,7 +11,7 @@
 #include "gui/widgets/drawn_hatches.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::legend_test {
 namespace {
 
 double ten_each(const QString& text) { return 10.0 * static_cast<double>(text.size()); }
@@ -183,4 +183,4 @@ TEST(DrawnHatches, APrintedPictureHasNoPatternsAndItsLinesStayInTheirBoxes) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::legend_test

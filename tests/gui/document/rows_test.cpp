@@ -7,7 +7,7 @@
 #include "strategy/lower/lower.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::rows_test {
 namespace {
 
 TEST(Rows, StagesOfAFoldedResult) {
@@ -104,4 +104,4 @@ TEST(Rows, HeightsByTheRoomThereIs) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::rows_test

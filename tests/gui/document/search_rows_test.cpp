@@ -10,7 +10,7 @@
 #include "gui/search/pareto_view.h"
 #include "gui/widgets/round_ticks.h"
 
-namespace foreshard {
+namespace foreshard::search_rows_test {
 
 static SearchRow row(double seconds, std::int64_t gib, int tp) {
   SearchRow made{.estimate = {seconds}, .peak = {gib << 30}, .margin = {(80 - gib) << 30}, .bound_by = "compute"};
@@ -104,4 +104,4 @@ TEST(ParetoView, TicksAreRound) {
   EXPECT_TRUE(round_ticks(1, 1, 5).empty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_rows_test

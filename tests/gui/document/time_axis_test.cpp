@@ -4,7 +4,7 @@
 
 #include <QSignalSpy>
 
-namespace foreshard {
+namespace foreshard::time_axis_test {
 
 static TimeRange range(std::int64_t begin, std::int64_t end) { return {{begin}, {end}}; }
 
@@ -54,4 +54,4 @@ TEST(TimeAxis, AWholeViewStaysWholeWhenTheExtentGrows) {
   EXPECT_EQ(axis.visible(), range(100, 200));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::time_axis_test

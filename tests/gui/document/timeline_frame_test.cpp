@@ -10,7 +10,7 @@
 #include "report/words/span_words.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::timeline_frame_test {
 namespace {
 
 struct Scene {
@@ -155,4 +155,4 @@ TEST(BindingArrows, EveryHopIsABindingAndTheChainEndsAtTheStart) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::timeline_frame_test

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::twin_test {
 namespace {
 
 TEST(Twin, EveryCellHasItsSignedError) {
@@ -47,4 +47,4 @@ TEST(Twin, AnotherProgramIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::twin_test

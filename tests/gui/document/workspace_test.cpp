@@ -8,7 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "gui/document/bookmark_list.h"
 
-namespace foreshard {
+namespace foreshard::workspace_test {
 
 static Workspace full() {
   Workspace workspace{.choices = worked_example(), .result = "/data/a.result", .measured = "/data/b.result"};
@@ -100,4 +100,4 @@ TEST(Bookmarks, ADigitBelongsToOne) {
   EXPECT_EQ(list.bookmarks()[0].note, "renamed");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::workspace_test

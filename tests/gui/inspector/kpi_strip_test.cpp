@@ -6,7 +6,7 @@
 #include "gui/document/words.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::kpi_strip_test {
 
 static Kpi kpi(const std::vector<Kpi>& kpis, const QString& name) {
   for (const Kpi& one : kpis)
@@ -57,4 +57,4 @@ TEST(KpiStrip, DigitsGoBeforeTheUnit) {
   EXPECT_EQ(with_fewer_digits("1024", room_for(2)), "1024");  // nothing to leave out
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::kpi_strip_test

@@ -8,7 +8,7 @@
 
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::tables_test {
 namespace {
 
 std::vector<std::unique_ptr<ResultTable>> all_tables(const std::shared_ptr<const Document>& document) {
@@ -68,4 +68,4 @@ TEST(CompanionTable, ARowIsPickedSortedAndFiltered) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::tables_test

@@ -9,7 +9,7 @@
 #include "gui/timeline/timeline_view.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::memory_test {
 namespace {
 
 Bytes of(const LiveBytes& live, Category category) { return live[static_cast<std::size_t>(category)]; }
@@ -235,4 +235,4 @@ TEST(MemoryView, WithoutADocumentNothingBreaks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::memory_test

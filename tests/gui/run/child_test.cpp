@@ -10,7 +10,7 @@
 
 #include "tests/gui/fake_program.h"
 
-namespace foreshard {
+namespace foreshard::child_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST(Child, TheProgramBesideGoesBeforeThePath) {
   EXPECT_TRUE(find_program("no-such-program-anywhere", folder).isEmpty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::child_test

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "tests/gui/fake_program.h"
 
-namespace foreshard {
+namespace foreshard::simulation_test {
 namespace {
 
 struct Answers {
@@ -66,4 +66,4 @@ TEST(Simulation, AnAnswerThatCannotBeReadFails) {
   EXPECT_TRUE(answers.failed[0].startsWith("answer of foreshard")) << answers.failed[0].toStdString();
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::simulation_test

@@ -16,7 +16,7 @@
 #include "gui/window/palette_box.h"
 #include "tests/gui/open_window.h"
 
-namespace foreshard {
+namespace foreshard::places_test {
 namespace {
 
 class Places : public OpenWindow {};
@@ -164,4 +164,4 @@ TEST_F(Places, AnExportIsFoundByItsMenu) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::places_test

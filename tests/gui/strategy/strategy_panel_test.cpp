@@ -13,7 +13,7 @@
 #include "gui/strategy/option_field.h"
 #include "gui/widgets/auto_spin_box.h"
 
-namespace foreshard {
+namespace foreshard::strategy_panel_test {
 
 namespace {
 
@@ -204,4 +204,4 @@ TEST(ChoiceChange, TurnsOfOneKnobBecomeOneEntry) {
   EXPECT_EQ(shown.strategy.at("tp"), "2");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::strategy_panel_test

@@ -10,7 +10,7 @@
 
 #include "tests/gui/fake_program.h"
 
-namespace foreshard {
+namespace foreshard::suggestion_list_test {
 namespace {
 
 // Asks against a bubble of the warm-up of eight micro-batches on four stages, one second a step, with ideas answered by the program.
@@ -53,4 +53,4 @@ TEST(SuggestionList, AClickChooses) {
   EXPECT_NE(chosen[0], Choices{});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::suggestion_list_test

@@ -8,7 +8,7 @@
 
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::timeline_view_test {
 namespace {
 
 struct Window {
@@ -166,4 +166,4 @@ TEST(TimelineView, WithoutADocumentNothingBreaks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::timeline_view_test

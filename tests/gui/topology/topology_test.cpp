@@ -11,7 +11,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::topology_test {
 namespace {
 
 TEST(LinkLoad, TheWholeRunCarriesTheBytesOfTheTrace) {
@@ -162,4 +162,4 @@ TEST(TopologyView, WithoutAClusterItSaysSo) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::topology_test

@@ -14,7 +14,7 @@
 #include "gui/widgets/language.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::engine_words_test {
 namespace {
 
 // The expression of code that begins at `at`: its literals joined, "7" for whatever is put between them. `end`: what ends it.
@@ -102,4 +102,4 @@ TEST(EngineWords, RefusedStrategiesKeepTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::engine_words_test

@@ -21,7 +21,7 @@
 #include "gui/strategy/option_field.h"
 #include "gui/window/main_window.h"
 
-namespace foreshard {
+namespace foreshard::language_test {
 
 TEST(Language, ChineseAsLongAsItLives) {
   EXPECT_EQ(PlanViews::tr("Topology"), "Topology");
@@ -144,4 +144,4 @@ TEST(Language, ChineseNeedsAFont) {
   EXPECT_EQ(child.exitCode(), 0) << child.readAll().toStdString();
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::language_test

@@ -41,7 +41,7 @@
 #include "tests/gui/fake_program.h"
 #include "tests/gui/open_window.h"
 
-namespace foreshard {
+namespace foreshard::interaction_test {
 namespace {
 
 class Interaction : public OpenWindow {};
@@ -412,4 +412,4 @@ TEST_F(Interaction, ThePaletteSetsAnOptionAndTheTimelineTakesItsKeysBack) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::interaction_test

@@ -16,7 +16,7 @@
 #include "tests/gui/documents.h"
 #include "tests/gui/open_window.h"
 
-namespace foreshard {
+namespace foreshard::measured_test {
 namespace {
 
 class Measured : public OpenWindow {
@@ -199,4 +199,4 @@ TEST_F(Measured, ClosingWhileANoteIsTypedIsNoCrash) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::measured_test

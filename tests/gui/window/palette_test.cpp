@@ -12,7 +12,7 @@
 #include "gui/window/key_map.h"
 #include "gui/window/palette_box.h"
 
-namespace foreshard {
+namespace foreshard::palette_test {
 
 TEST(Fuzzy, LettersInOrderBetterAtWordsAndTogether) {
   EXPECT_EQ(fuzzy_score("xyz", "Search strategies"), 0);
@@ -109,4 +109,4 @@ TEST(KeyMap, KeysAreKeptTakenAndReset) {
   EXPECT_EQ(groups[0].rows[0].second, "Open");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::palette_test

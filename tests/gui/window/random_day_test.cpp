@@ -20,7 +20,7 @@
 #include "gui/widgets/language.h"
 #include "tests/gui/open_window.h"
 
-namespace foreshard {
+namespace foreshard::random_day_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -311,4 +311,4 @@ TEST_F(RandomDay, WhatIsShownAsCurrentIsTheAnswerToTheKnobs) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::random_day_test

@@ -23,7 +23,7 @@
 #include "gui/widgets/outline_style.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::views_seen_test {
 namespace {
 
 // ---- rows
@@ -331,4 +331,4 @@ TEST(Views, TabBarsHaveNoLineOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::views_seen_test

@@ -23,7 +23,7 @@
 #include "report/summary/memory_rows.h"
 #include "tests/gui/documents.h"
 
-namespace foreshard {
+namespace foreshard::views_test {
 namespace {
 
 const FactSection* section(const Facts& facts, const QString& title) {
@@ -364,4 +364,4 @@ TEST(Views, ChineseReachesRolesInstructionsAndReasons) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::views_test

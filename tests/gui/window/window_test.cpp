@@ -29,7 +29,7 @@
 #include "gui/window/screenshot.h"
 #include "tests/gui/fake_program.h"
 
-namespace foreshard {
+namespace foreshard::window_test {
 
 namespace {
 
@@ -424,4 +424,4 @@ TEST_F(WindowTest, EveryExportWritesItsFile) {
   EXPECT_THROW(window.export_to(ExportKind::Svg, "/nowhere/at/all.svg"), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::window_test

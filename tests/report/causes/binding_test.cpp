@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::binding_test {
 namespace {
 
 using namespace played;
@@ -120,4 +120,4 @@ TEST(Binding, ATraceOfAnotherPlanIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::binding_test

@@ -8,7 +8,7 @@
 
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::bubbles_test {
 namespace {
 
 using namespace played;
@@ -197,4 +197,4 @@ TEST(Bubbles, TheTrillionParameterPipelineFillsAndDrainsForElevenPercent) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::bubbles_test

@@ -4,7 +4,7 @@
 
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::critical_path_test {
 namespace {
 
 using namespace played;
@@ -47,4 +47,4 @@ TEST(CriticalPath, SumsToTheMakespan) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::critical_path_test

@@ -11,7 +11,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::expert_imbalance_test {
 namespace {
 
 // Two layers of eight experts on eight GPUs of a node, an expert on each.
@@ -118,4 +118,4 @@ TEST(ExpertImbalance, FoldingKeepsIt) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::expert_imbalance_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::occupancy_test {
 namespace {
 
 // One role with a compute stream 0 and a communication stream 1. Segment 0: a forward (4 ns) and an all-reduce on the compute stream (no
@@ -106,4 +106,4 @@ TEST(SumsByRole, OneTableForEachKind) {
   EXPECT_EQ(sums[RoleId{1}].weight_gradient({1}), Nanoseconds{});  // no costs for it
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::occupancy_test

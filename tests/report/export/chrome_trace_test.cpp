@@ -10,7 +10,7 @@
 #include "report/summary/memory_steps.h"
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::chrome_trace_test {
 namespace {
 
 using namespace played;
@@ -164,4 +164,4 @@ TEST(ChromeTrace, LargeResultsLoseDetailAndThenClasses) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::chrome_trace_test

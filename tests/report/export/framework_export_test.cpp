@@ -8,7 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 
-namespace foreshard {
+namespace foreshard::framework_export_test {
 namespace {
 
 Strategy resolved(Strategy strategy) {
@@ -66,4 +66,4 @@ TEST(FrameworkExport, FactsAndNotes) {
   EXPECT_TRUE(has(out.notes, "NCCL chooses how collectives are carried out; tree was simulated"));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::framework_export_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::svg_canvas_test {
 namespace {
 
 // What the elements added to an empty document.
@@ -71,4 +71,4 @@ TEST(SvgCanvas, TextGrowsWithItsSize) {
   EXPECT_DOUBLE_EQ(text_width("ab", 20), 2 * text_width("ab", 10));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::svg_canvas_test

@@ -9,7 +9,7 @@
 #include "tests/report/played.h"
 #include "tests/report/summaries.h"
 
-namespace foreshard {
+namespace foreshard::svg_test {
 namespace {
 
 using namespace played;
@@ -109,4 +109,4 @@ TEST(Svg, LabelsCanBeRead) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::svg_test

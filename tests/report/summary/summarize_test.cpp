@@ -6,7 +6,7 @@
 
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::summarize_test {
 namespace {
 
 using namespace played;
@@ -181,4 +181,4 @@ TEST(Summarize, WithoutATraceThereIsMemoryOnly) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::summarize_test

@@ -5,7 +5,7 @@
 #include "core/json/json.h"
 #include "tests/report/summaries.h"
 
-namespace foreshard {
+namespace foreshard::summary_json_test {
 namespace {
 
 const SummaryOrigin kOrigin{.model = "gpt3-175b",
@@ -87,4 +87,4 @@ TEST(SummaryJson, WhatWasNotPlayedIsNull) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::summary_json_test

@@ -12,7 +12,7 @@
 #include "report/words/text_table.h"
 #include "tests/report/played.h"
 
-namespace foreshard {
+namespace foreshard::compare_test {
 namespace {
 
 using namespace played;
@@ -192,4 +192,4 @@ TEST(CompareTrace, TwinsAreOnAdjacentTracks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::compare_test

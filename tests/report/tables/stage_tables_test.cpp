@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::stage_tables_test {
 namespace {
 
 // Stages with these forward times in milliseconds, one on each rank; the bubble of stage s is s per cent, all of it warm-up.
@@ -91,4 +91,4 @@ TEST(StageTables, WordsOfCauses) {
   EXPECT_EQ(words_of(BubbleCause::ExposedCommunication), "exposed communication");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::stage_tables_test

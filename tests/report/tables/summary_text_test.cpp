@@ -8,7 +8,7 @@
 #include "report/words/text_table.h"
 #include "tests/report/summaries.h"
 
-namespace foreshard {
+namespace foreshard::summary_text_test {
 namespace {
 
 TEST(SummaryText, SaysTheNumbersInOrder) {
@@ -172,4 +172,4 @@ TEST(SummaryText, WrappedWordsKeepNumberAndUnit) {
   EXPECT_EQ(wrapped("update 4.3 %.", 0, 11), "update\n4.3 %.");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::summary_text_test

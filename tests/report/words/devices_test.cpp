@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::devices_test {
 namespace {
 
 Result predicted(const std::string& kind) {
@@ -57,4 +57,4 @@ TEST(Devices, AFileThatDoesNotSayIsOfAnUnknownDevice) {
 TEST(Devices, TwoPredictionsMayBeCompared) { EXPECT_TRUE(same_device(predicted("a100-80"), predicted("h100-80"))); }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::devices_test

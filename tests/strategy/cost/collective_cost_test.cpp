@@ -10,7 +10,7 @@
 #include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
-namespace foreshard {
+namespace foreshard::collective_cost_test {
 namespace {
 
 std::vector<DeviceId> first(int n) {
@@ -125,4 +125,4 @@ TEST(CollectiveCost, ExchangesAndCopies) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::collective_cost_test

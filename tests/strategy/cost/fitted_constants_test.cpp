@@ -7,7 +7,7 @@
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
 
-namespace foreshard {
+namespace foreshard::fitted_constants_test {
 namespace {
 
 const char* kOne = R"({"source": "", "constants": {"a.b": {"value": "20 us", "range": ["10 us", "30 us"], "without": "0 us",
@@ -77,4 +77,4 @@ TEST(Presets, OneIsLikeAnother) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::fitted_constants_test

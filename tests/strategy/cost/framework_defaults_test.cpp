@@ -6,7 +6,7 @@
 #include "strategy/search/search.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::framework_defaults_test {
 namespace {
 
 Strategy resolved(const char* model, const Strategy& strategy) {
@@ -102,4 +102,4 @@ TEST(FrameworkDefaults, HoldInASearch) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::framework_defaults_test

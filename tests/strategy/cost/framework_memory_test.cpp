@@ -6,7 +6,7 @@
 #include "core/cluster/cluster.h"
 #include "core/profile/machine_profile.h"
 
-namespace foreshard {
+namespace foreshard::framework_memory_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20, kConnection = 9'633'792;
@@ -61,4 +61,4 @@ TEST(FrameworkMemory, CommunicatorsOfTheFrameworksGroups) {
   EXPECT_EQ(framework_memory(degrees(1, 1, 1, 1), traits, "hopper"), Bytes{kMiB});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::framework_memory_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::framework_split_test {
 namespace {
 
 Transformer model(int layers, std::int64_t hidden, std::int64_t ffn, std::int64_t vocab) {
@@ -29,4 +29,4 @@ TEST(FrameworkSplit, Remainders) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::framework_split_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::learned_factors_test {
 namespace {
 
 PartShape layer(double place, const std::string& word = "megatron") {
@@ -87,4 +87,4 @@ TEST(LearnedFactorsByHand, SpreadIsTheFullQuadraticForm) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::learned_factors_test

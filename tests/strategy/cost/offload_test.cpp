@@ -9,7 +9,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/frameworks/framework_allocation.h"
 
-namespace foreshard {
+namespace foreshard::offload_test {
 namespace {
 
 constexpr double kLayers = 12 * 3'152'384.0, kAll = kLayers + (50'257 + 1024) * 512.0 + 1024, kInputs = 12.0 * (4 << 20);
@@ -86,4 +86,4 @@ TEST(Offload, WrongRulesAreNamed) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::offload_test

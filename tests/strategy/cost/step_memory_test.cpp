@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::step_memory_test {
 namespace {
 
 StepMemory parsed(const std::string& text) { return read_step_memory(JsonReader::parse(text, "step.json")); }
@@ -30,4 +30,4 @@ TEST(StepMemory, RefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::step_memory_test

@@ -12,7 +12,7 @@
 #include "strategy/schedule/schedule.h"
 #include "strategy/search/search.h"
 
-namespace foreshard {
+namespace foreshard::estimate_gpus_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST(ScreenOfGpus, SeesStrategiesAsRefiningDoes) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::estimate_gpus_test

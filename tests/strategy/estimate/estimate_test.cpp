@@ -9,7 +9,7 @@
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::estimate_test {
 
 namespace {
 
@@ -228,4 +228,4 @@ TEST(Screen, NoPipelineIsFasterThanItsLinks) {
   EXPECT_GE(screened.time, 1024 * 8 * rank_bytes / rate);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::estimate_test

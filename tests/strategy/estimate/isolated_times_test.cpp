@@ -5,7 +5,7 @@
 
 #include "tests/core/network_clusters.h"
 
-namespace foreshard {
+namespace foreshard::isolated_times_test {
 namespace {
 
 constexpr RoleId kRole{0};
@@ -95,4 +95,4 @@ TEST_F(IsolatedTimesTest, InstancesOfAGroupRunAtOnce) {
   EXPECT_NEAR(times.on_links(kRole, collective(CollectiveKind::AllReduce, 1'000'000), {}), 1e6 / kNvLink, 1e-12);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::isolated_times_test

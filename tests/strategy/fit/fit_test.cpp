@@ -10,7 +10,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/lower/lower.h"
 
-namespace foreshard {
+namespace foreshard::fit_test {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -127,4 +127,4 @@ TEST(Fit, StopsWhenAsked) {
   EXPECT_EQ(largest_models(load_cluster("workstation-rtx4090"), options).size(), 1u);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::fit_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace foreshard {
+namespace foreshard::caching_allocator_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -161,4 +161,4 @@ TEST(CachingAllocator, AtTheLimitFreeSegmentsGoBackToTheDevice) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::caching_allocator_test

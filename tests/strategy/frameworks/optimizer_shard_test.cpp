@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::optimizer_shard_test {
 namespace {
 
 using Elements = std::vector<double>;
@@ -42,4 +42,4 @@ TEST(OptimizerShard, NothingIsLostOrHeldTwice) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::optimizer_shard_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::step_replay_test {
 namespace {
 
 constexpr double kUnit = 20 << 20;  // elements or bytes
@@ -94,4 +94,4 @@ TEST(StepReplay, TheLimitReturnsFreeSegments) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::step_replay_test

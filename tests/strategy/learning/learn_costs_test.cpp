@@ -17,7 +17,7 @@
 #include "strategy/learning/part_shares.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::learn_costs_test {
 namespace {
 
 // x with L^T x = b.
@@ -288,4 +288,4 @@ TEST(LearnedPlan, CostsOfKnownShapesAreScaled) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::learn_costs_test

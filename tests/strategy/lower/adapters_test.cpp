@@ -5,7 +5,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::adapters_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEST(LoweredAdapters, WhatIsRefusedHasAReason) {
 
 }  // namespace
 
-}  // namespace foreshard
+}  // namespace foreshard::adapters_test

@@ -10,7 +10,7 @@
 #include "strategy/lower/lower.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::chunk_budget_test {
 namespace {
 
 // From the plan on a device where nothing binds.
@@ -52,4 +52,4 @@ TEST(ChunkBudget, HasRoomForTheLargestChunk) {
   EXPECT_LT(now.chunks, held.chunks);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::chunk_budget_test

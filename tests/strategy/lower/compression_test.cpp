@@ -6,7 +6,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::compression_test {
 namespace {
 
 Compression random_gradients(RandomChoice& random) {
@@ -261,4 +261,4 @@ TEST(Compression, WhatContradictsItIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::compression_test

@@ -8,7 +8,7 @@
 #include "core/op/eight_bit_factors.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::eight_bits_test {
 
 namespace {
 
@@ -200,4 +200,4 @@ TEST(EightBits, ProductsOfLayersTakeLess) {
   EXPECT_GE(faster, 12);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::eight_bits_test

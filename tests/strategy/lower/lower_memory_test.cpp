@@ -4,7 +4,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::lower_memory_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST(LowerMemory, UnevenLayersAreRefusedUnlessSplitByHand) {
   EXPECT_EQ(lowered("gpt3-175b", "dgx-a100-x384", s).plan.roles.size(), 64u);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lower_memory_test

@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::lower_mutant_test {
 namespace {
 
 bool sums_over(const Plan& plan, const Instruction& instruction, DenseKind kind) {
@@ -125,4 +125,4 @@ TEST(LowerMutants, EveryGradientSummedOverAxesOfAnotherKindIsNoticed) {
   EXPECT_GT(tried, 100);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lower_mutant_test

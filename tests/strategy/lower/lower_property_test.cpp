@@ -5,7 +5,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::lower_property_test {
 
 namespace {
 
@@ -119,4 +119,4 @@ TEST(LowerProperties, StagesOfTheEndsAloneAreSound) {
   EXPECT_GE(lowered_plans, 5);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lower_property_test

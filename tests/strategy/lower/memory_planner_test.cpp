@@ -10,7 +10,7 @@
 #include "replay/replay.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::memory_planner_test {
 namespace {
 
 Instruction acquire(int buffer) { return {.what = Mark{}, .stream = {0}, .acquires = {{.buffer = {buffer}}}}; }
@@ -284,4 +284,4 @@ TEST(MemoryPlanner, ExactPackingIsSmallerWhereTheRulesLeaveAGap) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::memory_planner_test

@@ -10,7 +10,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::operator_parts_test {
 namespace {
 
 Model small() {
@@ -227,4 +227,4 @@ TEST(OperatorParts, AutoIsTheBestOfWhatThePlannerTries) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::operator_parts_test

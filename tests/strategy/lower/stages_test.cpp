@@ -9,7 +9,7 @@
 #include "strategy/schedule/stage_turns.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::stages_test {
 namespace {
 
 Model small(bool tied, int layers = 4) {
@@ -217,4 +217,4 @@ TEST(Stages, RefusalsSayWhy) {
             "vgg-16 is a layer list: its stages cannot have tp 2");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::stages_test

@@ -9,7 +9,7 @@
 
 #include "tests/strategy/support_packing.h"
 
-namespace foreshard {
+namespace foreshard::block_meetings_test {
 namespace {
 
 // time      0 1 2 3 4
@@ -62,4 +62,4 @@ TEST(BlockMeetings, AreThoseOfEveryMoment) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::block_meetings_test

@@ -7,7 +7,7 @@
 #include "strategy/memory/block_meetings.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::ordered_blocks_test {
 namespace {
 
 constexpr OrderedLimits kMost{.steps = 100'000, .blocks = 10'000};
@@ -88,4 +88,4 @@ TEST(OrderedBlocks, AllBlocksThatAreNotResident) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::ordered_blocks_test

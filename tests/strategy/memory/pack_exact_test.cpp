@@ -3,7 +3,7 @@
 
 #include "tests/strategy/support_packing.h"
 
-namespace foreshard {
+namespace foreshard::pack_exact_test {
 namespace {
 
 // The smallest arena, by trying every offset of every block.
@@ -108,4 +108,4 @@ TEST(PackInto, PacksHardInputsIntoTheirCapacity) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::pack_exact_test

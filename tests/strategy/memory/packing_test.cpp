@@ -5,7 +5,7 @@
 #include "strategy/memory/block_meetings.h"
 #include "tests/strategy/support_packing.h"
 
-namespace foreshard {
+namespace foreshard::packing_test {
 namespace {
 
 Packing by(const std::vector<TimedBlock>& blocks, PackRule rule) { return pack_by(blocks, rule); }
@@ -162,4 +162,4 @@ TEST(Packing, RulesStayWithinTheirFactorsOfTheSearchOnSevenBlocks) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::packing_test

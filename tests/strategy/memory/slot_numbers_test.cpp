@@ -8,7 +8,7 @@
 #include "strategy/lower/memory_planner.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::slot_numbers_test {
 namespace {
 
 Instruction at(std::vector<Block> acquires, std::vector<Block> releases) {
@@ -125,4 +125,4 @@ TEST(SlotNumbers, PlansStaySound) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::slot_numbers_test

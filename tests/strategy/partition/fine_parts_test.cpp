@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::fine_parts_test {
 
 namespace {
 
@@ -113,4 +113,4 @@ TEST(FineParts, NothingToHideStaysWhole) {
   EXPECT_EQ(plan_fine_parts({}, kAllowed).seconds, 0);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::fine_parts_test

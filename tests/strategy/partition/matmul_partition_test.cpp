@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace foreshard {
+namespace foreshard::matmul_partition_test {
 namespace {
 
 constexpr Bytes kElement{1};  // volumes in elements
@@ -56,4 +56,4 @@ TEST(MatmulPartition, ColumnsThenRowsNeedNothingBetween) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::matmul_partition_test

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace foreshard {
+namespace foreshard::partition_dag_test {
 
 namespace {
 
@@ -106,4 +106,4 @@ TEST(PartitionDag, TooManySetsLeaveOneOrderAndCyclesAreRefused) {
   EXPECT_THROW(partition_dag({{{}, {1}}, {{}, {0}}}, std::vector<StagePlace>(1), 1, 1), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::partition_dag_test

@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::partition_hybrid_test {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST(PartitionHybrid, LinksAreMachines) {
   EXPECT_EQ(hybrid_cost(job, {0, 2, 1, 1}), 4) << "no link";
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::partition_hybrid_test

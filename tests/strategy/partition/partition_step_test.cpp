@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::partition_step_test {
 
 namespace {
 
@@ -152,4 +152,4 @@ TEST(PartitionStep, OneLayerHasNoTwoStages) {
   EXPECT_TRUE(partition_step({}).partition.stages.empty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::partition_step_test

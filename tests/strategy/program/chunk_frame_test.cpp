@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::chunk_frame_test {
 namespace {
 
 class ChunkFrameTest : public testing::Test {
@@ -74,4 +74,4 @@ TEST(ChunkFrame, AUseOfAWholeBlock) {
   EXPECT_FALSE(use.length);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::chunk_frame_test

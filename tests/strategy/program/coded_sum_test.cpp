@@ -7,7 +7,7 @@
 
 #include "strategy/program/chunk_frame.h"
 
-namespace foreshard {
+namespace foreshard::coded_sum_test {
 namespace {
 
 const Block kCodes{.buffer = {0}}, kReceived{.buffer = {1}}, kSum{.buffer = {2}}, kAll{.buffer = {3}};
@@ -148,4 +148,4 @@ TEST_F(CodedSumTest, PartsCoverTheArray) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::coded_sum_test

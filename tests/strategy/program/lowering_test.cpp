@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::lowering_test {
 namespace {
 
 constexpr AxisId kData{0}, kContext{1}, kTensor{2};
@@ -91,4 +91,4 @@ TEST_F(LoweringTest, StagesOfBothRoutesHoldTheLayersOfTheModel) {
   EXPECT_EQ(lowering.stages(), 4);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::lowering_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::segment_builder_test {
 namespace {
 
 constexpr StreamId kCompute{0}, kSend{1}, kReceive{2};
@@ -66,4 +66,4 @@ TEST(SegmentBuilder, TheLastUseReleases) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::segment_builder_test

@@ -8,7 +8,7 @@
 
 #include "core/graph/op_graph_saved.h"
 
-namespace foreshard {
+namespace foreshard::keep_rule_test {
 namespace {
 
 Transformer random_model(std::mt19937& random) {
@@ -95,4 +95,4 @@ TEST(KeepRule, EarlyStopLeavesOutTheEnd) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::keep_rule_test

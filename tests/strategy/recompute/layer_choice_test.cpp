@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::layer_choice_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ TEST(LayerChoice, NothingFits) {
   EXPECT_TRUE(layer_choice_exact({}).strategies.empty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::layer_choice_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <tuple>
 
-namespace foreshard {
+namespace foreshard::recompute_chain_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST(RecomputeChain, ByHand) {
   EXPECT_TRUE(recompute_chain({{1, 1, 1, 5}}, 4).steps.empty());
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::recompute_chain_test

@@ -7,7 +7,7 @@
 
 #include "tests/strategy/support_recompute_exact.h"
 
-namespace foreshard {
+namespace foreshard::recompute_graph_test {
 
 namespace {
 
@@ -195,4 +195,4 @@ TEST(RecomputeGraph, ChainPointsAreWhereOneValuePasses) {
   EXPECT_EQ(chain_points(graph), (std::vector<int>{1, 4}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::recompute_graph_test

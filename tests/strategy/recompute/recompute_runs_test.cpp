@@ -10,7 +10,7 @@
 #include "tests/strategy/support_lower.h"
 #include "tests/strategy/support_recompute_exact.h"
 
-namespace foreshard {
+namespace foreshard::recompute_runs_test {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST(RecomputeRuns, WhatCannotBeIsRefused) {
               std::get<Infeasible>(tuned_plan(model, cluster, s)).reason.find("rank 1") != std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::recompute_runs_test

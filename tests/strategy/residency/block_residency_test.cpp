@@ -7,7 +7,7 @@
 
 #include "tests/strategy/residency/support_llama.h"
 
-namespace foreshard {
+namespace foreshard::block_residency_test {
 
 namespace {
 
@@ -141,4 +141,4 @@ TEST(BlockResidency, AUnitThatIsUsedTwiceComesTwice) {
   checked(equal_blocks(2, 1), uses, {.keep_after_forward = true});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::block_residency_test

@@ -9,7 +9,7 @@
 #include "strategy/residency/chunks.h"
 #include "tests/strategy/residency/support_llama.h"
 
-namespace foreshard {
+namespace foreshard::chunk_residency_test {
 
 namespace {
 
@@ -211,4 +211,4 @@ TEST(ChunkResidency, PatrickStarKeepsOptimizerChunksInTheMargin) {
   EXPECT_EQ(optimizer_chunks_on_device({8'000'000'000}, {5'600'000'000}, {8'000'000'000}, 100'000'000), 0);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::chunk_residency_test

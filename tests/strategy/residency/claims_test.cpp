@@ -9,7 +9,7 @@
 #include "strategy/residency/plan_offload.h"
 #include "tests/strategy/residency/support_page.h"
 
-namespace foreshard {
+namespace foreshard::claims_test {
 
 namespace {
 
@@ -133,4 +133,4 @@ TEST(Claims, OffloadPlannerAgainstGeminiCpu) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::claims_test

@@ -6,7 +6,7 @@
 
 #include "tests/strategy/residency/support_llama.h"
 
-namespace foreshard {
+namespace foreshard::module_residency_test {
 
 namespace {
 
@@ -90,4 +90,4 @@ TEST(ModuleResidency, WhatThePrefetchPassedIsKept) {
   EXPECT_EQ(residency.stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 4}, {2, 0, 2, 3}, {0, 1, 5, 5}}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::module_residency_test

@@ -4,7 +4,7 @@
 
 #include "strategy/residency/live_intervals.h"
 
-namespace foreshard {
+namespace foreshard::offload_timing_test {
 
 namespace {
 
@@ -143,4 +143,4 @@ TEST(RegionResidency, RegionsOfSeveralLayers) {
   EXPECT_EQ(region_residency({{1}, {}}, ends).stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 2}}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::offload_timing_test

@@ -10,7 +10,7 @@
 
 #include "tests/strategy/residency/support_page.h"
 
-namespace foreshard {
+namespace foreshard::plan_offload_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ TEST(PlanOffload, InfeasibleSaysTheSmallestPeak) {
   EXPECT_EQ(std::get<Infeasible>(result).reason, "offloading reaches 30.00 MiB, the budget is 1.00 MiB");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::plan_offload_test

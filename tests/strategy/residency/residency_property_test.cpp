@@ -7,7 +7,7 @@
 #include "strategy/residency/chunk_residency.h"
 #include "strategy/residency/module_residency.h"
 
-namespace foreshard {
+namespace foreshard::residency_property_test {
 
 namespace {
 
@@ -117,4 +117,4 @@ TEST(ResidencyProperty, MoreRoomIsNeverMoreTransfers) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::residency_property_test

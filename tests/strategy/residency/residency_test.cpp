@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace foreshard {
+namespace foreshard::residency_test {
 
 namespace {
 
@@ -90,4 +90,4 @@ TEST(Residency, FaultsAreFound) {
   EXPECT_EQ(fault([](Residency& r) { r.persistent = {3}; }), "a persistent unit that is none");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::residency_test

@@ -10,7 +10,7 @@
 #include "tests/strategy/residency/support_llama.h"
 #include "tests/strategy/residency/support_page.h"
 
-namespace foreshard {
+namespace foreshard::runtime_policies_test {
 
 namespace {
 
@@ -95,4 +95,4 @@ TEST(RuntimePolicies, FourPresetsHaveFourPeaks) {
             (std::set<std::int64_t>{2 * std::int64_t{1'126'170'624}, 10 * kLlamaBlock, 8 * kLlamaBlock, 2 * 34 * kLlamaBlock}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::runtime_policies_test

@@ -14,7 +14,7 @@
 #include "strategy/resolve/tables_text.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::experts_test {
 namespace {
 
 using Members = std::vector<int>;
@@ -427,4 +427,4 @@ TEST(ExpertDegrees, ThatShapesDoNotAllowAreRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::experts_test

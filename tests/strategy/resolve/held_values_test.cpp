@@ -8,7 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 
-namespace foreshard {
+namespace foreshard::held_values_test {
 namespace {
 
 // Layers of the op graph: sample conv1 relu1 | conv2 relu2 | linear loss; operators 0 to 6, the backward of operator i is number 13 - i.
@@ -110,4 +110,4 @@ TEST(HeldValues, MovesStayWithinTheirPass) {
   EXPECT_EQ(moves_of(small.held, plan, Space::Nvme).front().home, Space::Nvme);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::held_values_test

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace foreshard {
+namespace foreshard::layout_test {
 namespace {
 
 using enum DenseKind;
@@ -134,4 +134,4 @@ TEST(RankLayout, ListsSlowestFirstAndPlacesInTheOrderOfTheStrategy) {
   EXPECT_EQ(layout.fastest_first, (std::vector<AxisId>{{}, {1}, {0}, {3}, {2}}));
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::layout_test

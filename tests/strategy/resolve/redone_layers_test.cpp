@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace foreshard {
+namespace foreshard::redone_layers_test {
 namespace {
 
 // embedding, six layers, head on two stages: | 0 1 2 3 | 4 5 6 7 |, three counted layers on each.
@@ -59,4 +59,4 @@ TEST(RedoneLayers, NumbersForStagesOrForRanks) {
             "recompute " + to_text(full({1, 2, 2})) + " names 3 stages, the strategy has 4 on 2 ranks");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::redone_layers_test

@@ -10,7 +10,7 @@
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables_text.h"
 
-namespace foreshard {
+namespace foreshard::tables_test {
 namespace {
 
 StrategyTables tables(Strategy strategy, const char* model_name = "gpt2-355m") {
@@ -121,4 +121,4 @@ TEST(Tables, ReadAsText) {
   EXPECT_NE(text_of(all, "update").find("clips|to a global norm of 1|"), std::string::npos);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::tables_test

@@ -9,7 +9,7 @@
 #include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
-namespace foreshard {
+namespace foreshard::receive_slots_test {
 
 using Times = ScheduleTimes<std::int64_t>;
 
@@ -134,4 +134,4 @@ TEST(ReceiveSlots, OneLessIsSeen) {
   EXPECT_GT(makespan_with_rings(gpipe, times, slots), evaluate(gpipe, times)->makespan);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::receive_slots_test

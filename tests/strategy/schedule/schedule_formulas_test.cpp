@@ -8,7 +8,7 @@
 #include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
-namespace foreshard {
+namespace foreshard::schedule_formulas_test {
 
 using Times = ScheduleTimes<std::int64_t>;
 struct Costs {
@@ -326,4 +326,4 @@ TEST(ScheduleFormulas, LowerBoundOfUnequalStages) {
   EXPECT_GT(reached, cases / 4);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::schedule_formulas_test

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace foreshard {
+namespace foreshard::stage_layout_test {
 namespace {
 
 // embedding, `layers` layers, head: layers 1 .. `layers` of the op graph are counted.
@@ -85,4 +85,4 @@ TEST(StageLayout, StagesHoldWhatTheSplitSays) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::stage_layout_test

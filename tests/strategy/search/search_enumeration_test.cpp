@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
-namespace foreshard {
+namespace foreshard::search_enumeration_test {
 
 namespace {
 
@@ -237,4 +237,4 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
   EXPECT_GE(won, 2);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_enumeration_test

@@ -9,7 +9,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
-namespace foreshard {
+namespace foreshard::search_framework_memory_test {
 namespace {
 
 constexpr std::int64_t kBatch = 32;
@@ -73,4 +73,4 @@ TEST(SearchFrameworkMemory, TheWinnerIsTheFastestThatFitsInTheFramework) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::search_framework_memory_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace foreshard {
+namespace foreshard::search_kept_test {
 namespace {
 
 Kept kept(int zero, double score, std::int64_t order) {
@@ -60,4 +60,4 @@ TEST(SearchFamily, TheWorstOfAllGivesWayWhenItIsFull) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::search_kept_test

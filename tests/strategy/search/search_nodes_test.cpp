@@ -8,7 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "tests/strategy/support_search.h"
 
-namespace foreshard {
+namespace foreshard::search_nodes_test {
 
 namespace {
 
@@ -83,4 +83,4 @@ TEST(SearchNodes, TheLowerBoundIsThatOfAllSpaces) {
   EXPECT_EQ(result.bound, 3);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::search_nodes_test

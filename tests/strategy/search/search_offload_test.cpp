@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
-namespace foreshard {
+namespace foreshard::search_offload_test {
 namespace {
 
 SearchOptions offloading(std::int64_t batch, std::int64_t seq) {
@@ -87,4 +87,4 @@ TEST(SearchOffload, PoliciesAreKnown) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::search_offload_test

@@ -14,7 +14,7 @@
 #include "strategy/search/search.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::asynchronous_server_test {
 namespace {
 
 Model small() {
@@ -163,4 +163,4 @@ TEST(AsynchronousServer, WhatIsNoWorkerIsRefused) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::asynchronous_server_test

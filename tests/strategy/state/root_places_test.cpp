@@ -5,7 +5,7 @@
 #include "replay/replay.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::root_places_test {
 namespace {
 
 constexpr int kRanks = 8;
@@ -71,4 +71,4 @@ TEST(RootPlaces, AveragingInShardsTakesLess) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::root_places_test

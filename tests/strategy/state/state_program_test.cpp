@@ -10,7 +10,7 @@
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/resolve/resolve.h"
 
-namespace foreshard {
+namespace foreshard::state_program_test {
 namespace {
 
 // GPT of two layers of h = 64 on two replicas.
@@ -163,4 +163,4 @@ TEST(StateProgram, AnUpdateIsWaitedForOnce) {
   EXPECT_TRUE(run.waits.empty());  // the stream's order is enough
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::state_program_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace foreshard {
+namespace foreshard::sum_order_test {
 namespace {
 
 // Time 0 is the start of the backward of layer 2. Layer 1 is needed first.
@@ -138,4 +138,4 @@ TEST(SumOrder, NoOtherOrderEndsSooner) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::sum_order_test

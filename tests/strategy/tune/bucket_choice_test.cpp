@@ -6,7 +6,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_random_strategy.h"
 
-namespace foreshard {
+namespace foreshard::bucket_choice_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -101,4 +101,4 @@ TEST(BucketChoice, SavesWhatCanBeHidden) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::bucket_choice_test

@@ -8,7 +8,7 @@
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::hybrid_model_test {
 
 namespace {
 
@@ -119,4 +119,4 @@ TEST(HybridModel, RefusesNodesThatDiffer) {
   EXPECT_THROW(hybrid_job(load_model("gpt2-124m"), cluster, with_batch(32), 0), Error);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::hybrid_model_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace foreshard {
+namespace foreshard::hybrid_search_test {
 namespace {
 
 // The slowest stage sets the time: layers / (replicas * tensor ranks).
@@ -129,4 +129,4 @@ TEST(HybridSearch, StagesOfAStrategy) {
   EXPECT_EQ(layers, 10);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::hybrid_search_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace foreshard {
+namespace foreshard::hybrid_steps_test {
 namespace {
 
 using Stages = std::vector<StageDegrees>;
@@ -91,4 +91,4 @@ TEST(HybridSteps, TheBestOfABatchIsTaken) {
 }
 
 }  // namespace
-}  // namespace foreshard
+}  // namespace foreshard::hybrid_steps_test

@@ -13,7 +13,7 @@
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::order_choice_test {
 namespace {
 
 struct Uneven {
@@ -117,4 +117,4 @@ TEST(OrderChoice, WhatItCannotOrderIsRefused) {
             "schedule best finds an order for times that it knows, recompute rotor plans its runs for an order");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::order_choice_test

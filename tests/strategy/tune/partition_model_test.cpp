@@ -8,7 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
 
-namespace foreshard {
+namespace foreshard::partition_model_test {
 namespace {
 
 // GPT of eight layers; samples of 64 tokens.
@@ -88,4 +88,4 @@ TEST(PartitionModel, NothingToSplit) {
   EXPECT_EQ(balanced_split(small(), load_cluster("dgx-a100-x4"), strategy, 8), "");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::partition_model_test

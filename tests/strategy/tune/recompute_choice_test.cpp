@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::recompute_choice_test {
 namespace {
 
 std::vector<RankTrades> trades_of(const Model& model, const Cluster& cluster, const Strategy& strategy) {
@@ -157,4 +157,4 @@ TEST(RecomputeChoice, RefusalsSayWhy) {
   EXPECT_EQ(refused(small(4), cluster, s).reason, "framework megatron recomputes its layers alike, not best");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::recompute_choice_test

@@ -7,7 +7,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::recompute_layers_test {
 
 namespace {
 
@@ -199,4 +199,4 @@ TEST(RecomputeLayers, AutoFillsTheMemoryThatIsFree) {
   EXPECT_EQ(std::get<Lowered>(tuned_plan(model, cluster, s)).strategy.recompute, Recompute{});
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::recompute_layers_test

@@ -12,7 +12,7 @@
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
-namespace foreshard {
+namespace foreshard::region_choice_test {
 namespace {
 
 struct Made {
@@ -146,4 +146,4 @@ TEST(RegionChoices, EveryPairOfChoicesIsSound) {
   }
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::region_choice_test

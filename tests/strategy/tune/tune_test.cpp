@@ -7,7 +7,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/strategy/strategy_options.h"
 
-namespace foreshard {
+namespace foreshard::tune_test {
 namespace {
 
 Strategy with(const std::string& recompute, const std::string& split = "") {
@@ -55,4 +55,4 @@ TEST(TuneDeathTest, LowerTakesNothingOpen) {
   EXPECT_DEATH((void)lower(load_model("gpt2-124m"), load_cluster("dgx-a100"), with("auto")), "leaves_open");
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::tune_test

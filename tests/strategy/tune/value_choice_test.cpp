@@ -9,7 +9,7 @@
 #include "core/result/memory_timeline.h"
 #include "strategy/tune/tune.h"
 
-namespace foreshard {
+namespace foreshard::value_choice_test {
 namespace {
 
 // Gathered parameters of fc6 and fc7 share bytes with activations only where blocks are packed by the order of the run.
@@ -50,4 +50,4 @@ TEST(ValueChoice, NothingMovesWhereTheOrderMakesItFit) {
   EXPECT_LE(arena(less), s.offload.budget);
 }
 
-}  // namespace foreshard
+}  // namespace foreshard::value_choice_test
