@@ -21,8 +21,8 @@ class Ejection {
     }
   }
 
-  // False: a block is larger than the arena, or some were still out when the tests were used up.
-  bool place_all(std::span<const Bytes> first, std::int64_t tests) {
+  // False: a block is larger than the arena, or some were still out at the limits.
+  bool place_all(std::span<const Bytes> first, const EjectionLimits& limits) {
     for (int b = 0; b < static_cast<int>(bytes_.size()); ++b) {
       if (bytes_[at(b)] > capacity_) return false;
       if (!first.empty() && first[at(b)].value + bytes_[at(b)] <= capacity_)
@@ -30,7 +30,8 @@ class Ejection {
       else
         wait(b);
     }
-    for (; !waiting_.empty() && tests > 0; tests -= tests_) {
+    std::int64_t steps = limits.steps_per_block * static_cast<std::int64_t>(bytes_.size());
+    while (!waiting_.empty() && steps-- > 0 && tests_ < limits.tests) {
       const int block = -waiting_.top().second;
       waiting_.pop();
       const std::int64_t offset = best_place(block);
@@ -79,7 +80,6 @@ class Ejection {
     }
     std::ranges::sort(places_);
     places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
-    tests_ = 1;
     std::int64_t best = 0;
     double least = std::numeric_limits<double>::infinity();
     for (const std::int64_t place : places_) {
@@ -99,15 +99,15 @@ class Ejection {
   std::vector<double> weights_;
   std::priority_queue<std::pair<double, int>> waiting_ = {};  // {cost, minus the block}
   std::vector<std::int64_t> places_ = {};
-  std::int64_t tests_ = 0;  // of the last best_place
+  std::int64_t tests_ = 0;  // so far
 };
 
 }  // namespace
 
-std::optional<Packing> pack_by_ejection(std::span<const TimedBlock> blocks, const BlockPairs& meets, Bytes capacity, std::int64_t alignment,
-                                        std::int64_t tests, std::span<const Bytes> first) {
+std::optional<Packing> pack_by_ejection(std::span<const TimedBlock> blocks, const BlockPairs& meets, Bytes capacity,
+                                        std::int64_t alignment, std::span<const Bytes> first, const EjectionLimits& limits) {
   Ejection ejection(blocks, meets, capacity.value / alignment * alignment, alignment);
-  if (!ejection.place_all(first, tests)) return {};
+  if (!ejection.place_all(first, limits)) return {};
   return ejection.packing();
 }
 

@@ -17,9 +17,16 @@
 
 namespace foreshard {
 
+// The work that it may take: placements per block, and tests of whether two blocks overlap.
+struct EjectionLimits {
+  std::int64_t steps_per_block = 16;
+  std::int64_t tests = 200'000'000;
+};
+
 // Blocks of a pair in `meets` do not share bytes. `first` [block]: offsets to begin from, which keep to `meets`; empty: none is placed. Empty
-// result: no packing was found within `tests` tests of whether two blocks overlap; there may be one.
-std::optional<Packing> pack_by_ejection(std::span<const TimedBlock> blocks, const BlockPairs& meets, Bytes capacity, std::int64_t alignment,
-                                        std::int64_t tests, std::span<const Bytes> first = {});
+// result: no packing was found within the limits; there may be one.
+std::optional<Packing> pack_by_ejection(std::span<const TimedBlock> blocks, const BlockPairs& meets, Bytes capacity,
+                                        std::int64_t alignment, std::span<const Bytes> first = {},
+                                        const EjectionLimits& limits = {});
 
 }  // namespace foreshard

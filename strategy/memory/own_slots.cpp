@@ -35,29 +35,52 @@ Bytes arena_of(const Plan& plan, const BoundRole& one) { return arena_bytes(plan
 
 bool is_too_far(const Plan& plan, const BoundRole& one) { return arena_of(plan, one) > above(one.bound, kTooFar); }
 
+// The blocks of a role that are not resident; none if there are too many.
+struct RoleBlocks {
+  OrderedBlocks ordered = {};
+  std::vector<TimedBlock> timed = {};
+  Bytes resident = {};  // the blocks lie above it
+};
+
+RoleBlocks blocks_of(const Plan& plan, const MeetingPoints& meetings, const BoundRole& one) {
+  const RoleId id{static_cast<std::int32_t>(one.role)};
+  RoleBlocks of{.ordered = ordered_blocks(plan, meetings, id, Space::Device, kOwnSlotLimits)};
+  for (const OrderedBlock& block : of.ordered.blocks) of.timed.push_back(block.block);
+  for (const Buffer& buffer : plan.roles[one.role].buffers)
+    if (buffer.resident && buffer.space == Space::Device)
+      of.resident += Bytes{round_up(buffer.bytes.value, one.alignment) * static_cast<std::int64_t>(buffer.offsets.size())};
+  return of;
+}
+
+Bytes& offset_of(Role& role, const OrderedBlock& block) {
+  return role.buffers[block.buffer.index()].offsets[static_cast<std::size_t>(block.slot)];
+}
+
+void set_offsets(Role& role, const RoleBlocks& of, const Packing& packing) {
+  for (std::size_t i = 0; i < of.timed.size(); ++i) offset_of(role, of.ordered.blocks[i]) = of.resident + packing.offsets[i];
+}
+
 // False: it has too many blocks.
 bool pack_role(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) {
-  Role& role = plan.roles[one.role];
-  const RoleId id{static_cast<std::int32_t>(one.role)};
-  const auto& [blocks, meets] = ordered_blocks(plan, meetings, id, Space::Device, kOwnSlotLimits);
-  if (blocks.empty()) return false;
-  Bytes resident = {};
-  for (const Buffer& buffer : role.buffers)
-    if (buffer.resident && buffer.space == Space::Device)
-      resident += Bytes{round_up(buffer.bytes.value, one.alignment) * static_cast<std::int64_t>(buffer.offsets.size())};
-  std::vector<TimedBlock> timed;
-  for (const OrderedBlock& block : blocks) timed.push_back(block.block);
+  const RoleBlocks of = blocks_of(plan, meetings, one);
+  if (of.timed.empty()) return false;
   PackOptions options = kOwnSlotPacking;
   options.alignment = one.alignment;
-  Packing packing = pack(timed, meets, options, above(one.bound, kClose) - resident);
-  const Bytes limit = above(one.bound, kTooFar) - resident;
-  for (const std::span<const Bytes> first : {std::span<const Bytes>(packing.offsets), std::span<const Bytes>()}) {
-    if (packing.arena <= limit) break;
-    if (auto fits = pack_by_ejection(timed, meets, limit, one.alignment, options.tests, first)) packing = std::move(*fits);
-  }
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    role.buffers[blocks[i].buffer.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] = resident + packing.offsets[i];
+  set_offsets(plan.roles[one.role], of, pack(of.timed, of.ordered.meets, options, above(one.bound, kClose) - of.resident));
   return true;
+}
+
+// By ejection, from the packing that the role has and from nothing.
+void eject(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) {
+  const RoleBlocks of = blocks_of(plan, meetings, one);
+  const Bytes limit = above(one.bound, kTooFar) - of.resident;
+  if (of.timed.empty() || pairs_bound(of.timed, of.ordered.meets, one.alignment) > limit) return;
+  Role& role = plan.roles[one.role];
+  std::vector<Bytes> current;
+  for (const OrderedBlock& block : of.ordered.blocks) current.push_back(offset_of(role, block) - of.resident);
+  for (const std::span<const Bytes> first : {std::span<const Bytes>(current), std::span<const Bytes>()})
+    if (const auto packing = pack_by_ejection(of.timed, of.ordered.meets, limit, one.alignment, first))
+      return set_offsets(role, of, *packing);
 }
 
 // One role alone: its arguments change, the segments do not.
@@ -137,6 +160,8 @@ void pack_own_slots(Plan& plan, const std::vector<std::optional<Bytes>>& bounds,
     for (const BoundRole& one : roles)
       if (is_too_far(plan, one)) pack_uses(plan, *meetings, one);
     if (roles.size() == group.size() && any_too_far()) pack_scratch(plan, roles);
+    for (const BoundRole& one : roles)
+      if (is_too_far(plan, one)) eject(plan, *meetings, one);
   }
 }
 

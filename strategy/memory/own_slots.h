@@ -10,7 +10,8 @@
 namespace foreshard {
 
 // Roles whose arena on the device is above the order bound by more than a twentieth get a slot of its own for every use (slot_uses.h), and if
-// that is not enough, a buffer of its own for every lifetime of scratch inside a segment (split_scratch). Kept where arenas get smaller.
+// that is not enough, a buffer of its own for every lifetime of scratch inside a segment (split_scratch), and at last a packing by ejection
+// (ejection.h). Kept where arenas get smaller.
 // `bounds`: [role], order_bound or what is below it; roles without one are left alone. Runs that would have too many blocks are left alone, too.
 void pack_own_slots(Plan& plan, const std::vector<std::optional<Bytes>>& bounds, std::int64_t alignment);
 

@@ -6,10 +6,10 @@
 namespace foreshard::ejection_test {
 namespace {
 
-constexpr std::int64_t kTests = 2'000'000;
+constexpr EjectionLimits kLimits{.steps_per_block = 1'000, .tests = 2'000'000};
 
 std::optional<Packing> into(const std::vector<TimedBlock>& blocks, Bytes capacity, std::span<const Bytes> first = {}) {
-  return pack_by_ejection(blocks, overlaps(blocks), capacity, 1, kTests, first);
+  return pack_by_ejection(blocks, overlaps(blocks), capacity, 1, first, kLimits);
 }
 
 // It finds the smallest arenas, as the tree search proves them to be, and nothing below.
@@ -17,7 +17,8 @@ TEST(Ejection, FindsTheSmallestArenasOfSmallInstances) {
   std::mt19937 random(11);
   int proved = 0, found = 0;
   for (int round = 0; round < 200; ++round) {
-    const auto blocks = random_blocks({.count = 6 + round % 9, .times = 8, .lifetimes = 1 + round % 2, .most_bytes = 30}, random);
+    const auto blocks =
+        random_blocks({.count = 6 + round % 9, .times = 8, .lifetimes = 1 + round % 2, .most_bytes = 30}, random);
     const PackSearch smallest = pack_smallest(blocks, {}, 200'000);
     if (smallest.answer != PackAnswer::Packed) continue;
     ++proved;
@@ -46,7 +47,7 @@ TEST(Ejection, OffsetsAreAligned) {
   std::mt19937 random(4);
   const auto blocks = random_blocks({.count = 40, .times = 20}, random);
   const Bytes capacity = pack(blocks, {.alignment = 16}).arena + Bytes{5};
-  const auto packing = pack_by_ejection(blocks, overlaps(blocks), capacity, 16, kTests);
+  const auto packing = pack_by_ejection(blocks, overlaps(blocks), capacity, 16);
   ASSERT_TRUE(packing);
   expect_packed(blocks, *packing, 16);
   EXPECT_LE(packing->arena, capacity);
