@@ -70,6 +70,20 @@ techniques() {
     technique sums-$name 300 --model gpt2-355m --cluster eth25-a100-x8 --micro-batch 8 --global-batch 512 --bucket 100MB --algorithm $name
   done
   technique sums-nvlink-sharp 300 --model gpt2-1.5b --cluster dgx-h100 --nodes 1 --dp 8 --micro-batch 8 --global-batch 64 --algorithm nvlink-sharp
+  local host="--model gpt2-1.5b --cluster workstation-rtx4090 --micro-batch 2 --global-batch 8 --granularity layer"
+  local pictures="--cluster workstation-rtx4090 --gpus 1 --micro-batch 64 --global-batch 64 --granularity op"
+  technique host-optimizer 300 $host --offload-optimizer host
+  technique host-optimizer-device 300 $host --offload-optimizer host --updated-on device
+  technique host-drives 300 $host --offload-optimizer nvme
+  technique host-parameters 300 $host --offload-optimizer host --offload-gradients host --offload-parameters host
+  technique host-activations 300 $host --offload-optimizer host --offload-activations all
+  technique host-late 300 --model llama-2-7b --cluster dgx-h100 --gpus 1 --dp 1 --seq 4096 --micro-batch 1 --global-batch 32 --recompute full \
+    --offload-optimizer host --schedule pipedream-2bw --microbatch-group 8
+  technique host-per-layer 300 --model gpt2-355m --cluster workstation-rtx4090 --micro-batch 2 --global-batch 8 --granularity layer --update-per-layer
+  technique host-greedy 300 --model gpt2-1.5b --cluster workstation-rtx4090 --gpus 1 --micro-batch 4 --global-batch 4 --granularity layer --policy greedy \
+    --offload-budget 12GB
+  technique host-vdnn 300 --model vgg-16 $pictures --offload-activations vdnn
+  technique host-free-time 300 --model resnet-50 $pictures --offload-activations free-time --offload-budget 2500MB
   technique asynchronous-server 360 --model gpt2-355m --cluster dgx-a100 --nodes 1 --asynchronous --micro-batch 8 --global-batch 56 --granularity layer
   width=1640 technique experts 360 --model qwen3-30b-a3b --cluster dgx-h100 --nodes 1 --dp 8 --ep 8 --zero 1 --seq 4096 --global-batch 16 --expert-load 2 \
     --granularity op --set model.num_hidden_layers=2
