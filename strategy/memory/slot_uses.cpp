@@ -1,7 +1,7 @@
 #include "strategy/memory/slot_uses.h"
 
 #include <algorithm>
-#include <numeric>
+#include <boost/pending/disjoint_sets.hpp>
 #include <utility>
 #include <vector>
 
@@ -11,24 +11,9 @@ namespace foreshard {
 
 namespace {
 
-// Sets of numbers, each represented by its smallest one.
-class NumberSets {
- public:
-  explicit NumberSets(std::size_t count) : of_(count) { std::iota(of_.begin(), of_.end(), std::size_t{0}); }
-  std::size_t of(std::size_t number) {
-    while (of_[number] != number) number = of_[number] = of_[of_[number]];
-    return number;
-  }
-  void join(std::size_t a, std::size_t b) {
-    a = of(a), b = of(b);
-    of_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::size_t> of_ = {};
-};
-
 constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+using Sets = boost::disjoint_sets_with_storage<>;  // of numbers from 0
 
 class SlotUses {
  public:
@@ -41,8 +26,8 @@ class SlotUses {
       first_argument_.push_back(arguments_);
       arguments_ += action.args.size();
     }
-    kinds_ = NumberSets(count);
-    uses_ = NumberSets(arguments_);
+    kinds_ = Sets(count);
+    uses_ = Sets(arguments_);
     is_used_.assign(arguments_, 0);
     fixed_.assign(count, 0);
   }
@@ -65,14 +50,14 @@ class SlotUses {
     for (std::size_t s = 0; s < first_param_.size(); ++s)
       if (first_param_[s] != kNobody) find_kinds(plan_.segments[s], first_param_[s]);
     for (std::size_t i = 0; i < fixed_.size(); ++i)
-      if (fixed_[i]) fixed_[kinds_.of(i)] = 1;
+      if (fixed_[i]) fixed_[kinds_.find_set(i)] = 1;
   }
   void find_kinds(const Segment& segment, std::size_t first) {
     for (std::size_t p = 0; p < segment.params.size(); ++p)
       if (segment.params[p].kind != ParamKind::Slot) fixed_[first + p] = 1;
     const auto note = [&](BufferId buffer, const Slot& slot) {
       if (const auto* param = std::get_if<ParamId>(&slot.which))
-        kinds_.join(buffer.index(), first + param->index());
+        kinds_.union_set(buffer.index(), first + param->index());
       else
         fixed_[buffer.index()] = 1;
     };
@@ -86,7 +71,7 @@ class SlotUses {
           if (const auto* param = std::get_if<ParamId>(&event.slot.which)) fixed_[first + param->index()] = 1;
     }
   }
-  bool is_fixed(std::size_t kind) { return fixed_[kinds_.of(kind)] != 0; }
+  bool is_fixed(std::size_t kind) { return fixed_[kinds_.find_set(kind)] != 0; }
 
   // Arguments that name one use of a slot, as sets: those by which a block is acquired, used and released.
   void find_uses() {
@@ -105,7 +90,7 @@ class SlotUses {
         if (user == kNobody)
           user = argument;
         else
-          uses_.join(user, argument);
+          uses_.union_set(user, argument);
         return &now[buffer.index()][number];
       };
       for (const Instruction& run : segment_of(action).instructions) {
@@ -123,13 +108,13 @@ class SlotUses {
     }
     for (std::size_t b = 0; b < now.size(); ++b)  // what is alive at the end is alive at the start of the next run
       for (std::size_t slot = 0; slot < now[b].size(); ++slot)
-        if (now[b][slot] != kNobody && early[b][slot] != kNobody) uses_.join(now[b][slot], early[b][slot]);
+        if (now[b][slot] != kNobody && early[b][slot] != kNobody) uses_.union_set(now[b][slot], early[b][slot]);
   }
 
   bool renumber() {
     std::vector<std::int32_t> slots(fixed_.size(), 0), before = slots;  // [kind]: how many there are now, and were
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
-      std::int32_t& count = before[kinds_.of(b)];
+      std::int32_t& count = before[kinds_.find_set(b)];
       count = std::max(count, static_cast<std::int32_t>(role_.buffers[b].offsets.size()));
     }
     std::vector<std::int32_t> numbers(arguments_, -1);  // [use]
@@ -137,14 +122,14 @@ class SlotUses {
       Action& action = role_.actions[a];
       for (std::size_t p = 0; p < action.args.size(); ++p) {
         if (is_used_[first_argument_[a] + p] == 0) continue;
-        std::int32_t& number = numbers[uses_.of(first_argument_[a] + p)];
-        if (number < 0) number = slots[kinds_.of(first_param_[action.segment.index()] + p)]++;
+        std::int32_t& number = numbers[uses_.find_set(first_argument_[a] + p)];
+        if (number < 0) number = slots[kinds_.find_set(first_param_[action.segment.index()] + p)]++;
         action.args[p] = number;
       }
     }
     bool more = false;
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
-      const std::size_t kind = kinds_.of(b);
+      const std::size_t kind = kinds_.find_set(b);
       if (slots[kind] == 0) continue;
       role_.buffers[b].offsets.assign(at(slots[kind]), Bytes{});
       more = more || slots[kind] > before[kind];
@@ -158,7 +143,7 @@ class SlotUses {
       {};  // [segment]: number of its first parameter; buffers have the numbers before these
   std::vector<std::size_t> first_argument_ = {};  // [action]
   std::size_t arguments_ = 0;
-  NumberSets kinds_, uses_;
+  Sets kinds_, uses_;
   std::vector<char> fixed_ = {};    // [buffer or parameter]
   std::vector<char> is_used_ = {};  // [argument]: names a block that it acquires, uses or releases
 };

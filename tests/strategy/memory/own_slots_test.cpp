@@ -1,5 +1,7 @@
 #include "strategy/memory/own_slots.h"
 
+#include <limits>
+
 #include "core/check/check_plan.h"
 #include "core/result/memory_timeline.h"
 #include "core/result/order_bound.h"
@@ -31,6 +33,17 @@ TEST(OwnSlots, OnlyWhatIsFarAboveItsBoundIsPackedAnew) {
   EXPECT_LE(arena_bytes(plan.roles[1], Space::Device).value, found[1].value * 1.05);
   EXPECT_EQ(order_bounds(plan), found);
   EXPECT_TRUE(check_plan(plan).empty());
+
+  // Parts of what does not fit are bytes of the arena, not those of all slots together.
+  plan.roles[0].buffers.clear();
+  plan.reserve = {std::numeric_limits<std::int64_t>::max() / 2};
+  const auto refused = does_not_fit(plan, load_cluster("dgx-a100-x2"));
+  ASSERT_TRUE(refused);
+  const std::size_t at = refused->reason.find("activations ");
+  ASSERT_NE(at, std::string::npos) << refused->reason;
+  const double activations = std::stod(refused->reason.substr(at + 12));
+  EXPECT_GT(activations, 0.1);
+  EXPECT_LE(activations, in_gib(arena_bytes(plan.roles[1], Space::Device))) << refused->reason;
 }
 
 }  // namespace foreshard::own_slots_test

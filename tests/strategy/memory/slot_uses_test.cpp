@@ -104,19 +104,4 @@ TEST(SlotUses, LifetimesOfScratchGetBuffers) {
   EXPECT_EQ(arena(plan), Bytes{2 * 256});
 }
 
-// The last stage of two under zb-v is at 1.06 of its order bound with one offset per slot.
-TEST(SlotUses, PlansStaySound) {
-  const Strategy s{.dp = 8,
-                   .pp = 2,
-                   .virtual_stages = 2,
-                   .pipeline = {.schedule = Schedule::ZeroBubbleV},
-                   .batch = {.micro = 1, .global = 256},
-                   .zero = {.stage = 1}};
-  const Plan plan = lowered("gpt2-124m", "dgx-a100-x2", s).plan;
-  const Bytes bound = order_bound(plan, RoleId{1});
-  EXPECT_LE(arena_bytes(plan.roles[1], Space::Device).value, bound.value * 1.05);
-  const auto defects = check_plan(plan);
-  EXPECT_TRUE(defects.empty()) << defects.front().where << ": " << defects.front().what;
-}
-
 }  // namespace foreshard::slot_uses_test
