@@ -1,8 +1,6 @@
 #include "strategy/memory/slot_uses.h"
 
-#include "core/check/check_plan.h"
 #include "core/result/memory_timeline.h"
-#include "core/result/order_bound.h"
 #include "strategy/lower/memory_planner.h"
 #include "strategy/memory/slot_numbers.h"
 #include "tests/strategy/support_lower.h"
