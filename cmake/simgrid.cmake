@@ -1,4 +1,4 @@
-# SimGrid comes with pkg-config only. 3.32 (Debian 12) is the version foreshard is tested with.
+# SimGrid and the module that uses it. It comes with pkg-config only; 3.32 (Debian 12) is the version foreshard is tested with.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SIMGRID IMPORTED_TARGET simgrid)
 if(NOT SIMGRID_FOUND)
@@ -8,3 +8,10 @@ elseif(SIMGRID_VERSION VERSION_EQUAL 3.32)
 else()
   message(WARNING "SimGrid ${SIMGRID_VERSION} found; 3.32 is the tested version")
 endif()
+
+# The module, opened at the first simulation: SimGrid's libraries take 20 to 30 ms to load.
+add_library(foreshard_simgrid MODULE sim/simgrid_clock.cpp core/base/error.cpp)
+target_link_libraries(foreshard_simgrid PRIVATE PkgConfig::SIMGRID)
+target_link_options(foreshard_simgrid PRIVATE -Wl,--no-undefined)
+target_compile_options(foreshard_simgrid PRIVATE $<$<CONFIG:Release>:-O3>)
+install(TARGETS foreshard_simgrid LIBRARY DESTINATION lib/foreshard)

@@ -1,5 +1,4 @@
-#include "sim/simgrid_clock.h"
-
+// The only file that includes SimGrid.
 #include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
@@ -16,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "replay/event_queue.h"
+#include "sim/simgrid_module.h"
 
 namespace foreshard::sim {
 namespace {
@@ -73,15 +73,7 @@ struct Pending {
   Token token = {};
 };
 
-// SimGrid's clock goes on from one engine to the next, every engine adds callbacks that stay, and two at a time abort.
-void take_this_process() {
-  static std::atomic<bool> taken = false;
-  if (taken.exchange(true))
-    throw Error("a process plays one simulation (sim/forked_process.h), and this one has played its own");
-}
-
 std::unique_ptr<sg4::Engine> new_engine() {
-  take_this_process();
   xbt_log_control_set("root.thres:critical");
   std::unique_ptr<sg4::Engine> engine;
   {
@@ -115,9 +107,7 @@ struct Asked {
 // Values of Event::kind. In a delay, Event::which and Event::version hold the token's two words.
 enum Kind : std::uint32_t { kDelay, kCompute };
 
-}  // namespace
-
-struct SimGridClock::Platform {
+struct Platform {
   Listener* listener = nullptr;  // while running
   std::unique_ptr<sg4::Engine> engine;
   ChosenRoute* zone = nullptr;  // owned by the engine
@@ -244,76 +234,93 @@ struct SimGridClock::Platform {
   }
 };
 
-SimGridClock::SimGridClock() : platform_(std::make_unique<Platform>()) {}
+class SimGridClock final : public player::Clock {
+ public:
+  int add_link(BytesPerSecond capacity) override {
+    FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
+    Links& links = platform_.links;
+    sg4::Link* link = platform_.zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
+    links.push_back(link->get_impl());
+    return static_cast<int>(links.size()) - 1;
+  }
 
-SimGridClock::~SimGridClock() = default;
+  int add_route(const std::vector<int>& links) override {
+    FS_ASSERT(!links.empty());
+    Links route;
+    route.reserve(links.size());
+    for (const int link : links) route.push_back(platform_.links.at(static_cast<std::size_t>(link)));
+    platform_.routes.push_back(std::move(route));
+    return static_cast<int>(platform_.routes.size()) - 1;
+  }
 
-int SimGridClock::add_link(BytesPerSecond capacity) {
-  FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
-  Links& links = platform_->links;
-  sg4::Link* link = platform_->zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
-  links.push_back(link->get_impl());
-  return static_cast<int>(links.size()) - 1;
-}
+  int add_worker() override {
+    platform_.workers.emplace_back();
+    return static_cast<int>(platform_.workers.size()) - 1;
+  }
 
-int SimGridClock::add_route(const std::vector<int>& links) {
-  FS_ASSERT(!links.empty());
-  Links route;
-  route.reserve(links.size());
-  for (const int link : links) route.push_back(platform_->links.at(static_cast<std::size_t>(link)));
-  platform_->routes.push_back(std::move(route));
-  return static_cast<int>(platform_->routes.size()) - 1;
-}
+  void start() override { platform_.zone->get_iface()->seal(); }
 
-int SimGridClock::add_worker() {
-  platform_->workers.emplace_back();
-  return static_cast<int>(platform_->workers.size()) - 1;
-}
+  void after(Seconds delay, Token token) override {
+    FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
+    platform_.queue.plan(platform_.now + delay.value, kDelay, token.what, token.which);
+  }
 
-void SimGridClock::start() { platform_->zone->get_iface()->seal(); }
+  void transfer(int route, double bytes, Token token) override {
+    FS_ASSERT(std::isfinite(bytes) && bytes > 0);
+    FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_.routes.size());
+    if (const Asked transfer = {route, bytes, token}; platform_.is_ahead())
+      platform_.asked.push_back(transfer);
+    else
+      platform_.begin(transfer);
+  }
 
-void SimGridClock::after(Seconds delay, Token token) {
-  FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
-  platform_->queue.plan(platform_->now + delay.value, kDelay, token.what, token.which);
-}
+  void compute(int worker, Seconds at_full_speed, Token token) override {
+    FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
+    Worker& w = platform_.workers[static_cast<std::size_t>(worker)];
+    FS_ASSERT(!w.busy);
+    w.busy = true;
+    w.left = at_full_speed.value;
+    w.token = token;
+    platform_.plan_end(worker);
+  }
 
-void SimGridClock::transfer(int route, double bytes, Token token) {
-  FS_ASSERT(std::isfinite(bytes) && bytes > 0);
-  FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_->routes.size());
-  if (const Asked transfer = {route, bytes, token}; platform_->is_ahead())
-    platform_->asked.push_back(transfer);
+  void set_speed(int worker, double speed) override {
+    FS_ASSERT(std::isfinite(speed) && speed > 0);
+    Worker& w = platform_.workers[static_cast<std::size_t>(worker)];
+    if (speed == w.speed) return;
+    if (w.busy) w.left = std::max(0.0, w.left - (platform_.now - w.since) * w.speed);
+    w.speed = speed;
+    if (w.busy) platform_.plan_end(worker);
+  }
+
+  Seconds now() const override { return {platform_.now}; }
+
+  void run(Listener& listener) override {
+    platform_.listener = &listener;
+    platform_.set_timer();
+    platform_.engine->run();
+    platform_.listener = nullptr;
+  }
+
+  std::int64_t events() const override { return platform_.events; }
+
+ private:
+  Platform platform_ = {};
+};
+
+}  // namespace
+
+// ModuleEntry (sim/simgrid_module.h). SimGrid's clock goes on from one engine to the next, every engine adds callbacks that stay, and two at
+// a time abort: hence one clock in a process.
+extern "C" __attribute__((visibility("default"))) player::Clock* foreshard_simgrid_clock(int version, const char** why) {
+  static std::atomic<bool> taken = false;
+  if (version != kModuleVersion)
+    *why = "libforeshard_simgrid.so is of another build";
+  else if (taken.exchange(true))
+    *why = "a process plays one simulation (sim/forked_process.h), and this one has played its own";
   else
-    platform_->begin(transfer);
+    return new SimGridClock;
+  return nullptr;
 }
-
-void SimGridClock::compute(int worker, Seconds at_full_speed, Token token) {
-  FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
-  Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
-  FS_ASSERT(!w.busy);
-  w.busy = true;
-  w.left = at_full_speed.value;
-  w.token = token;
-  platform_->plan_end(worker);
-}
-
-void SimGridClock::set_speed(int worker, double speed) {
-  FS_ASSERT(std::isfinite(speed) && speed > 0);
-  Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
-  if (speed == w.speed) return;
-  if (w.busy) w.left = std::max(0.0, w.left - (platform_->now - w.since) * w.speed);
-  w.speed = speed;
-  if (w.busy) platform_->plan_end(worker);
-}
-
-Seconds SimGridClock::now() const { return {platform_->now}; }
-
-void SimGridClock::run(Listener& listener) {
-  platform_->listener = &listener;
-  platform_->set_timer();
-  platform_->engine->run();
-  platform_->listener = nullptr;
-}
-
-std::int64_t SimGridClock::events() const { return platform_->events; }
 
 }  // namespace foreshard::sim

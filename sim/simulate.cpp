@@ -5,18 +5,18 @@
 
 #include "core/base/error.h"
 #include "sim/forked_process.h"
-#include "sim/simgrid_clock.h"
+#include "sim/simgrid_module.h"
 
 namespace foreshard {
 namespace {
 
 using sim::ForkedProcess;
 using sim::SharedArray;
-using sim::SimGridClock;
 
 // This process expands the plan into flows and folds them; the clock runs in a child process, which writes spans and link use into shared
 // memory.
 Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& options, const Meanwhile& meanwhile) {
+  sim::open_simgrid("simulate");  // before the fork: the next simulation finds it open
   const ForkedProcess::Progress* progress = nullptr;
   SimulateOptions there = options;
   if (options.progress) there.progress = [&](double fraction) { (*progress)(fraction); };
@@ -28,7 +28,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   played = {.spans = spans.items(), .links = links.items()};
   ForkedProcess process([&](const ForkedProcess::Progress& to_parent) {
     progress = &to_parent;
-    replay->play(*new SimGridClock, played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
+    replay->play(*sim::new_simgrid_clock().release(), played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
   });
   Unplayed unplayed = replay->unplayed();
   replay.reset();  // frees this process's copy now, which takes a while, as the clock is still running in the child
@@ -39,7 +39,9 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
 
 }  // namespace
 
-void expect_simgrid(const std::string&, const std::string&) {}
+void expect_simgrid(const std::string& operation, const std::string& instead) {
+  sim::open_simgrid(operation, "; cmake -DFORESHARD_SIMGRID=ON builds it; " + instead);
+}
 
 Result simulate(Plan&& plan, const Cluster& cluster, const SimulateOptions& options, const Meanwhile& meanwhile) {
   Result result = played(plan, cluster, options, meanwhile);

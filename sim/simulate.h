@@ -14,11 +14,11 @@ using SimulateOptions = ReplayOptions;
 // plan, say) does not lengthen the call.
 using Meanwhile = std::function<void(const Plan& plan)>;
 
-// Does nothing in a build with SimGrid. In a build without it (sim/no_simgrid.cpp) throws a DeviceError that names the operation `call` and
-// tells the user what to do `instead`.
-void expect_simgrid(const std::string& call, const std::string& instead);
+// Opens the SimGrid module (sim/simgrid_module.h), if it is not open yet. Throws a DeviceError that names the `operation`, says what is missing
+// and tells the user what to do `instead`.
+void expect_simgrid(const std::string& operation, const std::string& instead);
 
-// Throws what `replay` throws, and DeviceError in a build without SimGrid or if the simulation's process dies.
+// Throws what `replay` throws, and DeviceError if there is no SimGrid module or the simulation's process dies.
 Result simulate(const Plan& plan, const Cluster& cluster, const SimulateOptions& options = {}, const Meanwhile& meanwhile = {});
 // The same; moves the plan into the Result instead of copying it.
 Result simulate(Plan&& plan, const Cluster& cluster, const SimulateOptions& options = {}, const Meanwhile& meanwhile = {});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
@@ -256,20 +257,27 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   return preset;
 }
 
-static std::map<std::string, FrameworkPreset> load_presets() {
-  std::map<std::string, FrameworkPreset> presets;
-  for (const std::string& name : framework_names()) {
-    const std::string path = data_directory() + "/frameworks/" + name + ".json";
-    presets.emplace(name, parse_framework_preset(read_file(path), name, path));
-  }
+// A preset is read when it is first asked for: all of them together take several milliseconds.
+struct PresetOnDemand {
+  std::once_flag read = {};
+  FrameworkPreset preset = {};
+};
+
+static std::map<std::string, PresetOnDemand> unread_presets() {
+  std::map<std::string, PresetOnDemand> presets;
+  for (const std::string& name : framework_names()) presets.try_emplace(name);
   return presets;
 }
 
 const FrameworkPreset& framework_preset(const std::string& name) {
-  static const std::map<std::string, FrameworkPreset> presets = load_presets();
+  static std::map<std::string, PresetOnDemand> presets = unread_presets();
   const auto found = presets.find(name);
   FS_ASSERT(found != presets.end());
-  return found->second;
+  std::call_once(found->second.read, [&preset = found->second.preset, &name] {
+    const std::string path = data_directory() + "/frameworks/" + name + ".json";
+    preset = parse_framework_preset(read_file(path), name, path);
+  });
+  return found->second.preset;
 }
 
 // Shape of a softmax: queries of all maps, keys of each.

@@ -143,7 +143,7 @@ struct FrameworkPreset {
   bool operator==(const FrameworkPreset&) const = default;
 };
 
-// The shipped preset of that name; all are read once. Throws Error for a bad file. An unknown name is a bug: options are checked before.
+// The shipped preset of that name; each is read when it is first asked for. Throws Error for a bad file. An unknown name is a bug: options are checked before.
 const FrameworkPreset& framework_preset(const std::string& name);
 // A file with "like" starts from the preset that it names and changes what it states. Throws Error.
 FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name);

@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "replay/light_clock.h"
 #include "sim/forked_process.h"
-#include "sim/simgrid_clock.h"
+#include "sim/simgrid_module.h"
 
 namespace foreshard::sim::clock_test {
 namespace {
@@ -24,11 +24,20 @@ using player::LightClock;
 using player::Listener;
 using player::Token;
 
+// The clock of the SimGrid module, for the tests that have both.
+struct SimGridClock {
+  std::unique_ptr<player::Clock> clock = new_simgrid_clock();
+};
+player::Clock& clock_of(LightClock& light) { return light; }
+player::Clock& clock_of(SimGridClock& simgrid) { return *simgrid.clock; }
+
 // Runs continuations by number, so that a test reads as a script.
 template <class SomeClock>
 class Script final : public Listener {
+  SomeClock some_clock_ = {};
+
  public:
-  SomeClock clock = {};
+  player::Clock& clock = clock_of(some_clock_);
 
   void run() { clock.run(*this); }
 
@@ -61,6 +70,7 @@ void near(double found, double expected) { EXPECT_NEAR(found, expected, 1e-12 * 
 template <class SomeClock>
 void play(const std::function<void()>& body) {
   if (std::is_same_v<SomeClock, LightClock>) return body();
+  open_simgrid("the test");  // here, else each child would
   const SharedArray<bool> passed(1);
   ForkedProcess([&](const ForkedProcess::Progress&) {
     body();
@@ -156,7 +166,7 @@ TYPED_TEST(Clocks, OneLinkUsedBothWaysHalves) {
 TYPED_TEST(Clocks, NarrowestLinkOfARouteCounts) {
   play<TypeParam>([] {
     Script<TypeParam> s;
-    TypeParam& e = s.clock;
+    player::Clock& e = s.clock;
     const int route = e.add_route({e.add_link({64e9}), e.add_link({50e9}), e.add_link({400e9})});
     e.start();
     s.flow("f", route, 1e9);
@@ -169,7 +179,7 @@ TYPED_TEST(Clocks, NarrowestLinkOfARouteCounts) {
 TYPED_TEST(Clocks, PcieSwitchUplinkIsShared) {
   play<TypeParam>([] {
     Script<TypeParam> s;
-    TypeParam& e = s.clock;
+    player::Clock& e = s.clock;
     const int uplink = e.add_link({25e9});
     const int a = e.add_route({e.add_link({32e9}), uplink}), b = e.add_route({e.add_link({32e9}), uplink});
     e.start();
@@ -186,7 +196,7 @@ TYPED_TEST(Clocks, PcieSwitchUplinkIsShared) {
 TYPED_TEST(Clocks, MaxMinTextbook) {
   play<TypeParam>([] {
     Script<TypeParam> s;
-    TypeParam& e = s.clock;
+    player::Clock& e = s.clock;
     const int one = e.add_link({10e9}), two = e.add_link({6e9});
     const int a = e.add_route({one}), b = e.add_route({one, two}), c = e.add_route({two});
     e.start();
@@ -232,7 +242,7 @@ TYPED_TEST(Clocks, RepeatedLinkIsAWeight) {
 TYPED_TEST(Clocks, TheSmallestShareOfALinkIsNotLost) {
   play<TypeParam>([] {
     Script<TypeParam> s;
-    TypeParam& e = s.clock;
+    player::Clock& e = s.clock;
     const int times = 1'000'000, one = e.add_link({1e9}), two = e.add_link({(times + 2) * 1e9});
     std::vector<int> often(times, two);
     often.push_back(one);
@@ -263,7 +273,7 @@ TYPED_TEST(Clocks, WorkerSlowsInTheMiddle) {
 TYPED_TEST(Clocks, CloseCompletionsAreNotMerged) {
   play<TypeParam>([] {
     Script<TypeParam> s;
-    TypeParam& e = s.clock;
+    player::Clock& e = s.clock;
     const int a = e.add_route({e.add_link({1e12})}), b = e.add_route({e.add_link({1e12})});
     e.start();
     s.flow("a", a, 1e9);
@@ -335,6 +345,7 @@ std::vector<double> ends_of(const RandomTraffic& made) {
 }
 
 TEST(SimGridClock, AgreesWithTheLightClock) {
+  open_simgrid("the test");
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     const RandomTraffic made = traffic(seed);
     const SharedArray<double> simgrid(made.flows.size());
