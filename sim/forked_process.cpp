@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -91,6 +93,16 @@ void copy_heap() {
 #endif
 }
 
+// Of a child that has nothing left to do, the kernel frees the memory, which takes 1 ms. Nobody waits for that: it is reaped when another
+// child is, or with this process.
+void reap_later(pid_t child) {
+  static std::mutex mutex;
+  static std::vector<pid_t> children;
+  const std::lock_guard lock(mutex);
+  std::erase_if(children, [](pid_t ended) { return waitpid(ended, nullptr, WNOHANG) != 0; });
+  children.push_back(child);
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(1, bytes)) {
@@ -121,8 +133,13 @@ ForkedProcess::ForkedProcess(const std::function<void(const Progress&)>& body) {
 
 ForkedProcess::~ForkedProcess() {
   close(pipe_);
-  if (pid_ > 0) kill(pid_, SIGKILL);
-  if (pid_ > 0) reap();
+  if (pid_ < 0) return;
+  if (done_) {
+    reap_later(pid_);
+  } else {
+    kill(pid_, SIGKILL);
+    reap();
+  }
 }
 
 // False at the end of the pipe.
@@ -161,7 +178,7 @@ void ForkedProcess::wait(const std::atomic<bool>* cancel, const Progress& progre
         if (!read(text.data(), text.size(), cancel)) break;
         throw Error(text);
       case Frame::OutOfMemory: throw std::bad_alloc();
-      case Frame::Done: return;
+      case Frame::Done: done_ = true; return;
     }
   }
   const int status = reap();

@@ -82,11 +82,29 @@ TEST(ForkedProcess, TheHeapIsNotSharedAnyMore) {
 #endif
 }
 
+// Those that were done in other tests.
+void reap_all() {
+  while (waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
 TEST(ForkedProcess, ErrorsComeBackAndNothingStays) {
+  reap_all();
   EXPECT_EQ(message([](const ForkedProcess::Progress&) { throw Error("plan", "costs", "-1", "0 or more"); }),
             "plan: costs: found -1, expected 0 or more");
   EXPECT_THROW(ForkedProcess([](const ForkedProcess::Progress&) { throw std::bad_alloc(); }).wait(), std::bad_alloc);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+}
+
+// Children that are done are reaped by those that follow, so they do not pile up.
+TEST(ForkedProcess, ManyLeaveFewBehind) {
+  reap_all();
+  constexpr int kMany = 50;
+  for (int i = 0; i < kMany; ++i) ForkedProcess([](const ForkedProcess::Progress&) {}).wait();
+  int left = 0;
+  while (waitpid(-1, nullptr, 0) > 0) ++left;
+  EXPECT_GE(left, 1);
+  EXPECT_LT(left, 10);
 }
 
 TEST(ForkedProcess, ADeathIsADeviceError) {
@@ -95,6 +113,7 @@ TEST(ForkedProcess, ADeathIsADeviceError) {
 }
 
 TEST(ForkedProcess, ProgressIsHeardAndCancelEndsIt) {
+  reap_all();
   std::atomic<bool> cancel = false;
   double heard = 0;
   const auto hear = [&](double fraction) {
