@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -67,6 +68,7 @@ class Workers {
   void start(std::size_t index) {
     int ends[2];
     if (pipe(ends) != 0) throw DeviceError("pipe", std::strerror(errno));
+    std::fflush(nullptr);  // else a worker that flushes would write this process's buffered output a second time
     const pid_t process = fork();
     if (process < 0) {
       close(ends[0]), close(ends[1]);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 
 #include "core/base/error.h"
 
@@ -22,6 +23,17 @@ TEST(Workers, GiveResultsInOrderFromOtherProcesses) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(results[i], static_cast<double>(i * i));
   EXPECT_EQ(told, 5u);
   EXPECT_EQ(here, 0);
+}
+
+// What the program has printed, but not yet written, is not written by a worker that flushes its own output.
+TEST(Workers, WhatWasPrintedBeforeIsWrittenOnce) {
+  testing::internal::CaptureStdout();
+  std::printf("once");
+  in_workers(3, [](std::size_t) {
+    std::fflush(stdout);
+    return 0.0;
+  });
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "once");
 }
 
 TEST(Workers, AMessageComesBackAndADeathIsTold) {
