@@ -23,7 +23,12 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts) {
   const bool of_experts = is<ops::Route, ops::Dispatch, ops::Combine, ops::SendOnce, ops::GroupedMatMul>(what.op);
   const Seconds each = !experts ? preset.host.per_kernel : of_experts ? preset.experts.per_kernel : preset.experts.per_operator;
-  return each * issued_kernels(preset, what);
+  return each * (issued_kernels(preset, what) + calls_for_weights(preset, what));
+}
+
+double calls_for_weights(const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op) || what.phase == Phase::InputGrad) return 0;
+  return preset.experts.calls_per_weight * static_cast<double>(what.shapes.front().dims[0]);
 }
 
 Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
@@ -32,6 +37,15 @@ Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
   const std::int64_t ranks = rows[0], hidden = tokens[1], experts = tokens[3];
   if (ranks == 1 || experts <= ranks) return {};
   return ranks * rows[1] * hidden * size_of(what.shapes[0].dtype) * 2;
+}
+
+Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what) {
+  const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
+  if (!preset.experts.pads_rows || !product || what.phase == Phase::WeightGrad) return {};
+  const Shape& shape = what.shapes.front();
+  if (shape.dtype != DType::F8) return {};
+  const std::int64_t hidden = shape.dims[product->transposed ? 2 : 3];
+  return shape.dims[0] * shape.dims[1] * hidden * size_of(DType::BF16) * 2;
 }
 
 std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased) {
@@ -45,6 +59,13 @@ std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute
   const auto results = static_cast<double>(dims[0] * dims[1] * dims[2] * size_of(DType::BF16).value);
   const double moved = results * (copies + (traffic - copies) / preset.elementwise);
   return Compute{.op = ops::Add{}, .phase = what.phase, .traffic = {static_cast<std::int64_t>(moved)}};
+}
+
+double kernels_of_biases(const FrameworkPreset& preset, const Compute& what) {
+  const OpStyle style = preset.experts.biases.value_or(OpStyle{.kernels = 0});
+  const bool backward = what.phase == Phase::WeightGrad || what.phase == Phase::Backward;
+  return (backward && style.backward_kernels > 0 ? style.backward_kernels : style.kernels) *
+         static_cast<double>(what.shapes.front().dims[0]);
 }
 
 double further_kernels(const FrameworkPreset& preset, const Compute& what) {
@@ -66,10 +87,20 @@ std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, cons
   return part;
 }
 
-bool waits_for_counts(const FrameworkPreset& preset, const Compute& what) {
-  const auto* dispatch = std::get_if<ops::Dispatch>(&what.op);
-  return preset.experts.waits_for_counts && dispatch && dispatch->capacity == 0 &&
-         (what.phase == Phase::Forward || what.phase == Phase::Recompute);
+bool waits_for_device(const FrameworkPreset& preset, const Compute& what) {
+  if (what.phase != Phase::Forward && what.phase != Phase::Recompute) return false;
+  if (const auto* dispatch = std::get_if<ops::Dispatch>(&what.op))
+    return preset.experts.waits_for_counts && dispatch->capacity == 0;
+  const auto* activation = std::get_if<ops::Activation>(&what.op);
+  return preset.experts.clamp_waits && activation && activation->function == ops::Activation::Function::ClampedSwiGlu;
+}
+
+bool drops_none(const Segment& segment) {
+  return std::ranges::any_of(segment.instructions, [](const Instruction& run) {
+    const auto* what = std::get_if<Compute>(&run.what);
+    const auto* dispatch = what ? std::get_if<ops::Dispatch>(&what->op) : nullptr;
+    return dispatch && dispatch->capacity == 0;
+  });
 }
 
 }  // namespace foreshard

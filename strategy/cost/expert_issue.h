@@ -12,10 +12,15 @@ namespace foreshard {
 // Whether the segment has products of experts, and whether it sends tokens once (core/op/dispatcher.h).
 bool has_experts(const Segment& segment);
 bool sends_once(const Segment& segment);
+// Whether it dispatches tokens without a capacity.
+bool drops_none(const Segment& segment);
 
 // Kernels that the host issues for the operator: those of its style; of a grouped product one for each expert where the preset says so,
 // in 8 bits with casts and scales.
 double issued_kernels(const FrameworkPreset& preset, const Compute& what);
+
+// Calls of Python for the weights of the experts whose product or gradient of weights the operator is, without kernels.
+double calls_for_weights(const FrameworkPreset& preset, const Compute& what);
 
 // Time of the host to issue the operator; `experts`: in a segment with experts.
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts);
@@ -33,16 +38,23 @@ struct PartOfExperts {
 };
 std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, const Compute& what);
 
-// Whether the host waits, before it issues what follows, until the device has counted the rows of each expert. With a capacity the sizes
-// are known; backward phases use the sizes of the forward.
-bool waits_for_counts(const FrameworkPreset& preset, const Compute& what);
+// Whether the host waits for the device before it issues the operator: until the rows of each expert are counted, or, at a clamped
+// activation, for a copy of a number that it makes. With a capacity the sizes are known; backward phases use the sizes of the forward.
+bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 
 // Bytes that copies of their own move beside the operator: rows that are sorted by expert after they arrived, and sorted back. In segments
 // that send tokens once there are none: the same pass makes and sorts the rows.
 Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what);
 
+// Bytes that copies of their own move to pad the rows of each expert to a multiple that products in 8 bits take: the rows before the first
+// product (not `transposed`) and those behind the second, and their gradients.
+Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what);
+
 // The kernels that add the biases of experts to the results of the operator or, in the backward, sum up their gradients. Empty: none.
 std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased);
+
+// Kernels of these, of all experts of the operator.
+double kernels_of_biases(const FrameworkPreset& preset, const Compute& what);
 
 // Host and device side by side: the host issues operators one after the other, the device runs each when it is issued and the one before
 // has ended. In seconds.

@@ -33,7 +33,8 @@ void read_style(const JsonReader& json, const std::string& key, OpStyle& style) 
   if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
   if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
   if (const auto backward = value->find("backward")) {
-    backward->only({"traffic", "copies"});
+    backward->only({"kernels", "traffic", "copies"});
+    if (const auto kernels = backward->find("kernels")) style.backward_kernels = kernels->as_double(0.1, 1000);
     style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
     if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
   }
@@ -126,14 +127,19 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 }
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
-  json.only(
-      {"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "waits_for_counts", "sorts_rows", "biases"});
+  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "calls_per_weight",
+             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
-  if (const auto each = json.find("each_expert")) experts.each_expert = each->as_bool();
-  if (const auto waits = json.find("waits_for_counts")) experts.waits_for_counts = waits->as_bool();
-  if (const auto sorts = json.find("sorts_rows")) experts.sorts_rows = sorts->as_bool();
+  read_number(json, "calls_per_weight", 0, 100, experts.calls_per_weight);
+  read_number(json, "calls_per_recompute", 0, 100, experts.calls_per_recompute);
+  for (const auto& [word, is] : {std::pair{"each_expert", &experts.each_expert},
+                                 {"waits_for_counts", &experts.waits_for_counts},
+                                 {"clamp_waits", &experts.clamp_waits},
+                                 {"sorts_rows", &experts.sorts_rows},
+                                 {"pads_rows", &experts.pads_rows}})
+    if (const auto found = json.find(word)) *is = found->as_bool();
   if (json.has("biases")) read_style(json, "biases", experts.biases.emplace());
 }
 

@@ -23,6 +23,7 @@ namespace foreshard {
 struct OpStyle {
   double kernels = 1, traffic = 1, copies = 0;
   double backward_traffic = 0, backward_copies = 0;
+  double backward_kernels = 0;  // 0: as in the forward. Only of the biases of experts
   bool operator==(const OpStyle&) const = default;
 };
 
@@ -88,12 +89,17 @@ struct HostTimes {
 
 // How the host issues the work of layers with experts. Its times are those of segments that have such layers.
 struct ExpertIssue {
-  Seconds per_kernel = {};        // of the operators of experts; 0: HostTimes::per_kernel for all operators
-  Seconds per_operator = {};      // for each kernel of other operators, with what Python and autograd take around it
-  bool each_expert = false;       // a product of every expert by a call of its own; false: all experts by one
-  double eight_bit_kernels = 1;   // of the product of one expert in 8 bits, with its casts and scales
-  bool waits_for_counts = false;  // without a capacity the host waits until the device has counted the rows of each expert
-  bool sorts_rows = false;        // rows of several experts from several ranks are sorted by a copy of their own, and back
+  Seconds per_kernel = {};       // of the operators of experts; 0: HostTimes::per_kernel for all operators
+  Seconds per_operator = {};     // for each kernel of other operators, with what Python and autograd take around it
+  bool each_expert = false;      // a product of every expert by a call of its own; false: all experts by one
+  double eight_bit_kernels = 1;  // of the product of one expert in 8 bits, with its casts and scales
+  // Calls of Python without a kernel for each weight of an expert, in a forward and in the backward of the weight.
+  double calls_per_weight = 0;
+  double calls_per_recompute = 0;  // calls of Python around a part of the model that runs again: they save and set generators
+  bool waits_for_counts = false;   // without a capacity the host waits until the device has counted the rows of each expert
+  bool clamp_waits = false;        // the clamped activation copies a number to the device, for which the host waits
+  bool sorts_rows = false;         // rows of several experts from several ranks are sorted by a copy of their own, and back
+  bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a copy of their own, and back
   // Adds the biases of the experts' second products: `traffic` is the bytes moved over those of the products' results, `kernels` are issued
   // for each expert. Empty: in the products.
   std::optional<OpStyle> biases = {};

@@ -66,20 +66,26 @@ class PlanCosts {
     costs.reserve(segment.instructions.size());
     double computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
     IssueClock clock(host);
-    sends_once_ = sends_once(segment);
+    sends_once_ = sends_once(segment), drops_none_ = drops_none(segment);
     experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
       const auto* what = std::get_if<Compute>(&run.what);
       return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
     });
+    bool again = false;  // the compute before was one of a recomputation
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       const bool compute = std::holds_alternative<Compute>(instruction.what);
+      if (compute) {
+        const bool before = again;
+        again = std::get<Compute>(instruction.what).phase == Phase::Recompute;
+        if (experts_ && again && !before) issue_ += preset_.experts.per_kernel.value * preset_.experts.calls_per_recompute;
+      }
       if (compute) computes += to_seconds(costs.back().busy).value;
       const double busy = compute ? to_seconds(costs.back().busy).value : alone_;
-      if (compute && waits_for_counts(preset_, std::get<Compute>(instruction.what))) clock.wait();
+      if (compute && waits_for_device(preset_, std::get<Compute>(instruction.what))) clock.wait();
       clock.run(issue_, busy);
       host += issue_;
     }
@@ -172,14 +178,14 @@ class PlanCosts {
     const Seconds streamed = op_time(gpu(), {.op = ops::Cast{}, .traffic = wide + narrow});
     return streamed * (1 / preset_.elementwise);
   }
-  // What kernels of their own take beside the operators of experts: they sort rows and add biases.
+  // What kernels of their own take beside the operators of experts: they sort and pad rows and add biases.
   Seconds expert_copies(const Compute& what, const Instruction& run) {
-    const Bytes sorted = sends_once_ ? Bytes{} : sorted_bytes(preset_, what);
-    Seconds time = sorted.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = sorted}) : Seconds{};
+    Bytes copied = sends_once_ ? Bytes{} : sorted_bytes(preset_, what);
+    if (drops_none_ && !sends_once_) copied += padded_bytes(preset_, what);
+    Seconds time = copied.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = copied}) : Seconds{};
     if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
       time += op_time(gpu(), *added);
-      issue_ +=
-          preset_.experts.per_kernel.value * preset_.experts.biases->kernels * static_cast<double>(what.shapes.front().dims[0]);
+      issue_ += preset_.experts.per_kernel.value * kernels_of_biases(preset_, what);
     }
     return time;
   }
@@ -398,6 +404,7 @@ class PlanCosts {
   double alone_ = 0,
          issue_ = 0;         // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
   bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
+  bool drops_none_ = false;  // it dispatches tokens without a capacity
   bool experts_ = false;     // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;
   Ranks ranks_;

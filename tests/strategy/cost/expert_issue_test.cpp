@@ -75,12 +75,50 @@ TEST(ExpertIssue, StreamsShareTheDevice) {
 
 TEST(ExpertIssue, OnlyWithoutCapacityCountsAreAwaited) {
   const FrameworkPreset preset = {.experts = {.waits_for_counts = true}};
-  EXPECT_TRUE(waits_for_counts(preset, dispatch(8, 0)));
-  EXPECT_FALSE(waits_for_counts(preset, dispatch(8, 256)));
+  EXPECT_TRUE(waits_for_device(preset, dispatch(8, 0)));
+  EXPECT_FALSE(waits_for_device(preset, dispatch(8, 256)));
   Compute backward = dispatch(8, 0);
   backward.phase = Phase::InputGrad;
-  EXPECT_FALSE(waits_for_counts(preset, backward));
-  EXPECT_FALSE(waits_for_counts({}, dispatch(8, 0)));
+  EXPECT_FALSE(waits_for_device(preset, backward));
+  EXPECT_FALSE(waits_for_device({}, dispatch(8, 0)));
+}
+
+// gpt-oss copies a number to the device before its activation, in the forward and when it runs again.
+TEST(ExpertIssue, TheClampedActivationWaitsForACopy) {
+  const FrameworkPreset preset = {.experts = {.clamp_waits = true}};
+  Compute clamped = {.op = ops::Activation{.function = ops::Activation::Function::ClampedSwiGlu}};
+  EXPECT_TRUE(waits_for_device(preset, clamped));
+  EXPECT_FALSE(waits_for_device({}, clamped));
+  EXPECT_FALSE(waits_for_device(preset, {.op = ops::Activation{.function = ops::Activation::Function::SwiGlu}}));
+  clamped.phase = Phase::Recompute;
+  EXPECT_TRUE(waits_for_device(preset, clamped));
+  clamped.phase = Phase::InputGrad;
+  EXPECT_FALSE(waits_for_device(preset, clamped));
+}
+
+// Sixteen experts: a call for the weight of each in the forward and in the gradient of the weight, none in that of the input.
+TEST(ExpertIssue, WeightsOfExpertsCostTheHostCalls) {
+  const FrameworkPreset preset = {.experts = {.per_kernel = {15e-6}, .each_expert = true, .calls_per_weight = 1}};
+  Compute one = product(16, DType::BF16);
+  EXPECT_EQ(calls_for_weights(preset, one), 16);
+  EXPECT_DOUBLE_EQ(issue_time(preset, one, true).value, 32 * 15e-6);
+  one.phase = Phase::InputGrad;
+  EXPECT_EQ(calls_for_weights(preset, one), 0);
+  one.phase = Phase::WeightGrad;
+  EXPECT_EQ(calls_for_weights(preset, one), 16);
+  EXPECT_EQ(calls_for_weights({.experts = {.calls_per_weight = 1}}, one), 0);  // all experts in one product
+}
+
+// 4 x 256 rows in 16 bits, read and written: of the 768 numbers before the first product, of the 2048 behind the second.
+TEST(ExpertIssue, RowsArePaddedInEightBits) {
+  const FrameworkPreset preset = {.experts = {.pads_rows = true}};
+  Compute first = product(4, DType::F8), second = product(4, DType::F8, true);
+  EXPECT_EQ(padded_bytes(preset, first).value, 4LL * 256 * 768 * 2 * 2);
+  EXPECT_EQ(padded_bytes(preset, second).value, 4LL * 256 * 2048 * 2 * 2);
+  EXPECT_EQ(padded_bytes(preset, product(4, DType::BF16)).value, 0);
+  EXPECT_EQ(padded_bytes({}, first).value, 0);
+  first.phase = Phase::WeightGrad;
+  EXPECT_EQ(padded_bytes(preset, first).value, 0);
 }
 
 // 8 x 4096 rows of 2048 numbers in 16 bits are read and written. A rank alone, or with one expert, has nothing to sort.
@@ -103,6 +141,18 @@ TEST(ExpertIssue, BiasesOfTheSecondProductCostPasses) {
   EXPECT_FALSE(bias_kernels(preset, second, false));
   EXPECT_FALSE(bias_kernels(preset, product(4, DType::BF16), true));
   EXPECT_FALSE(bias_kernels({}, second, true));
+}
+
+// Sixteen experts, three kernels for each in the forward, six in the backward; where the backward says nothing, three as well.
+TEST(ExpertIssue, BiasesHaveMoreKernelsInTheBackward) {
+  FrameworkPreset preset = {.experts = {.biases = OpStyle{.kernels = 3, .backward_kernels = 6}}};
+  Compute second = product(16, DType::BF16, true);
+  EXPECT_EQ(kernels_of_biases(preset, second), 48);
+  second.phase = Phase::WeightGrad;
+  EXPECT_EQ(kernels_of_biases(preset, second), 96);
+  preset.experts.biases->backward_kernels = 0;
+  EXPECT_EQ(kernels_of_biases(preset, second), 48);
+  EXPECT_EQ(kernels_of_biases({}, second), 0);
 }
 
 Nanoseconds computes(const Plan& plan, const std::string& segment) {
@@ -139,6 +189,44 @@ TEST(ExpertIssue, TokensSentOnceAreNotSorted) {
   strategy.experts.dispatcher = Dispatcher::OncePerRank;
   Lowered once = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
   EXPECT_EQ(forward(once, sorts), forward(once, none));
+}
+
+// With a capacity every expert has the same number of rows, and who sends a token once pads on the way: nothing is copied.
+TEST(ExpertIssue, RowsArePaddedWhereTheirNumberIsOpen) {
+  const FrameworkPreset none, pads = {.experts = {.pads_rows = true}};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  strategy.precision = DType::F8;
+  strategy.experts.ep = 8;
+  Lowered open = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_GT(forward(open, pads), forward(open, none));
+  strategy.experts.capacity = 1;
+  Lowered capped = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_EQ(forward(capped, pads), forward(capped, none));
+  strategy.experts.capacity = 0, strategy.experts.dispatcher = Dispatcher::OncePerRank;
+  Lowered once = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  EXPECT_EQ(forward(once, pads), forward(once, none));
+}
+
+// A host of seconds for each call determines the backward: four calls for the activation of each layer. Neighbours that run again are one
+// part: the product and the rotation of gpt-oss, between which Qwen3 has norms of its heads.
+TEST(ExpertIssue, WhatRunsAgainCostsTheHostCalls) {
+  const FrameworkPreset none = {.experts = {.per_kernel = {1}}},
+                        calls = {.experts = {.per_kernel = {1}, .calls_per_recompute = 4}};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  strategy.experts.ep = 8;
+  const auto added = [&](const char* model, const std::vector<std::string>& modules) {
+    strategy.recompute = modules.empty() ? Recompute{} : Recompute{.kind = RecomputeKind::Modules, .modules = modules};
+    Lowered job = lowered(model, "dgx-h100", strategy);
+    const auto backward = [&](const FrameworkPreset& preset) {
+      cost_plan(job.plan, load_cluster("dgx-h100"), preset);
+      return to_seconds(computes(job.plan, "backward")).value;
+    };
+    return backward(calls) - backward(none);
+  };
+  EXPECT_NEAR(added("qwen3-30b-a3b", {}), 0, 1e-3);
+  EXPECT_NEAR(added("qwen3-30b-a3b", {"activation"}), 4 * 48, 1e-2);
+  EXPECT_NEAR(added("qwen3-30b-a3b", {"qkv", "rope"}), 4 * 2 * 48, 1e-2);
+  EXPECT_NEAR(added("gpt-oss-20b", {"qkv", "rope"}), 4 * 24, 1e-2);
 }
 
 // The host of experts is that of segments with experts: a dense model costs the same with it and without.
