@@ -78,10 +78,12 @@ std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& s, std::
     return SkipReason::UnknownDegree;  // the data-parallel size is unknown, and so are the ranks that hold the same experts
   s.experts.ep = std::max(1, static_cast<int>(*row.number("ep")));
   const auto stated = flag_number(row, "expert-tensor-parallel-size");
-  s.experts.etp = std::max(1, stated.value_or(s.tp));  // Megatron's default
+  // Megatron's default is tp. All recipes of Megatron-Bridge have 1 (scripts/performance/configs/*base_configs.py, recipes/*/*.py).
+  const bool bridge = row.text("framework") == "megatron-bridge";
+  s.experts.etp = std::max(1, stated.value_or(bridge ? 1 : s.tp));
   const std::int64_t ranks = std::int64_t{s.tp} * s.cp * s.dp;
   if (!stated && ranks % (std::int64_t{s.experts.ep} * s.experts.etp) != 0) s.experts.etp = 1;  // too few ranks for etp = tp
-  if (!stated && s.tp > 1) assumed.emplace_back("etp");
+  if (!stated && !bridge && s.tp > 1) assumed.emplace_back("etp");
   if (const auto capacity = flag_text(row, "moe-expert-capacity-factor")) s.experts.capacity = std::atof(capacity->c_str());
   if (row.mentions("model_name", "tokendrop")) s.experts.capacity = 1;
   return {};

@@ -48,7 +48,7 @@ constexpr RecipeRow kRecipes[] = {
     {"(25.11 ", "qwen3", "", "", kOverlaps, ""},
     {"(26.02 ", "qwen3_235b", "gb300", "bf16", kOnce | kRouter, ""},
     {"(26.02", "qwen3_235b", "gb", "", kOnce | kAttention, ""},
-    {"(26.02 ", "qwen3_235b", "b300", "", kOverlaps, ""},
+    {"(26.02", "qwen3_235b", "b300", "", kOverlaps, ""},  // 26.02.01 too: its row has the chunks of v0.3.0, v0.3.1 none
     {"(26.02", "qwen3_235b", "h100", "", kOverlaps, ""},
     {"(26.02", "qwen3_235b", "", "", 0, ""},
     {"(26.02", "qwen3_30b", "b300", "", kOnce | kRouter, ""},

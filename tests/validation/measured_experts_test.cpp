@@ -107,12 +107,17 @@ TEST(MeasuredExperts, OtherModelsFromTheirFlags) {
 // tp 2 x dp 8 = 16 ranks: ep 8 leaves room for etp 2, ep 16 does not.
 TEST(MeasuredExperts, ExpertsAreCutAsTheDenseLayersUnlessStatedOrWithoutRoom) {
   const auto etp = [](const char* ep, const char* flags) {
-    return asked({{"tp", "2"}, {"dp", "8"}, {"ep", ep}, {"framework_flags", flags}}).candidates.front().experts.etp;
+    return asked({{"framework", "megatron"}, {"tp", "2"}, {"dp", "8"}, {"ep", ep}, {"framework_flags", flags}})
+        .candidates.front()
+        .experts.etp;
   };
   EXPECT_EQ(etp("8", ""), 2);
   EXPECT_EQ(etp("16", ""), 1);
   EXPECT_EQ(etp("4", "--expert-tensor-parallel-size 1"), 1);
-  const MeasuredCase question = asked({{"tp", "2"}, {"dp", "8"}});
+  const MeasuredCase question = asked({{"framework", "megatron"}, {"tp", "2"}, {"dp", "8"}}),
+                     bridge = asked({{"tp", "2"}, {"dp", "8"}});
+  EXPECT_EQ(bridge.candidates.front().experts.etp, 1);  // of its recipes
+  EXPECT_EQ(std::ranges::count(bridge.assumed, "etp"), 0);
   EXPECT_EQ(question.candidates.front().experts.ep, 8);
   EXPECT_EQ(question.candidates.front().dp, 8);  // of the dense layers
   EXPECT_TRUE(question.candidates.front().sequence_parallel);

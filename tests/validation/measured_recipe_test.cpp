@@ -30,6 +30,7 @@ TEST(MeasuredRecipe, ReleasesDiffer) {
   const std::string later = "docs/performance-summary-archive.md@067f987 line 1 (26.02.01 container)";
   EXPECT_TRUE(recipe_of(summary_row({{"gpu", "B200"}, {"table_or_url", later}}))->once);
   EXPECT_FALSE(recipe_of(summary_row({{"gpu", "H100"}, {"table_or_url", later}}))->overlaps);
+  EXPECT_TRUE(recipe_of(summary_row({{"model_name", "Qwen3_235B_a22B"}, {"gpu", "B300"}, {"table_or_url", later}}))->overlaps);
 }
 
 TEST(MeasuredRecipe, ModulesThatRunAgain) {
