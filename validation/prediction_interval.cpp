@@ -14,17 +14,9 @@ namespace {
 constexpr std::size_t kLeastRows = 8;  // of a cell with an interval
 constexpr int kSamples = 19;           // quantiles by which each cell counts in the interval of all cells
 
-double log_ratio_of_times(const ValidatedRow& row) {
-  const double ratio = std::log(row.measured / row.predicted);
-  return row.larger_is_better ? -ratio : ratio;  // of times
-}
-
 Spread spread_of(const std::vector<double>& residuals) {
-  const double n = static_cast<double>(residuals.size());
-  const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);  // as in validate: n + 1 exchangeable residuals
-  return {.rows = static_cast<int>(residuals.size()),
-          .low = std::exp(quantile(residuals, tail)),
-          .high = std::exp(quantile(residuals, 1.0 - tail))};
+  const LogEnds ends = central_ends(residuals);
+  return {.rows = static_cast<int>(residuals.size()), .low = std::exp(ends.low), .high = std::exp(ends.high)};
 }
 
 // Appends the spreads of the cells, then that of all cells together.

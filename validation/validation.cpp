@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t kEnough = 8;  // least residuals for an interval
 constexpr double kApart = 0.01;     // relative difference below which a pair is a tie
 constexpr std::size_t kLeastSweep = 3;
+// 95th percentiles of Student's t distribution with 1 to 17 degrees of freedom.
+constexpr double kStudent[] = {6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833,
+                               1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740};
 
 using CellKey = std::tuple<bool, std::string, std::string, std::string, bool, bool>;
 CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework, row.experts, row.adapters}; }
@@ -44,35 +47,43 @@ Score score_of(const std::vector<const ValidatedRow*>& rows) {
 
 double log_ratio(const ValidatedRow& row) { return std::log(row.measured / row.predicted); }
 
-// Of n + 1 exchangeable residuals the new one lies outside the range of the others with probability 2 / (n + 1). The quantiles are
-// widened to account for that (split conformal prediction, Vovk et al. 2005).
-void set_interval(ValidatedRow& row, std::vector<double> residuals) {
-  if (residuals.empty()) return;
-  const double n = static_cast<double>(residuals.size());
-  const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);
-  row.low = row.predicted * std::exp(quantile(residuals, tail));
-  row.high = row.predicted * std::exp(quantile(std::move(residuals), 1.0 - tail));
+void set_interval(ValidatedRow& row, const std::vector<double>& residuals) {
+  const LogEnds ends = central_ends(residuals);  // of times
+  row.low = row.predicted * std::exp(row.larger_is_better ? -ends.high : ends.low);
+  row.high = row.predicted * std::exp(row.larger_is_better ? -ends.low : ends.high);
 }
 
+using Members = std::vector<const ValidatedRow*>;
+std::vector<double> residuals_of_others(const Members& members, const ValidatedRow& row) {
+  std::vector<double> residuals;
+  for (const ValidatedRow* other : members)
+    if (other != &row) residuals.push_back(log_ratio_of_times(*other));
+  return residuals;
+}
+
+// Rows like a row, though not of its cell: of its kind, with its framework on its generation of GPU.
+using LikeKey = std::tuple<bool, bool, bool, std::string, std::string>;
+LikeKey like_of(const ValidatedRow& row) { return {row.memory, row.experts, row.adapters, row.architecture, row.framework}; }
+
 void set_intervals(std::vector<ValidatedRow>& rows) {
-  std::map<CellKey, std::vector<std::size_t>> cells;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (has_error(rows[i])) cells[key_of(rows[i])].push_back(i);
-  for (const auto& [key, members] : cells) {
-    for (const std::size_t i : members) {
-      std::vector<double> residuals;
-      if (members.size() > kEnough) {
-        for (const std::size_t j : members)
-          if (j != i) residuals.push_back(log_ratio(rows[j]));
-      } else {
-        for (const ValidatedRow& other : rows)
-          if (has_error(other) && same_kind(other, rows[i]) && other.source != rows[i].source)
-            residuals.push_back(log_ratio(other));
-        if (residuals.size() < kEnough) continue;
-        rows[i].extrapolated = true;
-      }
-      set_interval(rows[i], std::move(residuals));
+  std::map<CellKey, Members> cells;
+  std::map<LikeKey, Members> alike;
+  for (const ValidatedRow& row : rows)
+    if (has_error(row)) cells[key_of(row)].push_back(&row), alike[like_of(row)].push_back(&row);
+  for (ValidatedRow& row : rows) {
+    if (!has_error(row)) continue;
+    std::vector<double> residuals = residuals_of_others(cells[key_of(row)], row);
+    if (residuals.size() < kEnough) residuals = residuals_of_others(alike[like_of(row)], row);
+    const bool extrapolated = residuals.size() < kEnough;
+    if (extrapolated) {
+      Members others;
+      for (const ValidatedRow& other : rows)
+        if (has_error(other) && same_kind(other, row) && other.source != row.source) others.push_back(&other);
+      residuals = residuals_of_others(others, row);
     }
+    if (residuals.size() < kEnough) continue;
+    row.extrapolated = extrapolated;
+    set_interval(row, residuals);
   }
 }
 
@@ -199,6 +210,24 @@ double quantile(std::vector<double> values, double q) {
   const auto below = static_cast<std::size_t>(at);
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double log_ratio_of_times(const ValidatedRow& row) { return row.larger_is_better ? -log_ratio(row) : log_ratio(row); }
+
+// Of n + 1 exchangeable residuals the new one lies outside the range of the others with probability 2 / (n + 1). The quantiles are widened
+// to account for that (split conformal prediction, Vovk et al. 2005). Below 19 residuals even their range holds less than 90 %: then the
+// prediction interval of a normal distribution counts where it is wider.
+LogEnds central_ends(const std::vector<double>& residuals) {
+  if (residuals.empty()) return {};
+  const auto n = static_cast<double>(residuals.size());
+  const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);
+  LogEnds ends = {.low = quantile(residuals, tail), .high = quantile(residuals, 1.0 - tail)};
+  if (residuals.size() < 2 || residuals.size() > std::size(kStudent) + 1) return ends;
+  const double mean = std::accumulate(residuals.begin(), residuals.end(), 0.0) / n;
+  double squares = 0;
+  for (const double residual : residuals) squares += (residual - mean) * (residual - mean);
+  const double wide = kStudent[residuals.size() - 2] * std::sqrt(squares / (n - 1) * (1 + 1 / n));
+  return {.low = std::min(ends.low, mean - wide), .high = std::max(ends.high, mean + wide)};
 }
 
 double coverage_across_sources(const std::vector<ValidatedRow>& scored) {

@@ -91,8 +91,17 @@ struct Validation {
   std::map<std::string, SourceCount> sources = {};
 };
 
+// Logarithm of measured over predicted, of times: rates are turned around, so that rows of both say the same.
+double log_ratio_of_times(const ValidatedRow& row);
+// Ends of the 90 % interval of one more residual of this kind.
+struct LogEnds {
+  double low = 0, high = 0;
+};
+LogEnds central_ends(const std::vector<double>& residuals);
+
 // Computes intervals, cells and sums. A row's interval comes from the errors of the other rows of its cell; where these are fewer
-// than eight, from the rows of other sources of the same kind (time or memory; dense, with experts, or of adapters).
+// than eight, from those of its kind (time or memory; dense, with experts, or of adapters) with the same framework on the same generation
+// of GPU; where these are too few as well, from the rows of its kind of other sources.
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
 
 // The coverage of dense models when every row's interval comes from other sources only: the share of rows inside.

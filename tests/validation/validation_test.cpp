@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "validation/validation_text.h"
 
 namespace foreshard::validation_test {
@@ -48,6 +50,47 @@ TEST(Validation, IntervalsComeFromRowsOfTheSameKind) {
   const Validation v = validate(rows, {});
   EXPECT_GT(v.scored[10].high, 0);
   EXPECT_EQ(v.scored[11].high, 0);
+}
+
+// Twenty rates of another source are 20 % lower than predicted, so its times are 25 % longer than predicted. A time, whose cell has no
+// other row, is expected to be longer than predicted, not shorter.
+TEST(Validation, RatesAndTimesOfOtherSourcesPointTheSameWay) {
+  std::vector<ValidatedRow> rows(20, row(8, 10, false));
+  for (ValidatedRow& rate : rows) rate.source = "other", rate.architecture = "ampere", rate.larger_is_better = true;
+  rows.push_back(row(12.5, 10, false));
+  const Validation v = validate(rows, {});
+  EXPECT_NEAR(v.scored[20].low, 12.5, 1e-9);
+  EXPECT_NEAR(v.scored[20].high, 12.5, 1e-9);
+  EXPECT_TRUE(v.scored[20].extrapolated);
+  EXPECT_NEAR(v.scored[0].low, 8, 1e-9);  // its own cell has rates
+}
+
+// Rows of the same framework on the same generation come before those of other sources.
+TEST(Validation, IntervalsComeFromRowsLikeIt) {
+  std::vector<ValidatedRow> rows(20, row(20, 10, false));
+  for (ValidatedRow& other : rows) other.source = "other", other.architecture = "ampere";
+  rows.insert(rows.end(), 20, row(30, 10, false));
+  for (std::size_t i = 20; i < 40; ++i) rows[i].gpu = "H200", rows[i].architecture = "hopper";
+  rows.push_back(row(10, 10, false));
+  rows.back().architecture = "hopper";
+  const Validation v = validate(rows, {});
+  EXPECT_NEAR(v.scored.back().low, 30, 1e-9);
+  EXPECT_NEAR(v.scored.back().high, 30, 1e-9);
+  EXPECT_FALSE(v.scored.back().extrapolated);
+}
+
+// Of nine residuals -4 ... 4 the range is -4 to 4, which holds 80 % of the next ones. Their standard deviation is sqrt(60 / 8); Student's t
+// with eight degrees of freedom has its 95th percentile at 1.860. Of 39 residuals the quantiles 0.05 * 40 / 39 - 1 / 39 = 1 / 39 count.
+TEST(Validation, FewResidualsWidenTheInterval) {
+  std::vector<double> residuals;
+  for (int i = -4; i <= 4; ++i) residuals.push_back(i);
+  const LogEnds few = central_ends(residuals);
+  EXPECT_NEAR(few.high, 1.860 * std::sqrt(60.0 / 8 * 10 / 9), 1e-9);
+  EXPECT_NEAR(few.low, -few.high, 1e-12);
+  residuals.clear();
+  for (int i = -19; i <= 19; ++i) residuals.push_back(i);
+  EXPECT_NEAR(central_ends(residuals).high, 19 - 38.0 / 39, 1e-9);
+  EXPECT_EQ(central_ends({0.5}).high, 0.5);
 }
 
 }  // namespace
