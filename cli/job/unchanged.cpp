@@ -107,8 +107,9 @@ std::string said_as(const Arguments& arguments, const StrategyOption& option) {
   return option.flag.empty() ? "strategy." + option.path : option.flag;
 }
 
-std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
-  auto answer = tuned_plan(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy, bool pack_by_order = true) {
+  auto answer = tuned_plan(job.model, job.cluster, strategy,
+                           {.ignore_memory = true, .pack_by_order = pack_by_order, .profile = job.measured()});
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(*lowered);
   return {};
 }
@@ -132,6 +133,27 @@ bool same_seen(const Job& a, const Plan& plan_a, const Job& b,
   return shape(a, plan_a) == shape(b, plan_b) && seconds(a, plan_a) == seconds(b, plan_b);
 }
 
+// A plan, and its time once it is asked for.
+class TimedPlan {
+ public:
+  TimedPlan(const Job& job, const Plan& plan) : job_(job), plan_(plan) {}
+
+  // Whether the other strategy takes another time. Time does not depend on where blocks lie, so the memory of the other plan is not packed by
+  // the order of its run, which is most of the time of lowering it. False: it may take the same time.
+  bool differs(const Job& other, const Strategy& strategy) {
+    if (leaves_open(strategy) || chooses_regions(strategy)) return false;  // what is chosen may depend on the packing
+    const std::optional<Lowered> lowered = lowered_of(other, strategy, false);
+    if (!lowered) return false;
+    if (!seconds_) seconds_ = seconds(job_, plan_);
+    return seconds(other, lowered->plan) != *seconds_;
+  }
+
+ private:
+  const Job& job_;
+  const Plan& plan_;
+  std::optional<double> seconds_ = {};
+};
+
 }  // namespace
 
 bool given(const Arguments& arguments, const StrategyOption& option) {
@@ -147,6 +169,7 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
   std::vector<std::string> notes;
   if (!small(job, plan)) return notes;
   const std::optional<Strategy> file = strategy_file(arguments);
+  TimedPlan timed(job, plan);
   for (const auto& [path, where] : where_options_matter()) {
     const StrategyOption& option = *find_option(path);
     Strategy without = job.strategy;
@@ -158,6 +181,7 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
       continue;
     }
     if (without == job.strategy) continue;  // the default was given
+    if (timed.differs(job, without)) continue;
     const std::optional<Lowered> other = lowered_of(job, without);
     if (!other || option.get(other->strategy) == option.get(job.strategy))
       continue;  // the tuned value is the same without the option
@@ -171,10 +195,12 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
                                                  const std::string& where) {
   std::vector<std::string> notes;
   if (!small(job, plan)) return notes;
+  TimedPlan timed(job, plan);
   for (const std::string& setting : arguments.all("--set")) {
     if (setting.starts_with("strategy.")) continue;
     try {
       const Job without = read_job(arguments.without("--set", setting));
+      if (timed.differs(without, job.strategy)) continue;
       const std::optional<Lowered> other = lowered_of(without, job.strategy);
       if (other && same_seen(without, other->plan, job, plan))
         notes.push_back("--set " + setting + " changes nothing " + where + ": time, memory and price are the same without it");

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/plan/equal_roles.h"
 #include "core/plan/program_order.h"
 #include "core/result/memory_run.h"
 
@@ -138,9 +139,10 @@ Bytes order_bound(const Plan& plan, const MeetingPoints& meetings, RoleId id, Sp
 
 std::vector<Bytes> order_bounds(const Plan& plan) {
   const MeetingPoints meetings = find_meeting_points(plan);
+  const std::vector<std::size_t> first = first_equal_roles(plan);
   std::vector<Bytes> bounds;
   for (std::size_t r = 0; r < plan.roles.size(); ++r)
-    bounds.push_back(order_bound(plan, meetings, {static_cast<std::int32_t>(r)}));
+    bounds.push_back(first[r] == r ? order_bound(plan, meetings, {static_cast<std::int32_t>(r)}) : bounds[first[r]]);
   return bounds;
 }
 

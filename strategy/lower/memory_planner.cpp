@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/plan/equal_roles.h"
 #include "core/result/memory_timeline.h"
 #include "core/result/order_bound.h"
 #include "strategy/lower/ring_blocks.h"
@@ -323,10 +324,12 @@ Bytes device_bytes(const Plan& plan) {
 // [role]: whether its arena on the device stays clearly above the order bound (RolePlanner::place). `bounds`: [role].
 std::vector<char> place_roles(Plan& plan, const MemoryPlanOptions& options, std::vector<OrderBounds>& bounds) {
   const MeetingPoints meetings = options.by_order ? find_meeting_points(plan) : MeetingPoints{};
+  const std::vector<std::size_t> first = first_equal_roles(plan);
   std::vector<char> far(plan.roles.size(), 0);
   for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme}) {
     std::unique_ptr<const RolePlanner> before;
     for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+      if (first[r] != r) continue;
       if (std::ranges::none_of(plan.roles[r].buffers, [&](const Buffer& buffer) { return buffer.space == space; })) continue;
       auto planner =
           std::make_unique<RolePlanner>(plan, meetings, RoleId{static_cast<std::int32_t>(r)}, space, options, bounds[r]);
@@ -334,6 +337,8 @@ std::vector<char> place_roles(Plan& plan, const MemoryPlanOptions& options, std:
       before = std::move(planner);
     }
   }
+  for (std::size_t r = 0; r < plan.roles.size(); ++r)
+    if (first[r] != r) copy_memory(plan.roles[first[r]], plan.roles[r]), far[r] = far[first[r]], bounds[r] = bounds[first[r]];
   return far;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "core/plan/equal_roles.h"
 #include "core/plan/program.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/memory/ejection.h"
@@ -92,6 +93,21 @@ void pack_uses(Plan& plan, const MeetingPoints& meetings, const BoundRole& one) 
     plan.roles[one.role] = std::move(before);
 }
 
+// Changes the memory of these roles one after the other. Of roles that run equally and have the same bound, `change` is asked for one.
+template <class Change>
+void once_each(Plan& plan, const std::vector<BoundRole>& roles, Change change) {
+  const std::vector<std::size_t> first = first_equal_roles(plan);
+  for (auto one = roles.begin(); one != roles.end(); ++one) {
+    const auto other = std::find_if(roles.begin(), one, [&](const BoundRole& earlier) {
+      return first[earlier.role] == first[one->role] && earlier.bound == one->bound;
+    });
+    if (other == one)
+      change(*one);
+    else
+      copy_memory(plan.roles[other->role], plan.roles[one->role]);
+  }
+}
+
 // What the roles take above the limit, then in all.
 std::pair<Bytes, Bytes> cost_of(const Plan& plan, const std::vector<BoundRole>& roles) {
   Bytes excess = {}, sum = {};
@@ -121,10 +137,13 @@ RoleGroup group_of(const Plan& plan, const std::vector<BoundRole>& roles) {
 // Every use of every slot of these roles has a slot of its own. False: there are too many blocks.
 bool pack_all_uses(RoleGroup& group) {
   const MeetingPoints meetings = find_meeting_points(group.plan);
-  return std::ranges::all_of(group.roles, [&](const BoundRole& one) {
+  bool packed = true;
+  once_each(group.plan, group.roles, [&](const BoundRole& one) {
+    if (!packed) return;
     number_uses(group.plan, {static_cast<std::int32_t>(one.role)});
-    return pack_role(group.plan, meetings, one);
+    packed = pack_role(group.plan, meetings, one);
   });
+  return packed;
 }
 
 // Scratch gets the slot of its micro-batch, then each of its lifetimes a buffer.
@@ -157,11 +176,13 @@ void pack_own_slots(Plan& plan, const std::vector<std::optional<Bytes>>& bounds,
     };
     if (!any_too_far()) continue;
     if (!meetings) meetings = find_meeting_points(plan);
-    for (const BoundRole& one : roles)
+    once_each(plan, roles, [&](const BoundRole& one) {
       if (is_too_far(plan, one)) pack_uses(plan, *meetings, one);
+    });
     if (roles.size() == group.size() && any_too_far()) pack_scratch(plan, roles);
-    for (const BoundRole& one : roles)
+    once_each(plan, roles, [&](const BoundRole& one) {
       if (is_too_far(plan, one)) eject(plan, *meetings, one);
+    });
   }
 }
 
