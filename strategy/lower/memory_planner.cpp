@@ -338,7 +338,7 @@ std::vector<char> place_roles(Plan& plan, const MemoryPlanOptions& options, std:
     }
   }
   for (std::size_t r = 0; r < plan.roles.size(); ++r)
-    if (first[r] != r) copy_memory(plan.roles[first[r]], plan.roles[r]), far[r] = far[first[r]], bounds[r] = bounds[first[r]];
+    if (first[r] != r) copy_memory(plan, first[r], r), far[r] = far[first[r]], bounds[r] = bounds[first[r]];
   return far;
 }
 

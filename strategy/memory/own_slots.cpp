@@ -104,7 +104,7 @@ void once_each(Plan& plan, const std::vector<BoundRole>& roles, Change change) {
     if (other == one)
       change(*one);
     else
-      copy_memory(plan.roles[other->role], plan.roles[one->role]);
+      copy_memory(plan, other->role, one->role);
   }
 }
 
