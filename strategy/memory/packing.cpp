@@ -54,11 +54,12 @@ bool is_best_fit(PackRule rule) { return rule != PackRule::FirstFitSize; }
 
 constexpr int kStarts = 4;  // orders from which it begins, the best ones
 
-// The local search: repeatedly moves the blocks that reach the top of the arena to the front of the order, and places all again.
-Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, int moves, Bytes bound) {
-  Packing best = placer.place(order, best_fit), last = best;
+// The local search: repeatedly moves the blocks that reach the top of the arena to the front of the order, and places all again. `best`: the
+// packing of the order as it is.
+Packing moved_to_front(Placer& placer, Packing best, std::vector<int> order, bool best_fit, int moves, Bytes bound) {
+  Packing last = best;
   for (int move = 0; move < moves && best.arena > bound; ++move) {
-    const auto at_top = [&](int block) { return placer.end(block) == last.arena.value; };
+    const auto at_top = [&](int block) { return last.offsets[at(block)].value + placer.bytes(block) == last.arena.value; };
     if (std::ranges::is_partitioned(order, at_top)) break;  // these blocks are at the front already
     std::ranges::stable_partition(order, at_top);
     last = placer.place(order, best_fit);
@@ -149,8 +150,7 @@ Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
     best_rule = rule;
     if (best.arena <= bound) return best;
   }
-  Packing moved = moved_to_front(placer, std::move(best_order), is_best_fit(best_rule), options.moves, bound);
-  return moved.arena < best.arena ? moved : best;
+  return moved_to_front(placer, std::move(best), std::move(best_order), is_best_fit(best_rule), options.moves, bound);
 }
 
 namespace {
@@ -186,8 +186,11 @@ Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const 
     std::vector<int> order = {};
     bool best_fit = false;
   };
+  const auto tests = static_cast<std::int64_t>(blocks.size() * blocks.size()) + 1;  // at most, of a placement
+  const auto moves = static_cast<int>(std::min<std::int64_t>(options.moves, options.tests / tests / kStarts));
+  const std::size_t starts_used = moves > 0 ? kStarts : 1;  // without moves only the best packing counts
   std::vector<Start> starts;
-  std::multiset<Bytes> of_best;  // arenas of the best kStarts, the only ones that the local search begins from
+  std::multiset<Bytes> of_best;  // arenas of the best of them, the only ones that the local search begins from
   constexpr Bytes kNoLimit{std::numeric_limits<std::int64_t>::max()};
   std::vector<std::vector<int>> orders;
   for (int r = 0; r <= kPackRules; ++r)
@@ -196,10 +199,10 @@ Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const 
     for (std::vector<int>& order : more_orders(blocks, placer)) orders.push_back(std::move(order));
   for (const std::vector<int>& order : orders)
     for (const bool best_fit : {false, true}) {
-      Packing packing = placer.place(order, best_fit, of_best.size() < kStarts ? kNoLimit : *of_best.rbegin());
+      Packing packing = placer.place(order, best_fit, of_best.size() < starts_used ? kNoLimit : *of_best.rbegin());
       if (packing.arena <= bound) return packing;
       of_best.insert(packing.arena);
-      if (of_best.size() > kStarts) of_best.erase(std::prev(of_best.end()));
+      if (of_best.size() > starts_used) of_best.erase(std::prev(of_best.end()));
       starts.push_back({std::move(packing), order, best_fit});
     }
   Packing best;
@@ -210,12 +213,10 @@ Packing pack(std::span<const TimedBlock> blocks, const BlockPairs& meets, const 
       if (best.offsets.empty() || packing.arena < best.arena) best = std::move(packing);
     }
   std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.packing.arena; });
-  const auto tests = static_cast<std::int64_t>(blocks.size() * blocks.size()) + 1;  // at most, of a placement
-  const auto moves = static_cast<int>(std::min<std::int64_t>(options.moves, options.tests / tests / kStarts));
   if (best.offsets.empty() || starts.front().packing.arena < best.arena) best = starts.front().packing;
-  for (int s = 0; s < kStarts && best.arena > bound; ++s) {
-    Start& start = starts[static_cast<std::size_t>(s)];
-    Packing moved = moved_to_front(placer, std::move(start.order), start.best_fit, moves, bound);
+  for (std::size_t s = 0; moves > 0 && s < starts_used && best.arena > bound; ++s) {
+    Start& start = starts[s];
+    Packing moved = moved_to_front(placer, std::move(start.packing), std::move(start.order), start.best_fit, moves, bound);
     if (moved.arena < best.arena) best = std::move(moved);
   }
   return best;
