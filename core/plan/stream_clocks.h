@@ -24,7 +24,11 @@ class StreamClocks {
     streams_of_.push_back(stream);
     positions_.push_back(last < 0 ? 0 : positions_[static_cast<std::size_t>(last)] + 1);
     clocks_.resize(clocks_.size() + last_of_stream_.size());
-    if (last >= 0) depend(last);
+    if (last >= 0) {
+      std::int32_t* clock = clocks_.data() + clocks_.size() - last_of_stream_.size();
+      std::copy_n(ended_before(last), last_of_stream_.size(), clock);
+      clock[stream] = positions_.back();
+    }
     return last = here;
   }
   // States that the step added last begins after the end of step `on`.

@@ -1,8 +1,8 @@
 #include "strategy/memory/ordered_blocks.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -141,6 +141,18 @@ class BlockOrder {
     bool plain = true;  // on_compute
   };
 
+  // Begins and ends of lifetimes as sort_edges has them. Their times are positions of the compute stream, so each is put where its time says.
+  std::vector<LifetimeEdge> edges_by_time(const std::vector<LifetimeEdge>& edges) const {
+    const auto most = 2 * static_cast<std::int64_t>(compute_.size()) + 3;  // kNever
+    const auto key = [&](const LifetimeEdge& edge) { return at(2 * std::min(edge.time, most) + (edge.begins ? 1 : 0)); };
+    std::vector<std::uint32_t> next(at(2 * most + 3), 0);  // [key + 1]: where the next edge of this key goes
+    for (const LifetimeEdge& edge : edges) ++next[key(edge) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<LifetimeEdge> sorted(edges.size());
+    for (const LifetimeEdge& edge : edges) sorted[next[key(edge)]++] = edge;
+    return sorted;
+  }
+
   BlockPairs meets() const {
     std::vector<LifetimeEdge> edges;
     std::vector<Single> singles;
@@ -149,34 +161,39 @@ class BlockOrder {
         add_edges(edges, blocks_[i].block.lifetimes[n], static_cast<int>(singles.size()));
         singles.push_back({static_cast<int>(i), steps_[i][n], on_compute(steps_[i][n])});
       }
-    sort_edges(edges);
     BlockPairs pairs(blocks_.size());
-    BlockPairs::Row plain_alive((blocks_.size() + 63) / 64, 0);  // blocks with a plain lifetime now, and which one that is
-    std::vector<int> plain(blocks_.size(), 0), others;           // others: those that are alive
-    for (const LifetimeEdge& edge : edges) {
+    // Blocks with a lifetime now, and which ones these are; of the plain ones a block has at most one.
+    BlockPairs::Row plain_alive((blocks_.size() + 63) / 64, 0), others_alive = plain_alive;
+    std::vector<int> plain(blocks_.size(), 0);
+    std::vector<std::vector<int>> others(blocks_.size());
+    for (const LifetimeEdge& edge : edges_by_time(edges)) {
       const Single& single = singles[at(edge.block)];
+      const std::size_t word = BlockPairs::word(single.block);
+      const std::uint64_t bit = BlockPairs::bit(single.block);
+      std::vector<int>& own = others[at(single.block)];
       if (!edge.begins) {
         if (single.plain)
-          plain_alive[BlockPairs::word(single.block)] &= ~BlockPairs::bit(single.block);
-        else
-          others.erase(std::ranges::find(others, edge.block));
+          plain_alive[word] &= ~bit;
+        else if (own.erase(std::ranges::find(own, edge.block)); own.empty())
+          others_alive[word] &= ~bit;
         continue;
       }
-      const auto try_with = [&](const Single& other) {
+      const auto try_with = [&](int number) {
+        const Single& other = singles[at(number)];
         if (other.block != single.block && together(single.steps, other.steps)) pairs.add(single.block, other.block);
       };
-      for (const int number : others)
-        if (!pairs.has(singles[at(number)].block, single.block)) try_with(singles[at(number)]);
+      BlockPairs::each_but(others_alive, pairs.row(single.block), [&](int block) {
+        for (const int number : others[at(block)]) try_with(number);
+      });
       if (single.plain) {
         pairs.add_row(single.block, plain_alive);
-        plain_alive[BlockPairs::word(single.block)] |= BlockPairs::bit(single.block);
+        plain_alive[word] |= bit;
         plain[at(single.block)] = edge.block;
         continue;
       }
-      for (std::size_t w = 0; w < plain_alive.size(); ++w)
-        for (std::uint64_t left = plain_alive[w] & ~pairs.row(single.block)[w]; left != 0; left &= left - 1)
-          try_with(singles[at(plain[64 * w + at(std::countr_zero(left))])]);
-      others.push_back(edge.block);
+      BlockPairs::each_but(plain_alive, pairs.row(single.block), [&](int block) { try_with(plain[at(block)]); });
+      own.push_back(edge.block);
+      others_alive[word] |= bit;
     }
     pairs.both_ways();
     return pairs;
