@@ -345,21 +345,18 @@ std::vector<char> place_roles(Plan& plan, const MemoryPlanOptions& options, std:
 // Roles that share their segments get other slot numbers where that makes their arenas smaller.
 void number_slots(Plan& plan, const std::vector<std::size_t>& roles, const MemoryPlanOptions& options,
                   const std::vector<OrderBounds>& all_bounds) {
-  Plan best{.axes = plan.axes, .groups = plan.groups, .segments = plan.segments};
+  Plan best = roles_alone(plan, roles), other = best;
   std::vector<OrderBounds> bounds;
-  for (const std::size_t r : roles) best.roles.push_back(plan.roles[r]), bounds.push_back(all_bounds[r]);
-  Plan other = best;
-  bool far = true;
+  for (const std::size_t r : roles) bounds.push_back(all_bounds[r]);
+  bool far = true, changed = false;
   for (const auto number : {&number_scratch, &number_kept}) {
     if (!far || !number(other)) continue;
     far = std::ranges::any_of(place_roles(other, options, bounds), std::identity{});
-    if (device_bytes(other) < device_bytes(best)) best = other;
+    if (device_bytes(other) >= device_bytes(best)) continue;
+    best = other;
+    changed = true;
   }
-  for (std::size_t i = 0; i < roles.size(); ++i) {
-    for (const Action& action : best.roles[i].actions)
-      plan.segments[action.segment.index()] = best.segments[action.segment.index()];
-    plan.roles[roles[i]] = std::move(best.roles[i]);
-  }
+  if (changed) put_back(std::move(best), roles, plan);
 }
 
 }  // namespace

@@ -125,12 +125,15 @@ struct RoleGroup {
   std::vector<BoundRole> roles = {};
 };
 
+std::vector<std::size_t> indices(const std::vector<BoundRole>& roles) {
+  std::vector<std::size_t> of;
+  for (const BoundRole& one : roles) of.push_back(one.role);
+  return of;
+}
+
 RoleGroup group_of(const Plan& plan, const std::vector<BoundRole>& roles) {
-  RoleGroup group{.plan = {.axes = plan.axes, .groups = plan.groups, .segments = plan.segments}};
-  for (const BoundRole& one : roles) {
-    group.roles.push_back({group.plan.roles.size(), one.bound, one.alignment});
-    group.plan.roles.push_back(plan.roles[one.role]);
-  }
+  RoleGroup group{.plan = roles_alone(plan, indices(roles))};
+  for (const BoundRole& one : roles) group.roles.push_back({group.roles.size(), one.bound, one.alignment});
   return group;
 }
 
@@ -156,11 +159,7 @@ void pack_scratch(Plan& plan, const std::vector<BoundRole>& roles) {
     if (cost_of(packed.plan, packed.roles) < cost_of(best.plan, best.roles)) best = std::move(packed);
     if (cost_of(best.plan, best.roles).first == Bytes{}) break;
   }
-  for (std::size_t i = 0; i < roles.size(); ++i) {
-    for (const Action& action : best.plan.roles[i].actions)
-      plan.segments[action.segment.index()] = best.plan.segments[action.segment.index()];
-    plan.roles[roles[i].role] = std::move(best.plan.roles[i]);
-  }
+  put_back(std::move(best.plan), indices(roles), plan);
 }
 
 }  // namespace

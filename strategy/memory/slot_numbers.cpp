@@ -216,6 +216,28 @@ std::vector<std::vector<std::size_t>> sharing_roles(const Plan& plan) {
   return groups;
 }
 
+static std::set<std::size_t> segments_run(const Plan& plan, const std::vector<std::size_t>& roles) {
+  std::vector<char> runs(plan.segments.size(), 0);
+  for (const std::size_t r : roles)
+    for (const Action& action : plan.roles[r].actions) runs[action.segment.index()] = 1;
+  std::set<std::size_t> segments;
+  for (std::size_t s = 0; s < runs.size(); ++s)
+    if (runs[s]) segments.insert(segments.end(), s);
+  return segments;
+}
+
+Plan roles_alone(const Plan& plan, const std::vector<std::size_t>& roles) {
+  Plan alone{.axes = plan.axes, .groups = plan.groups, .segments = std::vector<Segment>(plan.segments.size())};
+  for (const std::size_t s : segments_run(plan, roles)) alone.segments[s] = plan.segments[s];
+  for (const std::size_t r : roles) alone.roles.push_back(plan.roles[r]);
+  return alone;
+}
+
+void put_back(Plan alone, const std::vector<std::size_t>& roles, Plan& plan) {
+  for (const std::size_t s : segments_run(plan, roles)) plan.segments[s] = std::move(alone.segments[s]);
+  for (std::size_t i = 0; i < roles.size(); ++i) plan.roles[roles[i]] = std::move(alone.roles[i]);
+}
+
 bool number_scratch(Plan& plan) {
   return in_roles(plan, [](SharingRoles roles) { return roles.number_scratch(); });
 }

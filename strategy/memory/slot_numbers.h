@@ -18,6 +18,11 @@ namespace foreshard {
 // Empty: some roles share some of their segments.
 std::vector<std::vector<std::size_t>> sharing_roles(const Plan& plan);
 
+// A plan of these roles, with those segments that they run; the others are empty, so that indices stay.
+Plan roles_alone(const Plan& plan, const std::vector<std::size_t>& roles);
+// Moves roles and segments of such a plan back into the whole one.
+void put_back(Plan alone, const std::vector<std::size_t>& roles, Plan& plan);
+
 // In all roles, what the compute stream acquires and releases at fixed slots inside one segment gets the slot of the micro-batch in flight
 // that the segment works for. False: there is nothing like this, or no role has two micro-batches in flight. Offsets are to be planned again.
 bool number_scratch(Plan& plan);
