@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -79,22 +80,32 @@ class Placer {
   void put(int block, std::int64_t offset) { places_[at(block)] = {offset, offset + bytes_[at(block)]}; }
 
   // Offset of the lowest (with `best_fit`: the smallest) gap that is large enough between the placed blocks that are alive with the block;
-  // above all of these if there is none. Most of the time of packing is spent here: whether a block is alive with another one cannot be
-  // predicted, so it is a mask instead of a branch. Masked places end at 0 and leave no gap below them.
+  // above all of these if there is none. Most of the time of packing is spent here. Whether a block is alive with another one cannot be
+  // predicted, so those that are get listed without a branch, some at a time.
   std::int64_t gap_for(int block, bool best_fit) const {
+    constexpr std::size_t kAtATime = 64;
     const std::uint64_t* const meets = meets_.row(block).data();
     const std::int64_t bytes = bytes_[at(block)];
     std::int64_t free = 0, best = -1, smallest = std::numeric_limits<std::int64_t>::max();
-    for (const int other : placed_) {
-      const auto number = static_cast<unsigned>(other);
-      const auto mask = -static_cast<std::int64_t>(meets[number / 64] >> (number % 64) & 1U);
-      const Place& place = places_[number];
-      const std::int64_t gap = (place.begin & mask) - free;
-      free = std::max(free, place.end & mask);
-      if (gap < bytes || gap >= smallest) continue;
-      best = place.begin - gap;
-      smallest = gap;
-      if (!best_fit || gap == bytes) break;  // none is better
+    std::array<unsigned, kAtATime> alive;
+    for (std::size_t from = 0; from < placed_.size(); from += kAtATime) {
+      const std::size_t to = std::min(from + kAtATime, placed_.size());
+      std::size_t count = 0;
+      for (std::size_t i = from; i < to; ++i) {
+        const auto other = static_cast<unsigned>(placed_[i]);
+        alive[count] = other;
+        count += meets[other / 64] >> (other % 64) & 1U;
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        const Place& place = places_[alive[i]];
+        const std::int64_t gap = place.begin - free;
+        if (gap >= bytes && gap < smallest) {
+          best = free;
+          smallest = gap;
+          if (!best_fit || gap == bytes) return best;  // none is better
+        }
+        free = std::max(free, place.end);
+      }
     }
     return best < 0 ? free : best;
   }

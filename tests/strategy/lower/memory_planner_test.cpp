@@ -5,6 +5,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
+#include "core/plan/equal_roles.h"
 #include "core/result/order_bound.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
@@ -220,6 +221,31 @@ Strategy drawn(RandomChoice& random, int round) {
   strategy.batch.global = strategy.batch.micro * strategy.dp * strategy.pp * random(1, 3);
   strategy.recompute = {};
   return strategy;
+}
+
+// DualPipe has every pair of stages on two ranks, of which one is packed. With an event that nobody records, ranks 2 and 3 differ from ranks 1
+// and 0, so each rank is packed by itself: to the same slots and offsets.
+TEST(MemoryPlanner, RolesWithTheSameMemoryArePackedOnce) {
+  for (const bool redone : {false, true}) {
+    const Strategy s{.dp = 2,
+                     .pp = 4,
+                     .pipeline = {.schedule = Schedule::DualPipe},
+                     .batch = {.micro = 1, .global = 48},
+                     .recompute = {.kind = redone ? RecomputeKind::Full : RecomputeKind::None}};
+    const auto answer =
+        tuned_plan(load_model("gpt2-355m"), load_cluster("dgx-a100"), s, {.ignore_memory = true, .pack_by_order = false});
+    Plan once = std::get<Lowered>(answer).plan, each = once;
+    ASSERT_EQ(first_equal_roles(once), (std::vector<std::size_t>{0, 1, 1, 0}));
+    for (const std::size_t r : {2, 3}) each.roles[r].events.push_back({.name = "nobody's"});
+    ASSERT_EQ(first_equal_roles(each), (std::vector<std::size_t>{0, 1, 2, 3}));
+    const Plan before = once;
+    for (Plan* plan : {&once, &each}) plan_memory(*plan, {.by_order = true, .own_slots = true});
+    for (const std::size_t r : {2, 3}) each.roles[r].events.pop_back();
+    EXPECT_EQ(once, each);
+    EXPECT_NE(once, before);
+    EXPECT_TRUE(check_plan(once).empty());
+    EXPECT_EQ(order_bounds(once)[0], order_bounds(once)[3]);
+  }
 }
 
 // The scratch of roles that run the same segments is packed once, but only where their blocks are equally large.

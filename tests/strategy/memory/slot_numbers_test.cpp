@@ -40,6 +40,26 @@ Plan two_in_flight() {
 }  // namespace
 
 // With one offset s is beside both slots; with the number of its micro-batch it lies in the slot that this one has released.
+// The second role of three, with its segments, leaves the plan and comes back changed.
+TEST(SlotNumbers, RolesAloneHaveTheSegmentsThatTheyRun) {
+  Plan plan = two_in_flight();
+  plan.roles = {plan.roles[0], plan.roles[0], plan.roles[0]};
+  for (const std::size_t s : {0, 1}) plan.segments.push_back(plan.segments[s]);
+  for (Action& action : plan.roles[1].actions) action.segment.value += 2;
+  const Plan before = plan;
+  Plan alone = roles_alone(plan, {1});
+  EXPECT_EQ(alone.roles, std::vector<Role>{plan.roles[1]});
+  EXPECT_EQ(alone.segments, (std::vector<Segment>{{}, {}, plan.segments[2], plan.segments[3]}));
+  put_back(alone, {1}, plan);
+  EXPECT_EQ(plan, before);
+  alone.segments[3].name = "other", alone.roles[0].name = "changed";
+  put_back(alone, {1}, plan);
+  EXPECT_EQ(plan.segments[3].name, "other");
+  EXPECT_EQ(plan.roles[1].name, "changed");
+  EXPECT_EQ(plan.segments[1], before.segments[1]);
+  EXPECT_EQ(plan.roles[2], before.roles[2]);
+}
+
 TEST(SlotNumbers, ScratchLiesInTheSlotOfItsMicrobatch) {
   Plan plan = two_in_flight();
   plan_memory(plan);
