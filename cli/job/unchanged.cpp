@@ -7,6 +7,7 @@
 #include "cli/job/notes.h"
 #include "core/base/error.h"
 #include "core/result/memory_timeline.h"
+#include "core/result/order_bound.h"
 #include "core/strategy/strategy_options.h"
 #include "replay/replay.h"
 #include "strategy/tune/tune.h"
@@ -133,17 +134,33 @@ bool same_seen(const Job& a, const Plan& plan_a, const Job& b,
   return shape(a, plan_a) == shape(b, plan_b) && seconds(a, plan_a) == seconds(b, plan_b);
 }
 
+// Whether the devices hold other bytes than under `plan`, wherever blocks of the other plan lie. It is not packed by the order of its run yet:
+// that makes its arenas smaller in sum, but none smaller than the largest set of its blocks that is alive at one time.
+bool is_other_memory(const Job& job, const Plan& plan, const Job& other, const Plan& loose) {
+  if (plan.roles.size() != loose.roles.size() || plan.framework != loose.framework || plan.reserve != loose.reserve) return true;
+  Bytes sum = {}, loose_sum = {};
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    const Bytes memory = gpu_of(job.cluster, plan.roles[r].device_kind).memory;
+    const Bytes other_memory = gpu_of(other.cluster, loose.roles[r].device_kind).memory;
+    const Bytes arena = arena_bytes(plan.roles[r], Space::Device) - memory;
+    if (issue_order_peak(loose, {static_cast<std::int32_t>(r)}) - other_memory > arena) return true;
+    sum += arena, loose_sum += arena_bytes(loose.roles[r], Space::Device) - other_memory;
+  }
+  return loose_sum < sum;
+}
+
 // A plan, and its time once it is asked for.
 class TimedPlan {
  public:
   TimedPlan(const Job& job, const Plan& plan) : job_(job), plan_(plan) {}
 
-  // Whether the other strategy takes another time. Time does not depend on where blocks lie, so the memory of the other plan is not packed by
-  // the order of its run, which is most of the time of lowering it. False: it may take the same time.
+  // Whether the other strategy is seen to take another memory or time without packing its memory by the order of its run, which may be most of
+  // the time of lowering it. Time does not depend on where blocks lie. False: the answers may be the same.
   bool differs(const Job& other, const Strategy& strategy) {
     if (leaves_open(strategy) || chooses_regions(strategy)) return false;  // what is chosen may depend on the packing
     const std::optional<Lowered> lowered = lowered_of(other, strategy, false);
     if (!lowered) return false;
+    if (is_other_memory(job_, plan_, other, lowered->plan)) return true;
     if (!seconds_) seconds_ = seconds(job_, plan_);
     return seconds(other, lowered->plan) != *seconds_;
   }
