@@ -137,7 +137,8 @@ bool same_seen(const Job& a, const Plan& plan_a, const Job& b,
 // Whether the devices hold other bytes than under `plan`, wherever blocks of the other plan lie. It is not packed by the order of its run yet:
 // that makes its arenas smaller in sum, but none smaller than the largest set of its blocks that is alive at one time.
 bool is_other_memory(const Job& job, const Plan& plan, const Job& other, const Plan& loose) {
-  if (plan.roles.size() != loose.roles.size() || plan.framework != loose.framework || plan.reserve != loose.reserve) return true;
+  if (plan.roles.size() != loose.roles.size() || plan.framework != loose.framework || plan.reserve != loose.reserve)
+    return true;
   Bytes sum = {}, loose_sum = {};
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const Bytes memory = gpu_of(job.cluster, plan.roles[r].device_kind).memory;
