@@ -28,7 +28,8 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   played = {.spans = spans.items(), .links = links.items()};
   ForkedProcess process([&](const ForkedProcess::Progress& to_parent) {
     progress = &to_parent;
-    replay->play(*sim::new_simgrid_clock().release(), played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
+    replay->play(*sim::new_simgrid_clock().release(),
+                 played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
   });
   Unplayed unplayed = replay->unplayed();
   replay.reset();  // frees this process's copy now, which takes a while, as the clock is still running in the child

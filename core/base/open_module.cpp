@@ -15,7 +15,8 @@ std::string module_path(const std::string& operation, const std::string& name, c
   const fs::path folder = program.parent_path(), above = folder.parent_path(), installed = above / "lib" / "foreshard";
   for (const fs::path& place : {folder, above, installed})
     if (fs::exists(place / file, ignored)) return (place / file).string();
-  throw DeviceError(operation, file.string() + " is neither beside " + program.string() + " nor in " + installed.string() + advice);
+  throw DeviceError(operation,
+                    file.string() + " is neither beside " + program.string() + " nor in " + installed.string() + advice);
 }
 
 void* module_symbol(const std::string& operation, const std::string& name, const char* symbol, const std::string& advice) {

@@ -4,41 +4,16 @@
 #include "core/base/error.h"
 #include "exec/arithmetic/host_convert.h"
 #include "exec/cuda_ops/gpu_kernel.h"
+#include "exec/host/host_cross_entropy.h"
 
 namespace foreshard::gpu {
-
-namespace {
-
-// Fills rows [position, sample] with the tokens of the micro-batch, `ahead` positions after those of the rows; or with the label of the
-// sample.
-void fill_tokens(const OpArguments& arguments, const SequenceSplit& split, std::int64_t rows, std::int64_t vocab,
-                 std::int64_t ahead, bool label, std::byte* to) {
-  FS_ASSERT(arguments.source);
-  auto* out = reinterpret_cast<std::int64_t*>(to);
-  constexpr std::int64_t chunk = 256;
-  std::array<std::int64_t, chunk> part;
-  const std::int64_t positions = rows / arguments.samples;
-  const RowPositions held = split.rows_of(arguments.cp_rank, positions);
-  for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
-    host::for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
-      const std::int64_t global = arguments.first_sample + sample;
-      if (label)
-        part.fill(arguments.source->label(global, vocab));
-      else
-        arguments.source->tokens(global, position + ahead, vocab, std::span(part).first(static_cast<std::size_t>(count)));
-      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
-    });
-}
-
-}  // namespace
 
 Kernel make_token_embedding(const host::Form& form) {
   host::expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
   const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
-  const std::int64_t vocab = form.as<ops::TokenEmbedding>().vocab;
-  const SequenceSplit split = form.as<ops::TokenEmbedding>().split;
-  const std::int64_t ahead = form.as<ops::TokenEmbedding>().ahead;
+  const auto& op = form.as<ops::TokenEmbedding>();
+  const host::TokenRows tokens{.rows = count, .vocab = op.vocab, .split = op.split, .ahead = op.ahead};
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
@@ -52,7 +27,8 @@ Kernel make_token_embedding(const host::Form& form) {
               on.launch(KernelId::token_rows, count, 1, 128, args);
             },
         .staged = {8 * count},
-        .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, ahead, false, to); }};
+        .prepare = [=](std::byte* to,
+                       const OpArguments& given) { host::read_tokens(given, tokens, reinterpret_cast<std::int64_t*>(to)); }};
   }
   form.expect({size, count}, {table});
   const bool accumulate = form.what.accumulate;
@@ -154,49 +130,40 @@ namespace {
 // two rows of this size per multiprocessor stay in the L2 cache until they are read again
 constexpr std::int64_t kWideRow = 8192;
 
-struct LossForm {
-  std::int64_t rows = 0, columns = 0, classes = 0;
-  bool label = false, accumulate = false;
-  SequenceSplit split = {};
-  std::int64_t ahead = 0;
-  double weight = 1;  // of this loss
+using host::LossSizes;
 
-  double weight_of_row(const OpArguments& given) const { return weight * host::loss_weight(given, rows, split.ranks); }
-  std::int64_t size() const { return rows * columns; }
-  CrossEntropyArgs numbers(const OpArguments& given, bool split) const {
-    CrossEntropyArgs args = {};
-    args.rows = rows, args.columns = columns, args.first = split ? given.tp_rank * columns : 0;
-    args.used = std::clamp<std::int64_t>(classes - args.first, 0, columns);
-    args.weight = static_cast<float>(weight_of_row(given) * given.loss_scale);
-    args.accumulate = accumulate;
-    return args;
-  }
-  void launch(const Launcher& on, KernelId kernel, const CrossEntropyArgs& args) const {
-    on.launch(kernel, rows, 1, columns < kWideRow ? 256 : 1024, args);
-  }
-};
+CrossEntropyArgs numbers_of(const LossSizes& loss, const OpArguments& given, bool split) {
+  CrossEntropyArgs args = {};
+  args.rows = loss.rows, args.columns = loss.columns, args.first = loss.first(given, split);
+  args.used = loss.used(args.first);
+  args.weight = static_cast<float>(loss.weight_of_row(given) * given.loss_scale);
+  return args;
+}
+void launch(const Launcher& on, KernelId kernel, const LossSizes& loss, const CrossEntropyArgs& args) {
+  on.launch(kernel, loss.rows, 1, loss.columns < kWideRow ? 256 : 1024, args);
+}
 
 // A kernel whose targets are prepared by the host.
-Kernel with_targets(const LossForm& form, std::function<void(const Launcher&, const Call&)> run, Bytes scratch) {
+Kernel with_targets(const LossSizes& loss, std::function<void(const Launcher&, const Call&)> run, Bytes scratch) {
   return {.run = std::move(run),
           .scratch = scratch,
-          .staged = {8 * form.rows},
-          .prepare = [form](std::byte* to, const OpArguments& given) {
-            fill_tokens(given, form.split, form.rows, form.classes, 1 + form.ahead, form.label, to);
+          .staged = {8 * loss.rows},
+          .prepare = [tokens = loss.targets](std::byte* to, const OpArguments& given) {
+            host::read_tokens(given, tokens, reinterpret_cast<std::int64_t*>(to));
           }};
 }
 
-Kernel whole_forward(const host::Form& form, const LossForm& loss) {
+Kernel whole_forward(const host::Form& form, const LossSizes& loss) {
   form.expect({loss.size()}, {loss.size(), loss.rows, 1});
   const Bytes terms = {round_up(4 * loss.rows, 256)};
   return with_targets(
       loss,
       [=](const Launcher& on, const Call& call) {
         on.copy(call.writes[1].data, call.staged, {8 * loss.rows});
-        CrossEntropyArgs args = loss.numbers(call.arguments, false);
+        CrossEntropyArgs args = numbers_of(loss, call.arguments, false);
         args.x = reads(call.reads[0]), args.targets = reads(call.writes[1]), args.y = writes(call.writes[0]);
         args.terms = scratch_array(call.scratch, loss.rows, Type::F32);
-        loss.launch(on, KernelId::cross_entropy_forward, args);
+        launch(on, KernelId::cross_entropy_forward, loss, args);
         TermSumArgs sum = {.x = args.terms, .out = writes(call.writes[2]), .count = loss.rows};
         sum.x.writes = false;
         sum.terms = Terms::Given, sum.weight = loss.weight_of_row(call.arguments);
@@ -205,42 +172,44 @@ Kernel whole_forward(const host::Form& form, const LossForm& loss) {
       terms + term_sum_scratch(loss.rows));
 }
 
-Kernel backward(const host::Form& form, const LossForm& loss, bool staged) {
+Kernel backward(const host::Form& form, const LossSizes& loss, bool staged) {
   const std::vector<std::int64_t> in =
       staged ? std::vector{loss.size(), 2 * loss.rows, loss.rows} : std::vector{loss.size(), loss.rows};
   form.expect(in, {loss.size()});
+  const bool accumulate = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
-    CrossEntropyArgs args = loss.numbers(call.arguments, staged);
+    CrossEntropyArgs args = numbers_of(loss, call.arguments, staged);
+    args.accumulate = accumulate;
     args.x = reads(call.reads[0]), args.targets = reads(call.reads[staged ? 2 : 1]), args.y = writes(call.writes[0]);
     if (staged) args.sums = reads(call.reads[1]);
     args.state = call.state;
-    loss.launch(on, KernelId::cross_entropy_backward, args);
+    launch(on, KernelId::cross_entropy_backward, loss, args);
   }};
 }
 
-Kernel stage_max(const host::Form& form, const LossForm& loss) {
+Kernel stage_max(const host::Form& form, const LossSizes& loss) {
   form.expect({loss.size()}, {loss.rows});
   return {.run = [=](const Launcher& on, const Call& call) {
-    CrossEntropyArgs args = loss.numbers(call.arguments, true);
+    CrossEntropyArgs args = numbers_of(loss, call.arguments, true);
     args.x = reads(call.reads[0]), args.maxima = writes(call.writes[0]);
-    loss.launch(on, KernelId::cross_entropy_maximum, args);
+    launch(on, KernelId::cross_entropy_maximum, loss, args);
   }};
 }
 
-Kernel stage_exp(const host::Form& form, const LossForm& loss) {
+Kernel stage_exp(const host::Form& form, const LossSizes& loss) {
   form.expect({loss.size(), loss.rows}, {loss.size(), 2 * loss.rows, loss.rows});
   return with_targets(loss,
                       [=](const Launcher& on, const Call& call) {
                         on.copy(call.writes[2].data, call.staged, {8 * loss.rows});
-                        CrossEntropyArgs args = loss.numbers(call.arguments, true);
+                        CrossEntropyArgs args = numbers_of(loss, call.arguments, true);
                         args.x = reads(call.reads[0]), args.maxima = reads(call.reads[1]), args.targets = reads(call.writes[2]);
                         args.y = writes(call.writes[0]), args.sums = writes(call.writes[1]);
-                        loss.launch(on, KernelId::cross_entropy_exponentials, args);
+                        launch(on, KernelId::cross_entropy_exponentials, loss, args);
                       },
                       {});
 }
 
-Kernel stage_loss(const host::Form& form, const LossForm& loss) {
+Kernel stage_loss(const host::Form& form, const LossSizes& loss) {
   form.expect({2 * loss.rows, loss.rows}, {1});
   return {.run =
               [=](const Launcher& on, const Call& call) {
@@ -254,25 +223,11 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
 }  // namespace
 
 Kernel make_cross_entropy(const host::Form& form) {
-  const auto& dims = form.dims(0, 2);
-  const auto& op = form.as<ops::CrossEntropy>();
-  const LossForm loss{.rows = dims[0],
-                      .columns = dims[1],
-                      .classes = op.classes,
-                      .label = op.target != ops::CrossEntropy::Target::NextToken,
-                      .accumulate = form.what.accumulate,
-                      .split = op.split,
-                      .ahead = op.ahead,
-                      .weight = op.weight};
-  const bool gradient = form.what.phase == Phase::InputGrad;
-  if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   using Piece = ops::CrossEntropy::Piece;
-  if (gradient && (op.piece == Piece::Max || op.piece == Piece::Loss)) form.refuse("this phase", "forward or recompute");
-  switch (op.piece) {
-    case Piece::Whole:
-      if (loss.classes < 1 || loss.classes > loss.columns)
-        form.refuse(std::to_string(loss.classes) + " classes", "at least 1 and at most the columns");
-      return gradient ? backward(form, loss, false) : whole_forward(form, loss);
+  const LossSizes loss = host::loss_sizes(form);
+  const bool gradient = form.what.phase == Phase::InputGrad;
+  switch (form.as<ops::CrossEntropy>().piece) {
+    case Piece::Whole: return gradient ? backward(form, loss, false) : whole_forward(form, loss);
     case Piece::Max: return stage_max(form, loss);
     case Piece::Exp: return gradient ? backward(form, loss, true) : stage_exp(form, loss);
     case Piece::Loss: return stage_loss(form, loss);

@@ -2,51 +2,18 @@
 //
 //   loss of a row = log(sum over classes of e^(logit - max)) + max - logit of the target
 //   gradient      = (e^(logit - max) / sum - [column is the target]) * weight, with weight = loss_scale / rows of the step
+#include "exec/host/host_cross_entropy.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/base/error.h"
 #include "exec/arithmetic/host_math.h"
-#include "exec/host/host_kernel.h"
 
 namespace foreshard::host {
 
 namespace {
-
-struct LossSizes {
-  std::int64_t rows = 0, columns = 0, classes = 0;
-  bool label = false;  // one target per sample, not the next token of each position
-  SequenceSplit split = {};
-  std::int64_t ahead = 0;
-  double weight = 1;  // of this loss
-
-  double weight_of_row(const OpArguments& arguments) const { return weight * loss_weight(arguments, rows, split.ranks); }
-  std::int64_t size() const { return rows * columns; }
-  std::int64_t first(const OpArguments& arguments, bool split) const { return split ? arguments.tp_rank * columns : 0; }
-  // Columns of this rank that are classes; the others pad the vocabulary.
-  std::int64_t used(std::int64_t first_column) const { return std::clamp<std::int64_t>(classes - first_column, 0, columns); }
-};
-
-void read_targets(const OpArguments& arguments, const LossSizes& sizes, std::int64_t* out) {
-  FS_ASSERT(arguments.source);
-  const std::int64_t positions = sizes.rows / arguments.samples;
-  const RowPositions held = sizes.split.rows_of(arguments.cp_rank, positions);
-  constexpr std::int64_t chunk = 256;
-  std::int64_t part[chunk];
-  for (std::int64_t sample = 0; sample < arguments.samples; ++sample) {
-    const std::int64_t global = arguments.first_sample + sample;
-    if (sizes.label) {
-      const std::int64_t label = arguments.source->label(global, sizes.classes);
-      for (std::int64_t p = 0; p < positions; ++p) out[p * arguments.samples + sample] = label;
-      continue;
-    }
-    for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
-      arguments.source->tokens(global, position + 1 + sizes.ahead, sizes.classes, std::span(part, static_cast<std::size_t>(count)));
-      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[i];
-    });
-  }
-}
 
 template <class T>
 T row_maximum(const T* x, std::int64_t used) {
@@ -75,7 +42,7 @@ Kernel<T> whole_forward(const Form& form, LossSizes sizes) {
   form.expect({sizes.size()}, {sizes.size(), sizes.rows, 1});
   return {.run = [sizes](const Call<T>& call) {
     auto* targets = reinterpret_cast<std::int64_t*>(call.writes[1].data);
-    read_targets(call.arguments, sizes, targets);
+    read_tokens(call.arguments, sizes.targets, targets);
     const std::int64_t used = sizes.used(0);
     double loss = 0;
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
@@ -125,7 +92,7 @@ Kernel<T> stage_exp(const Form& form, LossSizes sizes) {
   form.expect({sizes.size(), sizes.rows}, {sizes.size(), 2 * sizes.rows, sizes.rows});
   return {.run = [sizes](const Call<T>& call) {
     auto* targets = reinterpret_cast<std::int64_t*>(call.writes[2].data);
-    read_targets(call.arguments, sizes, targets);
+    read_tokens(call.arguments, sizes.targets, targets);
     const std::int64_t first = sizes.first(call.arguments, true), used = sizes.used(first);
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
       const T* x = call.in[0] + r * sizes.columns;
@@ -174,26 +141,32 @@ Kernel<T> stage_loss(const Form& form, LossSizes sizes) {
 
 }  // namespace
 
-template <class T>
-Kernel<T> make_cross_entropy(const Form& form) {
+LossSizes loss_sizes(const Form& form) {
+  using Piece = ops::CrossEntropy::Piece;
   const auto& dims = form.dims(0, 2);
   const auto& op = form.as<ops::CrossEntropy>();
-  const LossSizes sizes{.rows = dims[0],
-                        .columns = dims[1],
-                        .classes = op.classes,
-                        .label = op.target != ops::CrossEntropy::Target::NextToken,
-                        .split = op.split,
-                        .ahead = op.ahead,
-                        .weight = op.weight};
-  const bool gradient = form.what.phase == Phase::InputGrad;
-  if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  if (form.what.phase == Phase::InputGrad) {
+    if (op.piece == Piece::Max || op.piece == Piece::Loss) form.refuse("this phase", "forward or recompute");
+  } else if (!form.forward()) {
+    form.refuse("this phase", "forward, recompute or input gradient");
+  }
+  if (op.piece == Piece::Whole && (op.classes < 1 || op.classes > dims[1]))
+    form.refuse(std::to_string(op.classes) + " classes", "at least 1 and at most the columns");
+  const bool label = op.target != ops::CrossEntropy::Target::NextToken;
+  return {.rows = dims[0],
+          .columns = dims[1],
+          .classes = op.classes,
+          .targets = {.rows = dims[0], .vocab = op.classes, .split = op.split, .ahead = 1 + op.ahead, .label = label},
+          .weight = op.weight};
+}
+
+template <class T>
+Kernel<T> make_cross_entropy(const Form& form) {
   using Piece = ops::CrossEntropy::Piece;
-  if (gradient && (op.piece == Piece::Max || op.piece == Piece::Loss)) form.refuse("this phase", "forward or recompute");
-  switch (op.piece) {
-    case Piece::Whole:
-      if (sizes.classes < 1 || sizes.classes > sizes.columns)
-        form.refuse(std::to_string(sizes.classes) + " classes", "at least 1 and at most the columns");
-      return gradient ? whole_backward<T>(form, sizes) : whole_forward<T>(form, sizes);
+  const LossSizes sizes = loss_sizes(form);
+  const bool gradient = form.what.phase == Phase::InputGrad;
+  switch (form.as<ops::CrossEntropy>().piece) {
+    case Piece::Whole: return gradient ? whole_backward<T>(form, sizes) : whole_forward<T>(form, sizes);
     case Piece::Max: return stage_max<T>(form, sizes);
     case Piece::Exp: return gradient ? stage_exp_backward<T>(form, sizes) : stage_exp<T>(form, sizes);
     case Piece::Loss: return stage_loss<T>(form, sizes);

@@ -9,30 +9,15 @@ namespace foreshard::host {
 
 namespace {
 
-struct TokenSizes {
-  std::int64_t tokens = 0, h = 0, rows = 0, vocab = 0;
-  SequenceSplit split = {};
-  std::int64_t ahead = 0;
+struct TableSizes {
+  std::int64_t h = 0, rows = 0;
+  TokenRows tokens = {};
 };
-
-// out row [position, sample]: the token's index.
-void read_tokens(const OpArguments& arguments, const TokenSizes& sizes, std::int64_t* out) {
-  constexpr std::int64_t chunk = 256;
-  std::array<std::int64_t, chunk> part;
-  const std::int64_t positions = sizes.tokens / arguments.samples;
-  const RowPositions held = sizes.split.rows_of(arguments.cp_rank, positions);
-  for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
-    for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
-      arguments.source->tokens(arguments.first_sample + sample, position + sizes.ahead, sizes.vocab,
-                               std::span(part).first(static_cast<std::size_t>(count)));
-      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
-    });
-}
 
 // A token outside the rows of this rank gives zeros; the sum over tp puts the row of the rank that has it.
 template <class T>
-void look_up(const T* table, const std::int64_t* tokens, const TokenSizes& sizes, std::int64_t first_row, T* out) {
-  for (std::int64_t t = 0; t < sizes.tokens; ++t) {
+void look_up(const T* table, const std::int64_t* tokens, const TableSizes& sizes, std::int64_t first_row, T* out) {
+  for (std::int64_t t = 0; t < sizes.tokens.rows; ++t) {
     const std::int64_t row = tokens[t] - first_row;
     if (row >= 0 && row < sizes.rows)
       std::copy_n(table + row * sizes.h, sizes.h, out + t * sizes.h);
@@ -48,25 +33,25 @@ Kernel<T> make_token_embedding(const Form& form) {
   expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
   const auto& op = form.as<ops::TokenEmbedding>();
-  const TokenSizes sizes{
-      .tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = op.vocab, .split = op.split, .ahead = op.ahead};
-  const std::int64_t size = sizes.tokens * sizes.h, table = sizes.rows * sizes.h;
+  const TableSizes sizes{
+      .h = dims[1], .rows = dims[2], .tokens = {.rows = dims[0], .vocab = op.vocab, .split = op.split, .ahead = op.ahead}};
+  const std::int64_t size = sizes.tokens.rows * sizes.h, table = sizes.rows * sizes.h;
   if (form.forward()) {
-    form.expect({table}, {size, sizes.tokens});
+    form.expect({table}, {size, sizes.tokens.rows});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
     return {.run = [sizes](const Call<T>& call) {
       FS_ASSERT(call.arguments.source);
       auto* tokens = reinterpret_cast<std::int64_t*>(call.writes[1].data);
-      read_tokens(call.arguments, sizes, tokens);
+      read_tokens(call.arguments, sizes.tokens, tokens);
       look_up(call.in[0], tokens, sizes, call.arguments.tp_rank * sizes.rows, call.out[0]);
     }};
   }
-  form.expect({size, sizes.tokens}, {table});
+  form.expect({size, sizes.tokens.rows}, {table});
   const bool accumulate = form.what.accumulate;
   return {.run = [sizes, table, accumulate](const Call<T>& call) {
     const auto* tokens = reinterpret_cast<const std::int64_t*>(call.reads[1].data);
     if (!accumulate) std::fill_n(call.out[0], table, T(0));
-    for (std::int64_t t = 0; t < sizes.tokens; ++t) {
+    for (std::int64_t t = 0; t < sizes.tokens.rows; ++t) {
       const std::int64_t row = tokens[t] - call.arguments.tp_rank * sizes.rows;
       if (row < 0 || row >= sizes.rows) continue;
       add_column_sums(call.in[0] + t * sizes.h, 1, sizes.h, call.out[0] + row * sizes.h);

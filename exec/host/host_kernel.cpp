@@ -1,5 +1,6 @@
 #include "exec/host/host_kernel.h"
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -52,6 +53,23 @@ void Form::expect(const std::vector<std::int64_t>& read_sizes, const std::vector
   };
   check(reads, read_sizes, "reads");
   check(writes, write_sizes, "writes");
+}
+
+void read_tokens(const OpArguments& arguments, const TokenRows& tokens, std::int64_t* out) {
+  FS_ASSERT(arguments.source);
+  constexpr std::int64_t chunk = 256;
+  std::array<std::int64_t, chunk> part;
+  const std::int64_t positions = tokens.rows / arguments.samples;
+  const RowPositions held = tokens.split.rows_of(arguments.cp_rank, positions);
+  for (std::int64_t sample = 0; sample < arguments.samples; ++sample) {
+    const std::int64_t global = arguments.first_sample + sample;
+    if (tokens.label) part.fill(arguments.source->label(global, tokens.vocab));
+    for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
+      const std::span<std::int64_t> read = std::span(part).first(static_cast<std::size_t>(count));
+      if (!tokens.label) arguments.source->tokens(global, position + tokens.ahead, tokens.vocab, read);
+      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = read[static_cast<std::size_t>(i)];
+    });
+  }
 }
 
 void expect_weights_phase(const Form& form) {

@@ -96,6 +96,17 @@ void for_each_stretch(const RowPositions& at, std::int64_t rows, std::int64_t mo
   }
 }
 
+// Which token belongs to each row [position, sample] of a micro-batch: the one `ahead` positions after the row's; with `label` the label of
+// the row's sample.
+struct TokenRows {
+  std::int64_t rows = 0, vocab = 0;
+  SequenceSplit split = {};
+  std::int64_t ahead = 0;
+  bool label = false;
+};
+// Writes the tokens of the micro-batch to out[rows].
+void read_tokens(const OpArguments& arguments, const TokenRows& tokens, std::int64_t* out);
+
 // Throws Error unless the phase is forward, recompute or weight gradient: the phases of an embedding.
 void expect_weights_phase(const Form& form);
 

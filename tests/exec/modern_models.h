@@ -6,26 +6,15 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard {
 
 // Grouped queries, RMSNorm, SwiGLU, rotary positions; heads 4, kv_heads 2, head_dim 8 on hidden size 32, four layers.
 inline Transformer tiny_decoder() {
-  return {.layers = 4,
-          .hidden = 32,
-          .ffn_hidden = 48,
-          .heads = 4,
-          .kv_heads = 2,
-          .head_dim = 8,
-          .vocab = 128,
-          .max_positions = 16,
-          .norm = NormKind::RmsNorm,
-          .activation = ActivationKind::SwiGlu,
-          .positions = PositionKind::Rope,
-          .qkv_bias = false,
-          .projection_bias = false,
-          .mlp_bias = false,
-          .tied_embeddings = false};
+  Transformer decoder = std::get<Transformer>(llama(4, 32, 48, 4, 2, 128).shape);
+  decoder.max_positions = 16;
+  return decoder;
 }
 
 struct ModernModel {

@@ -8,6 +8,7 @@
 #include "core/cluster/cluster.h"
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -26,22 +27,10 @@ Model tiny_gpt(bool tied) {
 }
 
 Model tiny_llama() {
-  return {.name = "tiny-llama",
-          .shape = Transformer{.layers = 4,
-                               .hidden = 32,
-                               .ffn_hidden = 48,
-                               .heads = 8,
-                               .kv_heads = 4,
-                               .head_dim = 4,
-                               .vocab = 128,
-                               .max_positions = 16,
-                               .norm = NormKind::RmsNorm,
-                               .activation = ActivationKind::SwiGlu,
-                               .positions = PositionKind::Rope,
-                               .qkv_bias = false,
-                               .projection_bias = false,
-                               .mlp_bias = false,
-                               .tied_embeddings = false}};
+  Model model = llama(4, 32, 48, 8, 4, 128);
+  model.name = "tiny-llama";
+  std::get<Transformer>(model.shape).max_positions = 16;
+  return model;
 }
 
 Model tiny_bert() {
