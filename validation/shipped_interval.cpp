@@ -11,9 +11,10 @@
 
 namespace foreshard {
 
-std::vector<Spread> shipped_spreads() {
-  const std::string path = data_directory() + "/accuracy/residuals.json";
-  return parse_spreads(read_file(path), path);
+const std::vector<Spread>& shipped_spreads() {
+  static const std::string path = data_directory() + "/accuracy/residuals.json";
+  static const std::vector<Spread> spreads = parse_spreads(read_file(path), path);
+  return spreads;
 }
 
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,

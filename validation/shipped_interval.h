@@ -14,8 +14,8 @@
 
 namespace foreshard {
 
-// Reads accuracy/residuals.json. Throws Error when it cannot be read.
-std::vector<Spread> shipped_spreads();
+// What accuracy/residuals.json says; read once. Throws Error when it cannot be read.
+const std::vector<Spread>& shipped_spreads();
 
 // From published runs with the GPUs of the cluster's first node and the strategy's framework, of models with experts or of dense
 // ones. Nothing for a cluster of hosts without GPUs: there are no published runs for them.

@@ -77,7 +77,7 @@ static void check_required(const Verb& verb, const Arguments& arguments) {
   for (const VerbOption& option : verb.options)
     if (option.required && !arguments.has(option.name))
       throw Error(kCommandLine, option.name, "nothing",
-                  (option.value == option.name ? "" : option.value + ": ") + option.help + "; see \"foreshard " + verb.name +
+                  (option.value == option.name ? "" : option.value + ": ") + option.shown_help() + "; see \"foreshard " + verb.name +
                       " --help\"");
 }
 

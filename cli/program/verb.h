@@ -18,6 +18,8 @@ struct VerbOption {
   std::string group = {};  // heading in the help; empty: "options"
   bool required = false;
   bool repeatable = false;
+  std::string (*read_help)() = nullptr;  // instead of `help`, where files have to be read for it
+  std::string shown_help() const { return read_help != nullptr ? read_help() : help; }
   bool operator==(const VerbOption&) const = default;
 };
 

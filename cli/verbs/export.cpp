@@ -82,7 +82,7 @@ Verb export_verb() {
       .examples = {"foreshard export best.strategy.json --to megatron --model llama-3-8b --cluster dgx-h100"},
       .options =
           {{.name = "STRATEGY", .value = "FILE", .help = "a .strategy.json file (search --save-strategy)", .required = true},
-           {.name = "--to", .value = "NAME", .help = joined(exported_frameworks()), .required = true}},
+           {.name = "--to", .value = "NAME", .required = true, .read_help = [] { return joined(exported_frameworks()); }}},
       .run = run_export};
   for (const VerbOption& option : job_options())
     for (const char* name : {"--model", "--cluster", "--gpus", "--nodes", "--set"})

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "core/network/network_shape.h"
 
@@ -29,6 +32,7 @@ struct Network::Graph {
   std::vector<BytesPerSecond> leaf_trunk, pod_trunk;  // per leaf (group * rails + rail), per pod
 
   explicit Graph(const Cluster& source);
+  static std::shared_ptr<const Graph> of(const Cluster& cluster);
   void size_trunks();
 
   // Which group a node, device or link belongs to: the last one that begins at or before it.
@@ -250,10 +254,27 @@ Route Network::host_route(DeviceId gpu, Endpoint end, bool to_device) const {
 // ---- look-ups
 // -------------------------------------------------------------------------------------------------------------
 
-Network::Network(const Cluster& cluster) : graph_(std::make_unique<Graph>(cluster)) {}
-Network::~Network() = default;
-Network::Network(Network&&) noexcept = default;
-Network& Network::operator=(Network&&) noexcept = default;
+// Lowering, costs and simulation of a plan ask for the same network one after the other, and a search does so for each strategy: the graphs
+// asked for last are kept.
+std::shared_ptr<const Network::Graph> Network::Graph::of(const Cluster& cluster) {
+  constexpr std::size_t kKept = 4;
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<const Graph>> kept;
+  const auto find = [&cluster] {
+    return std::ranges::find_if(kept, [&cluster](const auto& graph) { return graph->cluster == cluster; });
+  };
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto known = find(); known != kept.end()) return *known;
+  }
+  auto made = std::make_shared<const Graph>(cluster);
+  const std::lock_guard lock(mutex);
+  if (find() == kept.end()) kept.insert(kept.begin(), made);
+  if (kept.size() > kKept) kept.pop_back();
+  return made;
+}
+
+Network::Network(const Cluster& cluster) : graph_(Graph::of(cluster)) {}
 
 int Network::links() const { return graph_->links; }
 NetworkLink Network::link(LinkId id) const {

@@ -71,9 +71,6 @@ enum class Endpoint : std::uint8_t { Gpu, HostMemory, Nvme };
 class Network {
  public:
   explicit Network(const Cluster& cluster);  // throws Error if the parts of a node are not connected
-  ~Network();
-  Network(Network&&) noexcept;
-  Network& operator=(Network&&) noexcept;
 
   int links() const;
   NetworkLink link(LinkId id) const;
@@ -103,7 +100,7 @@ class Network {
 
  private:
   struct Graph;
-  std::unique_ptr<Graph> graph_;
+  std::shared_ptr<const Graph> graph_;  // of this cluster's other networks, too
 };
 
 // The load of one phase of a collective, for one instance of a group. It is simulated as one transfer over all its links at once: after

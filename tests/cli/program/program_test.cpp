@@ -89,7 +89,7 @@ TEST(Program, HelpOfEveryVerbFitsATerminalAndHasAnExample) {
 
 TEST(Program, EveryOptionHasHelp) {
   for (const Verb& verb : verbs())
-    for (const VerbOption& option : verb.options) EXPECT_FALSE(option.help.empty()) << verb.name << " " << option.name;
+    for (const VerbOption& option : verb.options) EXPECT_FALSE(option.shown_help().empty()) << verb.name << " " << option.name;
 }
 
 TEST(Program, ListsAreJsonWithTheirKeys) {

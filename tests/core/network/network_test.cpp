@@ -25,6 +25,17 @@ TEST(NetworkRoute, InsideANodeOverTheSwitch) {
   EXPECT_TRUE(network.route({3}, {3}).links.empty());
 }
 
+// Networks of one cluster share what was found about it; a cluster that differs in one number does not, nor one that has many others between.
+TEST(NetworkRoute, WhatIsSharedIsOfAnEqualCluster) {
+  const auto width = [](double nvlink) {
+    return Network(cluster_of(switched_shape({.nvlink = nvlink}), 1)).route({1}, {6}).bandwidth.value;
+  };
+  for (int again = 0; again < 3; ++again)
+    for (int i = 1; i <= 9; ++i) EXPECT_EQ(width(i * 1e9), i * 1e9);
+  const Cluster cluster = cluster_of(switched_shape({}), 1);
+  EXPECT_EQ(&Network(cluster).cluster(), &Network(Cluster(cluster)).cluster());
+}
+
 TEST(NetworkRoute, WithoutNvlinkOverPcieSwitchesAndSockets) {
   const Network network(cluster_of(switched_shape({.nvlink = 0}), 1));
   EXPECT_EQ(names(network, network.route({0}, {1})), (Names{"node0/gpu0->pcie0", "node0/pcie0->gpu1"}));
