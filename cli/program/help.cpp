@@ -47,7 +47,8 @@ std::string verb_help(const Verb& verb) {
     text += "\n" + (group.empty() ? std::string("options") : group) + ":\n";
     for (const VerbOption& option : verb.options)
       if (option.group == group)
-        text += row(option.name + (option.value.empty() || positional(option) ? "" : " " + option.value), option.shown_help(), 30);
+        text +=
+            row(option.name + (option.value.empty() || positional(option) ? "" : " " + option.value), option.shown_help(), 30);
     if (group.empty()) text += row("--help", "print this text", 30);
   }
   if (std::find(groups.begin(), groups.end(), "") == groups.end()) text += "\n" + row("--help", "print this text", 30);

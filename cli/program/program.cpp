@@ -77,8 +77,8 @@ static void check_required(const Verb& verb, const Arguments& arguments) {
   for (const VerbOption& option : verb.options)
     if (option.required && !arguments.has(option.name))
       throw Error(kCommandLine, option.name, "nothing",
-                  (option.value == option.name ? "" : option.value + ": ") + option.shown_help() + "; see \"foreshard " + verb.name +
-                      " --help\"");
+                  (option.value == option.name ? "" : option.value + ": ") + option.shown_help() + "; see \"foreshard " +
+                      verb.name + " --help\"");
 }
 
 // The verb with the longest name that the words begin with, and the number of words in the name.
