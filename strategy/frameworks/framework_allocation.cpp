@@ -35,6 +35,7 @@ struct StageBytes {
   double arriving = 0;
   double left = 0;  // bytes that a deferred weight gradient needs: LayerBytes::left of its transformer layers
   double backward = 0, loss = 0, held = 0, deferred = 0;
+  double input_backward = 0;  // as `backward`, with weight gradients deferred
   double boundary = 0;  // bytes that it sends to the next stage
 };
 
@@ -190,6 +191,7 @@ class Allocation {
         out.counted += bytes.kept - hosted, out.left += bytes.left, out.in_layers += parameters,
             out.layer = std::max(out.layer, parameters);
       out.backward = std::max(out.backward, bytes.backward);
+      out.input_backward = std::max(out.input_backward, bytes.backward + bytes.waiting);
       out.loss = std::max(out.loss, bytes.loss);
       out.held = std::max(out.held, bytes.held);
       out.deferred = std::max(out.deferred, bytes.deferred);
@@ -228,7 +230,7 @@ class Allocation {
         busy = std::max(busy, kept + stage.backward + stage.held);
         kept -= stage.kept, counted -= stage.counted;
       } else if (op.work == Work::I) {
-        busy = std::max(busy, kept + stage.backward + stage.held);
+        busy = std::max(busy, kept + stage.input_backward + stage.held);
         kept += stage.left - stage.kept, counted += stage.left - stage.counted;
         busy = std::max(busy, kept);
         activations = std::max(activations, counted);

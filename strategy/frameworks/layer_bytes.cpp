@@ -1,6 +1,7 @@
 #include "strategy/frameworks/layer_bytes.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "strategy/recompute/keep_rule.h"
@@ -17,8 +18,10 @@ class LayerMeasure {
     const KeepRule plain = keep_rule(layer, {});
     const KeepRule rule = keep_rule(layer, recomputed_by(strategy.recompute, full));
     bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
-    bytes_.left = left();
-    bytes_.backward = gradients();
+    bytes_.left = left({});
+    const Largest largest = gradients();
+    bytes_.backward = largest.bytes;
+    bytes_.waiting = left(largest.op);
     if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
     for (const Operator& op : layer.operators)
       if (is<ops::CrossEntropy>(op.op) && !op.communication && op.inputs.front() >= 0) add_loss(op);
@@ -100,12 +103,17 @@ class LayerMeasure {
     return (all + queries) / 2;
   }
 
-  // 32 s b h bytes per layer of GPT (Qi et al. 2024, table 1, column W): 14 of inputs and 18 of gradients.
-  double left() const {
+  // Inputs of products with weights and gradients of their results: 32 s b h bytes per layer of GPT (Qi et al. 2024, table 1, column W),
+  // 14 of inputs and 18 of gradients. `behind`: only of products behind this operator, without what it or an earlier operator keeps.
+  double left(std::optional<std::size_t> behind) const {
     std::vector<char> seen(layer_.values.size(), 0);
     double sum = 0;
-    for (const Operator& op : layer_.operators) {
-      if (!is_weight_product(op)) continue;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      const bool counts = is_weight_product(op) && (!behind || i > *behind);
+      if (behind && i <= *behind)
+        for (const int v : op.saved) seen[static_cast<std::size_t>(v)] = 1;
+      if (!counts) continue;
       for (const auto* list : {&op.saved, &op.outputs})
         for (const int v : *list)
           if (!std::exchange(seen[static_cast<std::size_t>(v)], 1)) sum += size(value(v));
@@ -114,17 +122,23 @@ class LayerMeasure {
   }
 
   // The most bytes of gradients of one operator's inputs and outputs, plus the gradient of the layer's output (the residual stream).
-  double gradients() const {
-    double most = 0;
-    for (const Operator& op : layer_.operators) {
+  struct Largest {
+    double bytes = 0;
+    std::size_t op = 0;
+  };
+  Largest gradients() const {
+    Largest most;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
       double sum = 0;
       for (const auto* list : {&op.inputs, &op.outputs})
         for (const int v : *list)
           if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
       if (is<ops::Softmax>(op.op)) sum = std::max(sum, traits_.scores.scratch * count(value(op.outputs[0])));
-      if (!is<ops::CrossEntropy>(op.op)) most = std::max(most, sum);
+      if (!is<ops::CrossEntropy>(op.op) && sum >= most.bytes) most = {.bytes = sum, .op = i};
     }
-    return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
+    most.bytes += layer_.output >= 0 ? size(value(layer_.output)) : 0;
+    return most;
   }
 
   bool is_logits(int v) const {
