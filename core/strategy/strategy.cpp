@@ -121,6 +121,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron-deepspeed-blocking",
                                                  "megatron-deepspeed-bf16",
                                                  "megatron-zero-bubble",
+                                                 "megatron-zero-bubble-2023-09",
                                                  "nemo",
                                                  "nemo-24.03",
                                                  "megatron-bridge",

@@ -66,6 +66,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "score_bytes",
              "score_scratch",
              "query_key_bytes",
+             "key_value_bytes",
              "remakes_attention",
              "logit_bytes",
              "gathered_logit_bytes",
@@ -102,6 +103,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_number(json, "score_bytes", 64, traits.scores.kept);
   read_number(json, "score_scratch", 64, traits.scores.scratch);
   read_number(json, "query_key_bytes", 64, traits.query_key_bytes);
+  read_number(json, "key_value_bytes", 64, traits.key_value_bytes);
   read_flag(json, "remakes_attention", traits.remakes_attention);
   read_number(json, "logit_bytes", 64, traits.logits.bytes);
   read_number(json, "gathered_logit_bytes", 64, traits.logits.gathered_bytes);

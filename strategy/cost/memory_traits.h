@@ -81,6 +81,7 @@ struct MemoryTraits {
   double norm_bytes = 0, activation_bytes = 0;
   ScoreMemory scores = {};
   double query_key_bytes = 0;      // the same per element of queries and keys, where these have norms
+  double key_value_bytes = 0;      // the same per element of keys and values
   bool remakes_attention = false;  // an attention that is recomputed also recomputes its result: nothing of it is kept
   LogitMemory logits = {};
   std::optional<StepMemory> step = {};  // its allocations are replayed; empty: closed forms

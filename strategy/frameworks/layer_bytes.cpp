@@ -88,7 +88,7 @@ class LayerMeasure {
       if (is<ops::Norm>(op.op)) sum += traits_.norm_bytes * count(value(op.inputs[0]));
       if (is<ops::Activation>(op.op)) sum += traits_.activation_bytes * count(value(op.outputs[0]));
       if (is<ops::Softmax>(op.op)) sum += traits_.scores.kept * count(value(op.outputs[0]));
-      if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
+      if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op) + traits_.key_value_bytes * keys_and_values(op);
       if (is<ops::Attention>(op.op) && copies_ && strategy_.batch.micro > 1) sum += size(value(op.outputs[0]));
     }
     return sum;
@@ -96,11 +96,19 @@ class LayerMeasure {
 
   // Elements of queries and keys: queries have the size of the attention's result ("context"), and keys half of what remains.
   double queries_and_keys(const Operator& projection) const {
-    double all = 0, queries = 0;
+    const double made = projected(projection);
+    return made - (made - queries()) / 2;
+  }
+  double keys_and_values(const Operator& projection) const { return projected(projection) - queries(); }
+  double projected(const Operator& projection) const {
+    double all = 0;
     for (const int made : projection.outputs) all += count(value(made));
+    return all;
+  }
+  double queries() const {
     for (const Value& v : layer_.values)
-      if (v.name == "context") queries = count(v);
-    return (all + queries) / 2;
+      if (v.name == "context") return count(v);
+    return 0;
   }
 
   // Inputs of products with weights and gradients of their results: 32 s b h bytes per layer of GPT (Qi et al. 2024, table 1, column W),

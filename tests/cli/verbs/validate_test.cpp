@@ -82,6 +82,21 @@ TEST(Measured, FlagsOfTheRunPickThePreset) {
   EXPECT_EQ(blocking.stack, "megatron-deepspeed");
 }
 
+// The zero-bubble paper's tables of zb-v are in its arXiv version alone; the others were measured with an older Megatron-LM.
+TEST(Measured, TheTableOfARowPicksTheRelease) {
+  const auto asked = [](const char* table) {
+    MeasuredRow row = row_of_175b();
+    row.cells["framework"] = "megatron-zero-bubble";
+    row.cells["table_or_url"] = table;
+    return std::get<MeasuredCase>(measured_case(row));
+  };
+  EXPECT_EQ(asked("arXiv:2401.10241v1 Table 6 (full text)").framework, "megatron-zero-bubble");
+  EXPECT_EQ(asked("arXiv:2401.10241v1 Table 7 (full text)").framework, "megatron-zero-bubble");
+  const MeasuredCase older = asked("arXiv:2401.10241v1 Table 4 (full text)");
+  EXPECT_EQ(older.framework, "megatron-zero-bubble-2023-09");
+  EXPECT_EQ(older.stack, "megatron-zero-bubble");
+}
+
 TEST(Measured, RowsOutOfReachSayWhy) {
   const auto reason = [](const char* column, const char* value) {
     MeasuredRow row = row_of_175b();

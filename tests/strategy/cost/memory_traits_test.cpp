@@ -27,7 +27,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
     "caching_allocator": true, "attention_mask": true, "boundaries_left": 1, "boundaries": 2, "interleaved_boundaries": 3,
     "attention_copies": ["ampere"], "zero1": {"whole": 2, "shared": 4}, "fp8_parameters": true, "fp8_inputs": true,
     "half_main_gradients": true, "score_buffer": 1.5, "norm_bytes": 2.5, "activation_bytes": 3.5, "score_bytes": 4.5,
-    "score_scratch": 5.5, "query_key_bytes": 6.5, "remakes_attention": true, "logit_bytes": 7.5, "gathered_logit_bytes": 8.5,
+    "score_scratch": 5.5, "query_key_bytes": 6.5, "key_value_bytes": 6.25, "remakes_attention": true, "logit_bytes": 7.5, "gathered_logit_bytes": 8.5,
     "held_logit_bytes": 9.5, "logit_chunks": "chunks", "logit_parts_by_width": true, "reports": "reserved",
     "fragmentation": 1.25, "context": "1 GiB", "flags": {"plain": {"logit_bytes": 2, "deferred_heads": 3}}})");
   const MemoryTraits expected{
@@ -46,6 +46,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .activation_bytes = 3.5,
       .scores = {1.5, 4.5, 5.5},
       .query_key_bytes = 6.5,
+      .key_value_bytes = 6.25,
       .remakes_attention = true,
       .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5},
       .reports = {.reserved = true},

@@ -162,6 +162,24 @@ TEST(FrameworkAllocation, WhatWaitsForWeightGradientsCounts) {
   EXPECT_DOUBLE_EQ(split.ranks[1].activations, kept + 6 * 32.0 * 1024 * 512);
 }
 
+// One micro-batch on the first of two ranks, u = b s h, unfused attention: the most is allocated at the gradient of the scores. A whole
+// backward has then freed the inputs of the three products behind (8 of fc2, 2 of fc1, 2 of the projection) and needs no gradient of
+// their results (2, 8 and 2); an input gradient keeps both. With a fused attention its result is the projection's input: the backward
+// has not freed it either.
+TEST(FrameworkAllocation, AnInputGradientHoldsWhatTheWeightGradientWillRead) {
+  Strategy s = golden(1, 2, 1, 0);
+  s.dp = 1, s.batch.global = 4;
+  const auto peak = [&](AttentionKernel attention, Schedule schedule) {
+    s.attention = attention, s.pipeline.schedule = schedule;
+    return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-a100"), s, {})).ranks[0].peak;
+  };
+  const auto more = [&](AttentionKernel attention) {
+    return (peak(attention, Schedule::ZeroBubbleH1) - peak(attention, Schedule::OneFOneB)) / (4.0 * 1024 * 512);
+  };
+  EXPECT_DOUBLE_EQ(more(AttentionKernel::Unfused), 24);
+  EXPECT_DOUBLE_EQ(more(AttentionKernel::Flash), 8 + 2);  // at the gradient of the activation: only fc2 is behind
+}
+
 // The head in parts: of logits and their gradient only so much is there at once.
 TEST(FrameworkAllocation, TheHeadInParts) {
   Strategy s = golden(1, 1, 1, 0);
@@ -258,6 +276,21 @@ TEST(FrameworkAllocation, TheZeroBubbleForkKeepsOneMatrixOfScores) {
     EXPECT_DOUBLE_EQ(with[rank].statics - without[rank].statics, 64 * kMiB);
     EXPECT_DOUBLE_EQ(with[rank].reserved - without[rank].reserved, 64 * kMiB);
   }
+}
+
+// Megatron-LM of September 2023 copies keys and values for attention: 2 bytes more for each of their elements.
+TEST(FrameworkAllocation, CopiesOfKeysAndValuesAreKept) {
+  Strategy s = golden(1, 1, 1, 0);
+  s.attention = AttentionKernel::Unfused;
+  Model grouped = small_gpt();
+  const auto activations = [&](const std::string& framework) {
+    const MemoryTraits traits = framework_preset(framework).memory;
+    return std::get<FrameworkAllocation>(framework_allocation(grouped, load_cluster("dgx-a100"), s, traits)).ranks[0].activations;
+  };
+  const double u = 4.0 * 1024 * 512;
+  EXPECT_DOUBLE_EQ(activations("megatron-zero-bubble-2023-09") - activations("megatron-zero-bubble"), 12 * 2 * 2 * u);
+  std::get<Transformer>(grouped.shape).kv_heads = 2;
+  EXPECT_DOUBLE_EQ(activations("megatron-zero-bubble-2023-09") - activations("megatron-zero-bubble"), 12 * 2 * 2 * u / 4);
 }
 
 // On rank 1 of 8. A micro-batch takes 34 + 5 x 8 x 1024 / 512 = 114 bytes per token and hidden element in a layer until its input gradient,
