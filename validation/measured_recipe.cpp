@@ -111,8 +111,9 @@ void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
     if (once) s.experts.dispatcher = once_dispatcher(s.experts.ep * s.experts.etp, question.cluster.nodes.front().shape.gpus);
     if (recipe_of(row) && row.unknown("recompute")) s.recompute = recipe.recompute;
     // A cell frees in its backward, layer by layer, what its forward fills: its memory is that without cells.
-    if (overlaps && !is_memory(question.quantity))
-      s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
+    if (!overlaps || is_memory(question.quantity)) continue;
+    s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
+    s.pipeline.delay_wgrad = row.mentions("framework_flags", "delay-wgrad-compute");
   }
 }
 

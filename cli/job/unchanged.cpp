@@ -27,6 +27,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"schedule_order", "another order of actions than the schedule's own"},
       {"schedule_times", "--schedule zb-2p, and times that make another order"},
       {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
+      {"delay_wgrad", "--overlap tp, and communication of experts or tensor-parallel ranks"},
       {"layer_split", "layers other than the even split"},
       {"placement", "several kinds of groups, in another order than the default"},
       {"policy", "dp or cp above 1, or a policy that keeps something in host memory"},

@@ -250,6 +250,7 @@ const std::vector<std::string>& not_looked_at() {
                                                  "schedule",
                                                  "schedule_times",
                                                  "microbatch_group",
+                                                 "delay_wgrad",
                                                  "layer_split",
                                                  "placement",
                                                  "zero",

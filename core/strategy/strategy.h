@@ -145,6 +145,7 @@ struct PipelineChoice {
   int microbatch_group = 0;               // interleaved: micro-batches that a chunk takes before the next chunk runs; 0: pp
   std::vector<std::string> order = {};    // Listed: [pipeline rank]: its actions, "0F0 0F1 0B0 ..."
   std::optional<ActionTimes> times = {};  // zb-2p: those that its order is made for; empty: of a trial plan
+  bool delay_wgrad = false;  // schedules of cells: weight gradients run behind the next communication (docs/schedules.md)
   bool operator==(const PipelineChoice&) const = default;
 };
 

@@ -101,6 +101,13 @@ std::vector<StrategyOption> pipeline_options() {
                        "pipedream-2bw: micro-batches per update; 0: pp",
                .constraint = "at least pp; the last group is full or has at least pp",
                .group = group}),
+      flag(part(&Strategy::pipeline, &PipelineChoice::delay_wgrad),
+           {.path = "delay_wgrad",
+            .flag = "--delay-wgrad",
+            .help = "1f1b-cells, interleaved-cells: weight gradients of layers run behind the next communication, which they "
+                    "help to hide",
+            .constraint = "a schedule of cells",
+            .group = group}),
       layer_split(
           {.path = "layer_split",
            .flag = "--layer-split",

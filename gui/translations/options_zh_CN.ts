@@ -462,6 +462,14 @@
         <translation>interleaved-1f1b、interleaved-zb-1p、interleaved-cells：每个模型块连续处理的微批数；pipedream-2bw：每次更新的微批数；0：pp</translation>
     </message>
     <message>
+        <source>1f1b-cells, interleaved-cells: weight gradients of layers run behind the next communication, which they help to hide</source>
+        <translation>1f1b-cells、interleaved-cells：各层的权重梯度推迟到下一次通信发起之后计算，以便更多地掩盖通信</translation>
+    </message>
+    <message>
+        <source>a schedule of cells</source>
+        <translation>由前向反向合并单元组成的调度</translation>
+    </message>
+    <message>
         <source>the lists of schedule file, of every pipeline rank: 0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1 (stage, work, micro-batch)</source>
         <translation>file 调度中每个流水线级的列表：0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1（阶段、工作、微批）</translation>
     </message>

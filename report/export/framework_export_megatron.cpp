@@ -87,9 +87,12 @@ class MegatronOptions {
   void order_of_actions() {
     const Schedule schedule = *s_.pipeline.schedule;
     const bool cells = schedule == Schedule::OneFOneBCells || schedule == Schedule::InterleavedCells;
-    if (cells && s_.experts.ep > 1 && s_.communication.overlap->tp && (s_.pp == 1 || s_.virtual_stages > 1))
-      add("overlap-moe-expert-parallel-comm");
-    else if (cells || (s_.pp > 1 && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved))
+    const bool said = cells && s_.experts.ep > 1 && s_.communication.overlap->tp && (s_.pp == 1 || s_.virtual_stages > 1);
+    if (said) add("overlap-moe-expert-parallel-comm");
+    add_if(said && s_.pipeline.delay_wgrad, "delay-wgrad-compute");
+    if (s_.pipeline.delay_wgrad && !said) note("delayed weight gradients were simulated");
+    if (said) return;
+    if (cells || (s_.pp > 1 && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved))
       note(std::string("no option says the schedule ") + name_of(schedule));
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "strategy/program/chunk_frame.h"
 
 namespace foreshard {
 
@@ -68,7 +69,8 @@ void part_scratch(const Segment& a, Segment& b, Role& role) {
 // Takes the instructions of both in an order that keeps that of each.
 class Turns {
  public:
-  Turns(const Segment& a, const Segment& b, StreamId communication) : of_{&a, &b}, communication_(communication) {}
+  Turns(const Segment& a, const Segment& b, StreamId communication, bool delayed)
+      : of_{&a, &b}, communication_(communication), delayed_(delayed) {}
 
   std::vector<Instruction> take() {
     for (int turn = 0; left(0) || left(1); turn = 1 - turn) go(turn);
@@ -77,20 +79,28 @@ class Turns {
 
  private:
   bool left(int which) const { return next_[which] < of_[which]->instructions.size(); }
+  const Instruction& next(int which) const { return of_[which]->instructions[next_[which]]; }
+  // A weight gradient, or its sum, that runs beside the communication before it.
+  bool is_delayed(const Instruction& run) const {
+    const auto* what = std::get_if<Compute>(&run.what);
+    const bool elsewhere = run.stream != kComputeStream && run.stream != communication_;
+    return delayed_ && (elsewhere || (what && what->phase == Phase::WeightGrad));
+  }
   void go(int which) {
-    while (left(which)) {
+    for (bool communicated = false; left(which);) {
+      if (communicated && left(1 - which) && !is_delayed(next(which))) return;
       Instruction run = of_[which]->instructions[next_[which]++];
       for (std::int32_t& before : run.after) before = place_[which][static_cast<std::size_t>(before)];
       place_[which].push_back(static_cast<std::int32_t>(all_.size()));
-      const bool communicates = run.stream == communication_ &&
-                         (std::holds_alternative<Collective>(run.what) || std::holds_alternative<Exchange>(run.what));
+      communicated |= run.stream == communication_ &&
+                      (std::holds_alternative<Collective>(run.what) || std::holds_alternative<Exchange>(run.what));
       all_.push_back(std::move(run));
-      if (communicates && left(1 - which)) return;
     }
   }
 
   const Segment* of_[2];
   StreamId communication_;
+  bool delayed_;
   std::size_t next_[2] = {};
   std::vector<std::int32_t> place_[2] = {};  // of each instruction among all
   std::vector<Instruction> all_ = {};
@@ -110,12 +120,12 @@ Segment joined(const Segment& a, const Segment& b) {
   return all;
 }
 
-Segment in_turns(const Segment& a, const Segment& b, StreamId communication, Role& role) {
+Segment in_turns(const Segment& a, const Segment& b, StreamId communication, bool delayed, Role& role) {
   Segment second = with_later_params(b, static_cast<std::int32_t>(a.params.size()));
   part_scratch(a, second, role);
   Segment all{.name = a.name + " & " + b.name, .params = a.params};
   add_params(all, b.params, "backward.");
-  all.instructions = Turns(a, second, communication).take();
+  all.instructions = Turns(a, second, communication, delayed).take();
   return all;
 }
 

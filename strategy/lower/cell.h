@@ -11,8 +11,8 @@ Segment joined(const Segment& a, const Segment& b);
 
 // One segment that takes instructions of `a` and `b` in turns, in an order that keeps that of each. A turn ends when a communication on the
 // stream `communication` has been issued; so the computes of one segment overlap the communication of the other. Without such a
-// communication `b` follows `a`. Scratch buffers that both use are doubled: copies for `b`, which `b` acquires and releases itself, are
-// appended to `role`.
-Segment in_turns(const Segment& a, const Segment& b, StreamId communication, Role& role);
+// communication `b` follows `a`. With `delayed`, weight gradients behind a communication belong to its turn (delayed_gradients.h). Scratch
+// buffers that both use are doubled: copies for `b`, which `b` acquires and releases itself, are appended to `role`.
+Segment in_turns(const Segment& a, const Segment& b, StreamId communication, bool delayed, Role& role);
 
 }  // namespace foreshard

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strategy/lower/cut_segment.h"
+#include "strategy/program/delayed_gradients.h"
 
 namespace foreshard {
 
@@ -63,7 +64,16 @@ Segment ChunkProgram::backward(const BackwardVariant& variant) {
   if (variant.half == Work::W) return cut_segment(backward_.weights(variant, left_), parts_);
   flow_.try_out();
   Segment first = build_backward(variant);
-  return cut_segment(flow_.learn(left_) ? build_backward(variant) : std::move(first), parts_);
+  return delayed(cut_segment(flow_.learn(left_) ? build_backward(variant) : std::move(first), parts_));
+}
+
+Segment ChunkProgram::delayed(Segment backward) const {
+  const StreamId communication = frame_.way(Purpose::Operator).stream;
+  if (!frame_.lowering.tables.schedule.delays_weights || communication == kComputeStream) return backward;
+  std::vector<LayerId> layers;  // embedding and head have no communication of their own
+  for (const ChunkLayer& layer : values_.layers)
+    if (layer.counted >= 0) layers.push_back(layer.id);
+  return delay_weight_gradients(std::move(backward), communication, layers);
 }
 
 // The whole backward waits for its gradient, what is recomputed too, as in every framework: instruction 0 receives it.

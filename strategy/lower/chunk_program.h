@@ -7,6 +7,7 @@
 //   ActivationMoves   offloaded activations
 //   RunPlayer         both directions in the order of a recomputation schedule
 //   OperatorParts     cuts instructions along the samples of a micro-batch (cut_segment.h)
+// delay_weight_gradients (strategy/program/delayed_gradients.h) has the last word on the order of a whole backward.
 #pragma once
 
 #include "strategy/lower/operator_parts.h"
@@ -35,6 +36,7 @@ class ChunkProgram {
   Slot weights_slot() const;
   std::vector<UnitUse> visits() const;  // layers whose parameters are read, in order: those of a forward, then those of a backward
   Segment build_backward(const BackwardVariant& variant);
+  Segment delayed(Segment backward) const;
 
   ChunkFrame frame_;
   StateProgram state_;

@@ -105,6 +105,9 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& s) {
     return Infeasible{.reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " +
                                 std::to_string(s.virtual_stages),
                       .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
+  if (s.pipeline.delay_wgrad && !entry.cells)
+    return Infeasible{.reason = "delay_wgrad is of schedules of cells; " + entry.name + " is none",
+                      .would_help = {"--schedule 1f1b-cells", "--schedule interleaved-cells"}};
   if (entry.routes > 1)
     if (auto refused = refuse_with_routes(s)) return refused;
   if (entry.backwards_per_update)

@@ -113,7 +113,7 @@ static void add_updates(ScheduleTable& table, const ScheduleEntry& entry, const 
 
 ScheduleTable schedule_table(const Strategy& s) {
   const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
-  ScheduleTable table{.splits = splits_backwards(s), .routes = entry.routes};
+  ScheduleTable table{.splits = splits_backwards(s), .routes = entry.routes, .delays_weights = s.pipeline.delay_wgrad};
   const auto microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (*s.pipeline.schedule == Schedule::Listed)
     table.order = parse_order(s.pipeline.order);

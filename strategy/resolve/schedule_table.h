@@ -16,6 +16,7 @@ struct ScheduleTable {
   ScheduleLists order = {};                           // [pipeline rank]: its actions
   bool splits = false;                                // backwards are split into input gradients (I) and weight gradients (W)
   int routes = 1;                                     // 1 or 2
+  bool delays_weights = false;                        // weight gradients of a whole backward come behind the next communication
 
   // Asynchronous schedules (PipeDream) update a stage several times in a run, so the order of a rank contains its updates. Version n of
   // the weights is that after n updates. Each version lies in a slot; the first and the last version lie in slot 0.

@@ -112,6 +112,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"schedule_order", {"0F0 0F1 0B1 0B0; 1F0 1F1 1B1 1B0"}},
       {"schedule_times", {"1,1,1,9"}},
       {"microbatch_group", {"4", "8"}},
+      {"delay_wgrad", {""}},
       {"layer_split", {"7,5", "3,3,3,3", "3,1", "auto"}},
       {"stages", {"6:4x1,6:4x1", "3:2x1,1:2x1"}},
       {"placement", {"dp,role,cp,tp", "role,tp,cp,dp"}},

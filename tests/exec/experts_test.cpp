@@ -134,6 +134,30 @@ TEST(ExpertModels, CellsTrainAsOneDevice) {
     }
 }
 
+// Weight gradients behind the next communication are the same ones, however they are summed.
+TEST(ExpertModels, DelayedWeightGradientsTrainAsOneDevice) {
+  for (const ModernModel& which : trained_mixtures())
+    for (const int zero : {0, 1, 2, 3}) {
+      Strategy strategy{.dp = 2,
+                        .pp = 2,
+                        .experts = {.ep = 2},
+                        .pipeline = {.schedule = Schedule::OneFOneBCells, .delay_wgrad = true},
+                        .batch = {.micro = 1},
+                        .zero = {.stage = zero}};
+      strategy.communication.overlap = Overlap{.tp = true};
+      expect_as_one_device(which, strategy);
+      strategy.pp = 1;
+      expect_as_one_device(which, strategy);
+      strategy.recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}};
+      expect_as_one_device(which, strategy);
+      if (layers_of(which) < 4) continue;
+      strategy.pp = strategy.virtual_stages = 2, strategy.pipeline.schedule = Schedule::InterleavedCells;
+      expect_as_one_device(which, strategy);
+      strategy.recompute = {.kind = RecomputeKind::Full};
+      expect_as_one_device(which, strategy);
+    }
+}
+
 TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
   for (const ModernModel& which : trained_mixtures())
     for (const int zero : {0, 1, 3}) {

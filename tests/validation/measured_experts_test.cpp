@@ -130,6 +130,12 @@ TEST(MeasuredExperts, BalancedAndDroppedOnlyWhereTheRowSaysSo) {
   EXPECT_EQ(asked({}).candidates.front().experts.capacity, 0);
   EXPECT_EQ(asked({{"model_name", "Qwen3_30B_a3B (tokendrop)"}}).candidates.front().experts.capacity, 1);
   EXPECT_EQ(asked({{"framework_flags", "--moe-expert-capacity-factor 1.25"}}).candidates.front().experts.capacity, 1.25);
+  const std::string overlap = "--overlap-moe-expert-parallel-comm";
+  EXPECT_EQ(asked({{"framework_flags", overlap}}).candidates.front().pipeline,
+            (PipelineChoice{.schedule = Schedule::OneFOneBCells}));
+  EXPECT_EQ(asked({{"framework_flags", overlap + " --delay-wgrad-compute"}}).candidates.front().pipeline,
+            (PipelineChoice{.schedule = Schedule::OneFOneBCells, .delay_wgrad = true}));
+  EXPECT_EQ(asked({{"framework_flags", "--delay-wgrad-compute"}}).candidates.front().pipeline, PipelineChoice{});
 }
 
 TEST(MeasuredExperts, WhatIsMissingIsNamed) {

@@ -38,6 +38,7 @@ const std::vector<std::string> kBases = {
     kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 8 --micro-batch 1 --schedule zb-2p",
     kMixture + "--cluster dgx-a100 --global-batch 64 --ep 4 --expert-load 1.75",
     kMixture + "--cluster dgx-a100-x2 --global-batch 64 --ep 16 --expert-dispatcher once-per-node --expert-capacity 2",
+    kMixture + "--cluster dgx-a100-x2 --global-batch 64 --ep 16 --schedule 1f1b-cells --overlap grad,p2p,tp",
     "simulate --json --ignore-memory --granularity stage --clock light --model resnet-50 --cluster eth25-a100-x2 "
     "--global-batch 64"};
 

@@ -54,12 +54,15 @@ TEST(FrameworkExport, CellsAreMegatronsOverlapOfExperts) {
     s.batch = {.micro = 1, .global = 64}, s.framework = "megatron";
     s.communication.overlap = Overlap{.tp = true};
     s.pipeline.schedule = of.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
+    s.pipeline.delay_wgrad = true;
     const Model model = load_model("qwen3-30b-a3b");
     const auto answer = resolve(model, load_cluster("dgx-h100"), s);
     ASSERT_TRUE(std::holds_alternative<Strategy>(answer)) << std::get<Infeasible>(answer).reason;
     const auto out = framework_export(model, std::get<Strategy>(answer));
     ASSERT_TRUE(out.has_value());
     EXPECT_EQ(std::ranges::count(out->lines, "--overlap-moe-expert-parallel-comm"), of.said ? 1 : 0) << of.pp << of.ep;
+    EXPECT_EQ(std::ranges::count(out->lines, "--delay-wgrad-compute"), of.said ? 1 : 0) << of.pp << of.ep;
+    EXPECT_EQ(std::ranges::count(out->notes, "delayed weight gradients were simulated"), of.said ? 0 : 1);
     EXPECT_EQ(std::ranges::count(out->notes, std::string("no option says the schedule ") + name_of(*s.pipeline.schedule)),
               of.said ? 0 : 1);
   }

@@ -37,7 +37,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
                                 policy, zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
   [[maybe_unused]] const auto& [ep, etp, expert_load, expert_capacity, expert_unpadded, dispatcher, node_ranks] = experts;
-  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order, times] = pipeline;
+  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order, times, delay_wgrad] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq, packed] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
@@ -48,7 +48,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, asynchronous, sum_order, partition, credit,
                                 compressed_gradients, compressed_activations, compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 70u);
+  EXPECT_EQ(paths.size(), 71u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -80,6 +80,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"schedule_order", "0F0 0B0; 1F0 1B0"},
                                                                    {"schedule_times", "2,2.5,1,0.125"},
                                                                    {"microbatch_group", "4"},
+                                                                   {"delay_wgrad", "true"},
                                                                    {"layer_split", "2,3x14,2"},
                                                                    {"stages", "10:2x1,22:1x2"},
                                                                    {"placement", "dp,tp,cp,role"},
