@@ -102,8 +102,8 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_number(json, "activation_bytes", 64, traits.activation_bytes);
   read_number(json, "score_bytes", 64, traits.scores.kept);
   read_number(json, "score_scratch", 64, traits.scores.scratch);
-  read_number(json, "query_key_bytes", 64, traits.query_key_bytes);
-  read_number(json, "key_value_bytes", 64, traits.key_value_bytes);
+  read_number(json, "query_key_bytes", 64, traits.projections.query_key);
+  read_number(json, "key_value_bytes", 64, traits.projections.key_value);
   read_flag(json, "remakes_attention", traits.remakes_attention);
   read_number(json, "logit_bytes", 64, traits.logits.bytes);
   read_number(json, "gathered_logit_bytes", 64, traits.logits.gathered_bytes);
@@ -133,7 +133,7 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (change.score_buffer) traits.scores.buffer = *change.score_buffer;
     if (change.score_bytes) traits.scores.kept = *change.score_bytes;
     if (change.logit_bytes) traits.logits.bytes = *change.logit_bytes;
-    if (change.query_key_bytes) traits.query_key_bytes = *change.query_key_bytes;
+    if (change.query_key_bytes) traits.projections.query_key = *change.query_key_bytes;
     if (change.deferred_heads) traits.logits.deferred_heads = *change.deferred_heads;
     if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
   }

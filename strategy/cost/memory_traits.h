@@ -49,6 +49,13 @@ struct ScoreMemory {
   bool operator==(const ScoreMemory&) const = default;
 };
 
+// Kept for the backward in addition to the results of the projections before attention.
+struct ProjectionMemory {
+  double query_key = 0;  // bytes per element of queries and keys, where these have norms
+  double key_value = 0;  // bytes per element of keys and values, where attention copies them
+  bool operator==(const ProjectionMemory&) const = default;
+};
+
 // Bytes per parameter under ZeRO 1, parameters, gradients and states together: `whole` on every rank, `shared` divided by the ranks.
 struct Zero1Memory {
   double whole = 0, shared = 0;
@@ -80,8 +87,7 @@ struct MemoryTraits {
   // Kept for the backward in addition to what a fused kernel keeps: bytes per element of a norm's input, of an activation's result.
   double norm_bytes = 0, activation_bytes = 0;
   ScoreMemory scores = {};
-  double query_key_bytes = 0;      // the same per element of queries and keys, where these have norms
-  double key_value_bytes = 0;      // the same per element of keys and values
+  ProjectionMemory projections = {};
   bool remakes_attention = false;  // an attention that is recomputed also recomputes its result: nothing of it is kept
   LogitMemory logits = {};
   std::optional<StepMemory> step = {};  // its allocations are replayed; empty: closed forms

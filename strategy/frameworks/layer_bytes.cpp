@@ -88,7 +88,8 @@ class LayerMeasure {
       if (is<ops::Norm>(op.op)) sum += traits_.norm_bytes * count(value(op.inputs[0]));
       if (is<ops::Activation>(op.op)) sum += traits_.activation_bytes * count(value(op.outputs[0]));
       if (is<ops::Softmax>(op.op)) sum += traits_.scores.kept * count(value(op.outputs[0]));
-      if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op) + traits_.key_value_bytes * keys_and_values(op);
+      if (op.name == "qkv")
+        sum += traits_.projections.query_key * queries_and_keys(op) + traits_.projections.key_value * keys_and_values(op);
       if (is<ops::Attention>(op.op) && copies_ && strategy_.batch.micro > 1) sum += size(value(op.outputs[0]));
     }
     return sum;

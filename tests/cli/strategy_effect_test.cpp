@@ -126,6 +126,7 @@ TEST(StrategyOptionsOf, EveryVerbThatTakesThem) {
                                        "--schedule",
                                        "--schedule-times",
                                        "--microbatch-group",
+                                       "--delay-wgrad",
                                        "--layer-split",
                                        "--stages",
                                        "--placement",
