@@ -2895,6 +2895,10 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 需要未分片的梯度，而 ZeRO %2 会将其分片</translation>
     </message>
     <message>
+        <source>delay_wgrad is of schedules of cells; %1 is none</source>
+        <translation>delay_wgrad 只用于由前向反向合并单元组成的调度，%1 不是</translation>
+    </message>
+    <message>
         <source>schedule best finds an order of one stage per rank, the strategy asks for %1</source>
         <translation>best 调度为每个 rank 一个阶段的流水线寻找执行顺序，策略却要求 %1 个</translation>
     </message>

@@ -76,6 +76,10 @@
         <translation>微批分组</translation>
     </message>
     <message>
+        <source>delay wgrad</source>
+        <translation>推迟权重梯度</translation>
+    </message>
+    <message>
         <source>layer split</source>
         <translation>层划分</translation>
     </message>

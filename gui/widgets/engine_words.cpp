@@ -50,6 +50,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "virtual stages need a pipeline of at least 2 ranks: found %1 virtual stage(s) with pp 1"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has one stage per rank, the strategy asks for %2"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 needs unsharded gradients, which ZeRO %2 shards"),
+    QT_TRANSLATE_NOOP("Engine", "delay_wgrad is of schedules of cells; %1 is none"),
     QT_TRANSLATE_NOOP("Engine", "schedule best finds an order of one stage per rank, the strategy asks for %1"),
     QT_TRANSLATE_NOOP("Engine",
                       "schedule best finds an order for times that it knows, recompute %1 plans its runs for an order"),
