@@ -72,7 +72,8 @@ if(FORESHARD_CUDA_BUILT)
   add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/open_attention.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/numa_cpus.cpp
                                     ${kernels_object})
   target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
-  target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined)
+  # now: a function that a library lacks is an error of opening the module, not the end of the program when it is called
+  target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined -Wl,-z,now)
   set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)
   install(TARGETS foreshard_cuda LIBRARY DESTINATION lib/foreshard)
 

@@ -93,8 +93,8 @@ void copy_heap() {
 #endif
 }
 
-// Of a child that has nothing left to do, the kernel frees the memory, which takes 1 ms. Nobody waits for that: it is reaped when another
-// child is, or with this process.
+// When a child has ended, the kernel frees its memory, which takes 1 ms. Instead of waiting for that, the child is reaped (waitpid) when a
+// later one has ended, or by init after the end of this process.
 void reap_later(pid_t child) {
   static std::mutex mutex;
   static std::vector<pid_t> children;

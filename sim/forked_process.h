@@ -45,7 +45,7 @@ class ForkedProcess {
   using Progress = std::function<void(double fraction)>;  // `fraction`: share of the work that is done, 0 to 1
   // Forks and runs `body` in the child, which passes its progress to the parent. Throws DeviceError if no process can be started.
   explicit ForkedProcess(const std::function<void(const Progress&)>& body);
-  ~ForkedProcess();  // kills the child if it still runs
+  ~ForkedProcess();  // kills and reaps the child, unless `body` has returned: then a later ForkedProcess reaps it
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
 
