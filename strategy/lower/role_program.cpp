@@ -323,6 +323,7 @@ class RoleBuilder {
   const ChunkSlots& slots_of_stage(int stage) const { return slots_[static_cast<std::size_t>(chunk_of(stage))]; }
 
   void add_actions() {
+    role_.actions.reserve(list().size() + 3 * chunks_.size() + 1);  // and gathers, measures, updates and the sum of norms
     std::vector<Flight> flights(chunks_.size());
     const int m = microbatches();
     const auto fill = [&](FlightRings& rings, int kept, int early, int deferred, int keys) {

@@ -11,11 +11,20 @@ SegmentBuilder::SegmentBuilder(std::string name, std::vector<Param> params) {
   segment_.params = std::move(params);
 }
 
-std::uint64_t SegmentBuilder::key(BufferId buffer, const Slot& slot) {
-  const bool by_param = std::holds_alternative<ParamId>(slot.which);
-  const std::int32_t number = by_param ? std::get<ParamId>(slot.which).value : std::get<std::int32_t>(slot.which);
-  return (static_cast<std::uint64_t>(buffer.value) << 33) | (static_cast<std::uint64_t>(by_param) << 32) |
-         static_cast<std::uint32_t>(number);
+const SegmentBuilder::Touched* SegmentBuilder::find(BufferId buffer, const Slot& slot) const {
+  if (buffer.index() >= newest_.size()) return nullptr;
+  for (int t = newest_[buffer.index()]; t >= 0; t = touched_[static_cast<std::size_t>(t)].other)
+    if (const Touched& known = touched_[static_cast<std::size_t>(t)]; known.slot == slot) return &known;
+  return nullptr;
+}
+
+SegmentBuilder::Touched& SegmentBuilder::touched(BufferId buffer, const Slot& slot) {
+  if (const Touched* known = find(buffer, slot)) return touched_[static_cast<std::size_t>(known - touched_.data())];
+  if (buffer.index() >= newest_.size()) newest_.resize(buffer.index() + 1, -1);
+  int& newest = newest_[buffer.index()];
+  touched_.push_back({.slot = slot, .other = newest});
+  newest = static_cast<int>(touched_.size()) - 1;
+  return touched_.back();
 }
 
 // Adds an `after` edge. Of several edges to one stream only the newest is kept: stream order implies the others.
@@ -31,60 +40,56 @@ void SegmentBuilder::depend(int index, int earlier) {
 }
 
 void SegmentBuilder::note_read(const Use& use, int index) {
-  Touched& touched = touched_[key(use.buffer, use.slot)];
-  depend(index, touched.writer);
-  for (int& reader : touched.readers)
+  Touched& block = touched(use.buffer, use.slot);
+  depend(index, block.writer);
+  block.last = index;
+  for (int& reader : block.readers)
     if (at(reader).stream == at(index).stream) {
       reader = index;
-      touched.last = index;
       return;
     }
-  touched.readers.push_back(index);
-  touched.last = index;
+  block.readers.push_back(index);
 }
 
 void SegmentBuilder::note_write(const Use& use, int index) {
-  Touched& touched = touched_[key(use.buffer, use.slot)];
-  depend(index, touched.writer);
-  for (const int reader : touched.readers) depend(index, reader);
-  touched.writer = index;
-  touched.readers.clear();
-  touched.last = index;
+  Touched& block = touched(use.buffer, use.slot);
+  depend(index, block.writer);
+  for (const int reader : block.readers) depend(index, reader);
+  block.writer = index;
+  block.readers.clear();
+  block.last = index;
 }
 
 int SegmentBuilder::emit(Instruction instruction) {
   const int index = size();
   segment_.instructions.push_back(std::move(instruction));
-  // Copies, since depend() changes the instruction during the loops.
-  const std::vector<Use> reads = at(index).reads;
-  const std::vector<Use> writes = at(index).writes;
-  for (const Use& use : reads) note_read(use, index);
-  for (const Use& use : writes) note_write(use, index);
+  for (const Use& use : at(index).reads) note_read(use, index);
+  for (const Use& use : at(index).writes) note_write(use, index);
   return index;
 }
 
 std::vector<int> SegmentBuilder::uses_elsewhere(const Block& block, StreamId stream) const {
   std::vector<int> uses;
-  const auto found = touched_.find(key(block.buffer, block.slot));
-  if (found == touched_.end()) return uses;
+  const Touched* found = find(block.buffer, block.slot);
+  if (found == nullptr) return uses;
   const auto add = [&](int index) {
     if (index >= 0 && segment_.instructions[static_cast<std::size_t>(index)].stream != stream) uses.push_back(index);
   };
-  add(found->second.writer);
-  for (const int reader : found->second.readers) add(reader);
+  add(found->writer);
+  for (const int reader : found->readers) add(reader);
   return uses;
 }
 
 int SegmentBuilder::join_last_use(const Block& block) {
-  Touched& touched = touched_[key(block.buffer, block.slot)];
-  FS_ASSERT(touched.last >= 0);
-  depend(touched.last, touched.writer);
-  for (const int reader : touched.readers) depend(touched.last, reader);
-  return touched.last;
+  const Touched* known = find(block.buffer, block.slot);
+  FS_ASSERT(known != nullptr);
+  depend(known->last, known->writer);
+  for (const int reader : known->readers) depend(known->last, reader);
+  return known->last;
 }
 
 void SegmentBuilder::release(const Block& block) {
-  at(join_last_use(block)).releases.push_back(block);  // stays in touched_: the next writer has to wait for this instruction
+  at(join_last_use(block)).releases.push_back(block);  // the block stays known: the next writer has to wait for this instruction
 }
 
 void SegmentBuilder::record_after_last_use(const Block& block, const EventUse& event) {

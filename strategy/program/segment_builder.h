@@ -1,8 +1,9 @@
 // Builds one segment: appends instructions in issue order and adds the `after` edges that data hazards between streams need.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -37,19 +38,24 @@ class SegmentBuilder {
   Segment take() { return std::move(segment_); }
 
  private:
+  // What has happened to a block, that is, to one slot of a buffer.
   struct Touched {
-    int writer = -1;                // index of the last write; -1: none
-    std::vector<int> readers = {};  // the last read of each stream since that write
-    int last = -1;                  // last read or write
+    Slot slot = {};
+    int other = -1;                                       // index in touched_ of another slot of the buffer; -1: none
+    int writer = -1;                                      // index of the last write; -1: none
+    boost::container::small_vector<int, 2> readers = {};  // the last read of each stream since that write
+    int last = -1;                                        // last read or write
   };
-  static std::uint64_t key(BufferId buffer, const Slot& slot);
+  const Touched* find(BufferId buffer, const Slot& slot) const;  // null: not yet used
+  Touched& touched(BufferId buffer, const Slot& slot);
   void depend(int index, int earlier);
   void note_read(const Use& use, int index);
   void note_write(const Use& use, int index);
   int join_last_use(const Block& block);
 
   Segment segment_;
-  std::unordered_map<std::uint64_t, Touched> touched_;
+  std::vector<Touched> touched_ = {};
+  std::vector<int> newest_ = {};  // [buffer]: index in touched_ of the slot used first last; -1: none
 };
 
 }  // namespace foreshard
