@@ -109,9 +109,11 @@ const MachineConstants& machine_constants(const std::string& architecture) {
 
 const MachineConstants& machine_constants(const Gpu& gpu) {
   // Recognized by the 16-bit FLOPs per SM and clock: 512 and 1024 on these cards, 8192 on datacenter cards.
-  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
-  const bool warp = clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
-  return gpu.architecture == "blackwell" && warp ? kAda : machine_constants(gpu.architecture);
+  const auto is_warp = [&] {
+    const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
+    return clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
+  };
+  return gpu.architecture == "blackwell" && is_warp() ? kAda : machine_constants(gpu.architecture);
 }
 
 double tensor_ceiling(const Gpu& gpu) {
