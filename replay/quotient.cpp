@@ -123,11 +123,12 @@ class Refinement {
   std::size_t first_of(int flow) const { return static_cast<std::size_t>(flows_.first_link[static_cast<std::size_t>(flow)]); }
 
   void refine(Colouring& now) const {
-    Colours crossing(now.links.size(), 0);
+    Colours crossing(now.links.size(), 0), under;
+    under.reserve(now.links.size());
+    for (const std::uint64_t link : now.links) under.push_back(mixed(11, link));
     for (std::size_t f = 0; f < now.flows.size(); ++f) {
       std::uint64_t over = 0;
-      for (std::size_t k = first_[f]; k < first_[f + 1]; ++k)
-        over += mixed(11, now.links[static_cast<std::size_t>(crossed_[k])]);
+      for (std::size_t k = first_[f]; k < first_[f + 1]; ++k) over += under[static_cast<std::size_t>(crossed_[k])];
       const std::uint64_t what = mixed(flows_.kind[f], std::bit_cast<std::uint64_t>(flows_.bytes[f]));
       now.flows[f] = mixed(mixed(what, over), parties(now, static_cast<int>(f)));
       const std::uint64_t mine = mixed(13, now.flows[f]);

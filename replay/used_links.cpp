@@ -52,14 +52,21 @@ class Neighbours {
 
   void add(Side& side, std::int32_t own, std::int32_t beside) {
     if (side.latest == beside || side.total == kWider) return;
+    const double here = capacity(own), width = capacity(beside);
+    if (width > here || (width == here && beside >= own)) {
+      side.total = kWider;
+      return;
+    }
     for (std::int32_t n = side.more; n >= 0; n = others_[static_cast<std::size_t>(n)].next)
       if (std::int32_t& known = others_[static_cast<std::size_t>(n)].link; known == beside) {
         std::swap(known, side.latest);  // the same neighbour is likely to come next
         return;
       }
-    const double here = capacity(own), width = capacity(beside);
     side.total += width;
-    if (width > here || (width == here && beside >= own) || side.total > here * kRounding) side.total = kWider;
+    if (side.total > here * kRounding) {
+      side.total = kWider;
+      return;
+    }
     if (side.latest >= 0) {
       others_.push_back({side.latest, side.more});
       side.more = static_cast<std::int32_t>(others_.size()) - 1;
