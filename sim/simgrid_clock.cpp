@@ -66,10 +66,23 @@ class KeptSignals {
   struct sigaction kept_[std::size(kSignals)] = {};
 };
 
-// A transfer that SimGrid is running. SimGrid frees an activity with its last pointer, which must not happen inside the activity's own
-// completion callback.
-struct Pending {
-  sg4::ActivityPtr activity = {};
+struct Route {
+  Links links = {};               // a link that is crossed k times is listed k times
+  std::vector<int> crossed = {};  // each of them once
+  double alone = 0;               // parts per second of a transfer with all of these links to itself
+};
+
+// A transfer that has not ended. While it has all its links to itself, its rate is known and SimGrid is not told of it: starting it there
+// takes time for each entry of its route. SimGrid gets what is left of it when another transfer begins on one of its links. SimGrid frees an
+// activity with its last pointer, which must not happen inside the activity's own completion callback.
+struct Transfer {
+  std::uint32_t number = 0;  // its index
+  int route = 0;
+  double parts = 0;           // when it began; of SimGrid: when SimGrid gets it
+  double since = 0, end = 0;  // while it is alone
+  std::uint32_t version = 0;  // of this end
+  bool alone = false;
+  sg4::ActivityPtr activity = {};  // of SimGrid
   Token token = {};
 };
 
@@ -97,15 +110,13 @@ struct Worker {
   Token token = {};
 };
 
-// A transfer that was requested while this clock was ahead of SimGrid's. It begins when SimGrid's clock has caught up.
-struct Asked {
-  int route = 0;
-  double bytes = 0;
-  Token token = {};
+struct LinkUsers {  // transfers on a link
+  int count = 0;
+  Transfer* alone = nullptr;  // the one that is alone, if any is
 };
 
 // Values of Event::kind. In a delay, Event::which and Event::version hold the token's two words.
-enum Kind : std::uint32_t { kDelay, kCompute };
+enum Kind : std::uint32_t { kDelay, kCompute, kTransfer };
 
 struct Platform {
   Listener* listener = nullptr;  // while running
@@ -113,16 +124,19 @@ struct Platform {
   ChosenRoute* zone = nullptr;  // owned by the engine
   sg4::Host *source = nullptr, *sink = nullptr;
   Links links = {};
-  std::vector<Links> routes = {};
+  std::vector<double> capacities = {};  // [link], parts per second
+  std::vector<Route> routes = {};
+  std::vector<LinkUsers> users = {};  // [link]
   std::vector<Worker> workers = {};
-  player::EventQueue queue = {};  // delays and computes
-  Timer* timer = nullptr;         // SimGrid's timer for the next event of `queue`, or for the transfers in `asked`
-  double now = 0;                 // SimGrid's time, or ahead of it, but before a transfer ends: until then no rate changes
-  int under_way = 0;              // transfers that SimGrid is running
-  std::vector<Asked> asked = {};  // transfers to begin when SimGrid's time reaches `now`
+  player::EventQueue queue = {};      // ends of delays and computes
+  player::EventQueue ends = {};       // of transfers that are alone
+  Timer* timer = nullptr;             // SimGrid's timer for the next event of the two, or for the transfers in `asked`
+  double now = 0;                     // SimGrid's time, or ahead of it, but before a transfer ends: until then no rate changes
+  int under_way = 0;                  // transfers that SimGrid is running
+  std::vector<Transfer*> asked = {};  // that SimGrid begins when its time reaches `now`
   simgrid::kernel::resource::Model* network = nullptr;  // runs the transfers; owned by the engine
-  std::deque<Pending> pending = {};
-  std::vector<Pending*> free = {};
+  std::deque<Transfer> transfers = {};
+  std::vector<Transfer*> free = {};
   sg4::ActivityPtr just_finished = {};
   std::int64_t events = 0;
 
@@ -133,21 +147,54 @@ struct Platform {
     network = dynamic_cast<simgrid::kernel::resource::Model*>(zone->get_iface()->get_network_model());
     FS_ASSERT(network != nullptr);
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
-      if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Pending>());
+      if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Transfer>());
     });
   }
   ~Platform() {
     just_finished.reset();
-    for (Pending& p : pending) p.activity.reset();
+    for (Transfer& transfer : transfers) transfer.activity.reset();
   }
 
-  Pending* keep(sg4::ActivityPtr activity, Token token) {
-    if (free.empty()) free.push_back(&pending.emplace_back());
-    Pending* p = free.back();
+  const Route& route_of(const Transfer& transfer) const { return routes[static_cast<std::size_t>(transfer.route)]; }
+  LinkUsers& users_of(int link) { return users[static_cast<std::size_t>(link)]; }
+  Transfer& new_transfer(int route, double parts, Token token) {
+    if (free.empty()) free.push_back(&transfers.emplace_back(Transfer{.number = static_cast<std::uint32_t>(transfers.size())}));
+    Transfer& transfer = *free.back();
     free.pop_back();
-    p->activity = std::move(activity);
-    p->token = token;
-    return p;
+    transfer.route = route, transfer.parts = parts, transfer.token = token;
+    return transfer;
+  }
+  void transfer(int route, double parts, Token token) {
+    Transfer& transfer = new_transfer(route, parts, token);
+    bool shares = false;
+    for (const int link : route_of(transfer).crossed) {
+      LinkUsers& on = users_of(link);
+      if (on.alone != nullptr && on.alone->end - now >= kPrecision) share(*on.alone);
+      shares |= on.count++ > 0;
+    }
+    if (shares) return give(transfer);
+    transfer.alone = true;
+    transfer.since = now, transfer.end = now + parts / route_of(transfer).alone;
+    for (const int link : route_of(transfer).crossed) users_of(link).alone = &transfer;
+    ends.plan(transfer.end, kTransfer, transfer.number, ++transfer.version);
+  }
+  // Another transfer begins on a link of this one.
+  void share(Transfer& transfer) {
+    transfer.parts = std::max(0.0, transfer.parts - route_of(transfer).alone * (now - transfer.since));
+    leave_alone(transfer);
+    give(transfer);
+  }
+  void leave_alone(Transfer& transfer) {
+    transfer.alone = false;
+    for (const int link : route_of(transfer).crossed)
+      if (LinkUsers& on = users_of(link); on.alone == &transfer) on.alone = nullptr;
+  }
+  Token ended(Transfer& transfer) {
+    if (transfer.alone) leave_alone(transfer);
+    for (const int link : route_of(transfer).crossed) --users_of(link).count;
+    free.push_back(&transfer);
+    ++events;
+    return transfer.token;
   }
   void plan_end(int worker) {
     Worker& w = workers[static_cast<std::size_t>(worker)];
@@ -155,19 +202,37 @@ struct Platform {
     queue.plan(w.since + w.left / w.speed, kCompute, static_cast<std::uint32_t>(worker), ++w.version);
   }
   bool is_current(const Event& event) const {
-    return event.kind == kDelay || (workers[event.which].busy && workers[event.which].version == event.version);
+    if (event.kind == kDelay) return true;
+    if (event.kind == kCompute) return workers[event.which].busy && workers[event.which].version == event.version;
+    return transfers[event.which].alone && transfers[event.which].version == event.version;
   }
-  // The first event that is still current (drops outdated ends of computes); null if no event is left.
+  // When an event is due. As SimGrid does, transfers end that would within kPrecision from now.
+  double due(const Event& event) const {
+    return event.kind == kTransfer && event.time - now < kPrecision ? std::min(now, event.time) : event.time;
+  }
+  // The first event that is still current (drops outdated ones); null if no event is left.
   const Event* first() {
-    while (!queue.empty() && !is_current(queue.first())) queue.take_first();
-    return queue.empty() ? nullptr : &queue.first();
+    for (player::EventQueue* each : {&queue, &ends})
+      while (!each->empty() && !is_current(each->first())) each->take_first();
+    if (ends.empty()) return queue.empty() ? nullptr : &queue.first();
+    return !queue.empty() && queue.first().time <= std::max(now, due(ends.first())) ? &queue.first() : &ends.first();
   }
-  void begin(const Asked& transfer) {
+  // A transfer that shares a link with another one.
+  void give(Transfer& transfer) {
+    if (is_ahead())
+      asked.push_back(&transfer);
+    else
+      begin(transfer);
+  }
+  void begin(Transfer& transfer) {
     const sg4::CommPtr comm = sg4::Comm::sendto_init(source, sink);
-    comm->set_payload_size(static_cast<std::uint64_t>(std::llround(transfer.bytes * kPartsPerByte)));
-    comm->set_data(keep(comm, transfer.token));
-    zone->choose(routes[static_cast<std::size_t>(transfer.route)]);
+    const double whole = std::ceil(transfer.parts);
+    comm->set_payload_size(static_cast<std::uint64_t>(whole));
+    comm->set_data(&transfer);
+    transfer.activity = comm;
+    zone->choose(route_of(transfer).links);
     comm->start();
+    network->get_started_action_set()->back().update_remains(whole - transfer.parts);
     ++under_way;
   }
   bool is_ahead() const { return now > sg4::Engine::get_clock(); }
@@ -175,7 +240,7 @@ struct Platform {
   void set_timer() {
     const Event* next = asked.empty() ? first() : nullptr;
     const bool needed = next != nullptr || !asked.empty();
-    const double time = next != nullptr ? next->time : now;
+    const double time = next != nullptr ? due(*next) : now;
     if (timer != nullptr && needed && timer->get_date() == time) return;
     if (timer != nullptr) timer->remove();
     timer = nullptr;
@@ -200,36 +265,35 @@ struct Platform {
   void fire() {
     timer = nullptr;
     now = std::max(now, sg4::Engine::get_clock());
-    for (const Asked& transfer : asked) begin(transfer);
+    for (Transfer* transfer : asked) begin(*transfer);
     asked.clear();
     double end = -1;
-    int transfers = 0;  // under way when `end` was found
+    int known = 0;  // transfers under way when `end` was found
     for (const Event* next = first(); next != nullptr; next = first()) {
-      if (next->time > now) {
+      const double time = due(*next);
+      if (time > now) {
         if (!asked.empty()) break;
-        if (end < 0 || transfers != under_way) end = next_end(), transfers = under_way;
-        if (next->time + kPrecision >= end) break;
+        if (end < 0 || known != under_way) end = next_end(), known = under_way;
+        if (time + kPrecision >= end) break;
       }
-      const Event event = queue.take_first();
-      now = std::max(now, event.time);
-      ++events;
-      if (event.kind == kDelay) {
-        listener->finished({event.which, event.version});
-      } else {
-        workers[event.which].busy = false;
-        listener->finished(workers[event.which].token);
-      }
+      const Event event = (next->kind == kTransfer ? ends : queue).take_first();
+      now = std::max(now, time);
+      listener->finished(token_of(event));
     }
     set_timer();
   }
-  void completed(Pending* p) {
-    just_finished = std::move(p->activity);  // frees the one before
-    const Token token = p->token;
-    free.push_back(p);
+  Token token_of(const Event& event) {
+    if (event.kind == kTransfer) return ended(transfers[event.which]);
+    ++events;
+    if (event.kind == kDelay) return {event.which, event.version};
+    workers[event.which].busy = false;
+    return workers[event.which].token;
+  }
+  void completed(Transfer* transfer) {
+    just_finished = std::move(transfer->activity);  // frees the one before
     --under_way;
     now = std::max(now, sg4::Engine::get_clock());
-    ++events;
-    listener->finished(token);
+    listener->finished(ended(*transfer));
     set_timer();
   }
 };
@@ -241,14 +305,23 @@ class SimGridClock final : public player::Clock {
     Links& links = platform_.links;
     sg4::Link* link = platform_.zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
     links.push_back(link->get_impl());
+    platform_.users.emplace_back();
+    platform_.capacities.push_back(capacity.value * kPartsPerByte);
     return static_cast<int>(links.size()) - 1;
   }
 
   int add_route(const std::vector<int>& links) override {
     FS_ASSERT(!links.empty());
-    Links route;
-    route.reserve(links.size());
-    for (const int link : links) route.push_back(platform_.links.at(static_cast<std::size_t>(link)));
+    Route route{.alone = std::numeric_limits<double>::infinity()};
+    route.crossed = links;
+    std::ranges::sort(route.crossed);
+    const auto end = std::ranges::unique(route.crossed).begin();
+    route.crossed.erase(end, route.crossed.end());
+    for (const int link : links) route.links.push_back(platform_.links.at(static_cast<std::size_t>(link)));
+    for (const int link : route.crossed) {
+      const auto times = static_cast<double>(std::ranges::count(links, link));
+      route.alone = std::min(route.alone, platform_.capacities[static_cast<std::size_t>(link)] / times);
+    }
     platform_.routes.push_back(std::move(route));
     return static_cast<int>(platform_.routes.size()) - 1;
   }
@@ -268,10 +341,7 @@ class SimGridClock final : public player::Clock {
   void transfer(int route, double bytes, Token token) override {
     FS_ASSERT(std::isfinite(bytes) && bytes > 0);
     FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_.routes.size());
-    if (const Asked transfer = {route, bytes, token}; platform_.is_ahead())
-      platform_.asked.push_back(transfer);
-    else
-      platform_.begin(transfer);
+    platform_.transfer(route, static_cast<double>(std::llround(bytes * kPartsPerByte)), token);
   }
 
   void compute(int worker, Seconds at_full_speed, Token token) override {

@@ -5,14 +5,15 @@
 namespace foreshard {
 
 static void busiest_link(const Network& network, const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) {
+  if (phase.links.empty()) return;
+  const auto [least, most] = std::ranges::minmax(phase.links);
+  std::vector<int> times(most.index() - least.index() + 1);
+  for (const LinkId link : phase.links) ++times[link.index() - least.index()];
   Seconds alone = {};
-  std::vector<LinkId> links = phase.links;
-  std::sort(links.begin(), links.end());
-  for (std::size_t i = 0; i < links.size();) {
-    std::size_t end = i;
-    while (end < links.size() && links[end] == links[i]) ++end;
-    const NetworkLink link = network.link(links[i]);
-    const double bytes = phase.bytes * static_cast<double>(end - i);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] == 0) continue;
+    const NetworkLink link = network.link({least.value + static_cast<std::int32_t>(i)});
+    const double bytes = phase.bytes * times[i];
     const Seconds time{bytes / link.bandwidth.value};
     alone = max(alone, time);
     if (time > slowest) {
@@ -21,7 +22,6 @@ static void busiest_link(const Network& network, const CollectiveFlow& phase, Co
       path.bytes = bytes;
       path.bandwidth = link.bandwidth;
     }
-    i = end;
   }
   path.flow = path.flow + alone;
 }

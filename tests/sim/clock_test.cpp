@@ -133,6 +133,26 @@ TYPED_TEST(Clocks, UnequalLatenciesStayFair) {
     });
 }
 
+// A transfer that has its links to itself, then shares one, then has them to itself again. Links of 10 and 5 GB/s; x crosses the first
+// twice and the second once, so it runs at 5 GB/s. y joins on the first link at 1 s, when x has 5 of its 10 GB left: x and y get 10 / 3 GB/s
+// each. y ends its 2.5 GB 0.75 s later, and x its other 2.5 GB at 5 GB/s at 2.25 s. z, over the first link from 3 s on, shares nothing.
+TYPED_TEST(Clocks, ATransferIsJoinedWhileItHasItsLinksToItself) {
+  play<TypeParam>([] {
+    Script<TypeParam> s;
+    const int first = s.clock.add_link({10e9}), second = s.clock.add_link({5e9});
+    const int both = s.clock.add_route({first, second, first}), one = s.clock.add_route({first});
+    s.clock.start();
+    s.flow("x", both, 10e9);
+    s.flow("y", one, 2.5e9, 1);
+    s.flow("z", one, 10e9, 3);
+    s.run();
+    near(s.ends["y"], 1.75);
+    near(s.ends["x"], 2.25);
+    near(s.ends["z"], 4);
+    EXPECT_EQ(s.clock.events(), 5);  // with the two delays
+  });
+}
+
 // One link per direction: both directions run at full rate.
 TYPED_TEST(Clocks, DirectionsDoNotDisturbEachOther) {
   play<TypeParam>([] {
