@@ -1,7 +1,6 @@
 #include "sim/forked_process.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -14,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <mutex>
 #include <new>
 #include <string>
@@ -54,8 +52,6 @@ void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
 [[noreturn]] void run_child(int pipe, const std::function<void(const ForkedProcess::Progress&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // SimGrid allocates half a megabyte of zeros and uses a few of them: as pages of their own they are not written. 0.1 to 0.2 of 4.7 ms.
-  mallopt(M_MMAP_THRESHOLD, 128 << 10);
   try {
     body([pipe](double fraction) { send(pipe, Frame::Progress, &fraction, sizeof fraction); });
     send(pipe, Frame::Done, nullptr, 0);
@@ -73,27 +69,6 @@ void wait_for_bytes(int pipe, const std::atomic<bool>& cancel) {
   do {
     if (cancel.load(std::memory_order_relaxed)) throw Error("cancelled");
   } while (poll(&poll_pipe, 1, kMilliseconds) == 0);
-}
-
-// Null where malloc has not extended the data segment.
-char* begin_of_heap() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (line.ends_with("[heap]")) return reinterpret_cast<char*>(std::stoull(line, nullptr, 16));
-  return nullptr;
-}
-
-// After a fork both processes share all pages, and the first write of either to a page costs a page fault and a copy. This does it for the
-// whole heap at once, while the other process computes and this one would wait: where jobs of 4,096 GPUs are simulated at stage
-// granularity one after the other, each takes 21.5 instead of 23.5 ms and 1,400 page faults fewer. Large heaps stay shared: most of
-// their pages are not written again. Kernels before 5.14 cannot do it; then the pages are copied one by one.
-void copy_heap() {
-#ifdef MADV_POPULATE_WRITE
-  constexpr std::ptrdiff_t kLargest = 16 << 20;
-  static char* const begin = begin_of_heap();
-  char* const end = static_cast<char*>(sbrk(0));
-  if (begin != nullptr && end - begin <= kLargest) madvise(begin, static_cast<std::size_t>(end - begin), MADV_POPULATE_WRITE);
-#endif
 }
 
 // When a child has ended, the kernel frees its memory, which takes 1 ms. Instead of waiting for that, the child is reaped (waitpid) when a
@@ -131,7 +106,6 @@ ForkedProcess::ForkedProcess(const std::function<void(const Progress&)>& body) {
     close(pipe_);
     throw DeviceError("fork", std::strerror(code));
   }
-  copy_heap();
 }
 
 ForkedProcess::~ForkedProcess() {

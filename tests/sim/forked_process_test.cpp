@@ -2,16 +2,12 @@
 #include "sim/forked_process.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdint>
 #include <functional>
 #include <new>
 #include <string>
@@ -55,31 +51,6 @@ TEST(ForkedProcess, ThisOneGoesOnMeanwhile) {
   });
   said = 1;
   process.wait();
-}
-
-// After a fork the first write to a page of the heap would cost a page fault each.
-TEST(ForkedProcess, TheHeapIsNotSharedAnyMore) {
-#ifdef MADV_POPULATE_WRITE
-  const auto faults = [] {
-    rusage usage = {};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-  };
-  const auto page = static_cast<std::size_t>(getpagesize());
-  std::vector<std::vector<char>> blocks;
-  for (int i = 0; i < 500; ++i) blocks.emplace_back(page);
-  std::vector<char> probe(4 * page);
-  if (madvise(reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(probe.data()) + page - 1) / page * page), page,
-              MADV_POPULATE_WRITE) != 0)
-    GTEST_SKIP() << "this kernel does not populate pages";
-  if (mallinfo2().arena > std::size_t{16} << 20U)
-    GTEST_SKIP() << "the heap of this process is larger than those that are copied";
-  ForkedProcess process([](const ForkedProcess::Progress&) {});
-  const long before = faults();
-  for (std::vector<char>& block : blocks) block.front() = 1;
-  EXPECT_LT(faults() - before, 100);
-  process.wait();
-#endif
 }
 
 // Those that were done in other tests.
