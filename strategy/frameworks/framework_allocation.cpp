@@ -30,13 +30,14 @@ struct StageBytes {
   double layer = 0;                  // elements of its largest transformer layer
   double in_layers = 0;              // elements of all its transformer layers
   double kept = 0, counted = 0;      // bytes of activations that a micro-batch keeps on the device; those of transformer layers
+  double layer_kept = 0;             // bytes of activations that one of its layers keeps, at most
   // Bytes on the device for activations in host memory: two buffers for inputs of layers. If all activations are offloaded they come back
   // after the peak, and count 0.
   double arriving = 0;
   double left = 0;  // bytes that a deferred weight gradient needs: LayerBytes::left of its transformer layers
   double backward = 0, loss = 0, held = 0, deferred = 0;
   double input_backward = 0;  // as `backward`, with weight gradients deferred
-  double boundary = 0;  // bytes that it sends to the next stage
+  double boundary = 0;        // bytes that it sends to the next stage
 };
 
 class Allocation {
@@ -187,6 +188,7 @@ class Allocation {
       const double hosted = layer.counted ? kept_in_host(kind, bytes, counted++) : 0;
       if (traits_.offload.inputs) out.arriving = std::max(out.arriving, 2 * hosted);
       out.kept += bytes.kept - hosted;
+      out.layer_kept = std::max(out.layer_kept, bytes.kept - hosted);
       if (layer.counted)
         out.counted += bytes.kept - hosted, out.left += bytes.left, out.in_layers += parameters,
             out.layer = std::max(out.layer, parameters);
@@ -220,9 +222,21 @@ class Allocation {
   // activations in use, temporary ones included.
   void walk(const std::vector<ScheduleOp>& list, double& activations, double& busy) const {
     double kept = 0, counted = 0;
-    for (const ScheduleOp& op : list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const ScheduleOp& op = list[i];
       const StageBytes& stage = at(op.stage);
-      if (op.work == Work::F) {
+      if (op.work == Work::F && op.with_next) {
+        // A cell: layers of the forward and of the backward run in turns, so one keeps while the other frees.
+        const ScheduleOp& next = list[++i];
+        const StageBytes& back = at(next.stage);
+        const bool halves = next.work == Work::I;
+        const double more = stage.kept - back.kept + (halves ? back.left : 0);
+        const double counted_more = stage.counted - back.counted + (halves ? back.left : 0);
+        const double most = std::min(stage.kept, std::max(0.0, more) + stage.layer_kept);
+        busy = std::max(busy, kept + most + std::max(stage.loss, (halves ? back.input_backward : back.backward) + back.held));
+        activations = std::max(activations, counted + std::min(stage.counted, std::max(0.0, counted_more) + stage.layer_kept));
+        kept += more, counted += counted_more;
+      } else if (op.work == Work::F) {
         kept += stage.kept, counted += stage.counted;
         activations = std::max(activations, counted);
         busy = std::max(busy, kept + stage.loss);

@@ -57,6 +57,18 @@ TEST(FrameworkAllocation, StaticMemoryOfADistributedOptimizer) {
   EXPECT_NEAR(found.ranks[0].statics / kGiB, 0.54155, 0.0001);
 }
 
+// The last of two stages keeps one micro-batch in 1F1B. In cells the layers of the next forward and of its backward run in turns, so there
+// are six layers and the first of the next forward, not twelve.
+TEST(FrameworkAllocation, CellsKeepOneLayerMore) {
+  Strategy s = golden(1, 2, 1, 1);
+  s.batch.global = 128;
+  const FrameworkAllocation plain = allocated(s, "dgx-h100");
+  s.pipeline.schedule = Schedule::OneFOneBCells;
+  const FrameworkAllocation cells = allocated(s, "dgx-h100");
+  ASSERT_EQ(cells.ranks.size(), 2U);
+  EXPECT_NEAR(cells.ranks[1].activations, plain.ranks[1].activations * 7 / 6, 1);
+}
+
 // u = b s h = 2,097,152 elements. A layer keeps 34 u bytes and 4 bytes for each of 4 x 8 x 1024 log-sum-exps. Beside twelve of
 // them: the embedding's mask u and tokens 8 b s, the head's two inputs 4 u, logits 4096 x 50,304 in bf16 and fp32 (6 bytes),
 // the attention mask b s^2. Measured: 2.5069 GiB.
