@@ -3003,8 +3003,8 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 在 %3 个流水线 rank 上不能以 %2 个微批的组结束（%4 个微批，每组 %5 个）</translation>
     </message>
     <message>
-        <source>schedule %1 has every stage on two ranks, ZeRO %2 cuts the states of one</source>
-        <translation>调度 %1 让每个阶段位于两个流水线级上，ZeRO %2 切分的是一处的状态</translation>
+        <source>schedule %1 has every stage on two ranks, ZeRO %2 cuts the gradients of one</source>
+        <translation>调度 %1 让每个阶段位于两个流水线级上，ZeRO %2 切分的是一处的梯度</translation>
     </message>
     <message>
         <source>schedule %1 has every stage on two ranks, the norm of all gradients would count each of them twice</source>

@@ -83,7 +83,7 @@ constexpr const char* kSentences[] = {
                       "schedule %1 cannot end with a group of %2 micro-batch(es) on %3 pipeline rank(s) (%4 micro-batch(es) in "
                       "groups of %5)"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has no groups of micro-batches, found groups of %2"),
-    QT_TRANSLATE_NOOP("Engine", "schedule %1 has every stage on two ranks, ZeRO %2 cuts the states of one"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 has every stage on two ranks, ZeRO %2 cuts the gradients of one"),
     QT_TRANSLATE_NOOP("Engine",
                       "schedule %1 has every stage on two ranks, the norm of all gradients would count each of them twice"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has every stage on two ranks, recompute %2 plans the runs of one"),

@@ -5,11 +5,9 @@
 
 namespace foreshard {
 
-// Whether ranks along these axes train on different samples.
-static bool is_of_data(const Kinds& kinds) {
-  return std::ranges::any_of(kinds, [](const AxisKind& kind) {
-    return kind == AxisKind{DenseKind::Data} || kind == AxisKind{ExpertKind::ExpertData};
-  });
+// Whether these kinds reach all replicas of a stage, those on other roles too. Shards are those of the ranks of one role.
+static bool reaches_replicas(const Kinds& kinds) {
+  return std::ranges::any_of(kinds, [](const AxisKind& kind) { return kind == AxisKind{DenseKind::OuterData}; });
 }
 
 std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
@@ -26,7 +24,7 @@ bool Lowering::places_by_size() const {
 }
 
 int Lowering::ranks(const Kinds& kinds) const {
-  int count = is_of_data(kinds) && !replica_roles.empty() ? static_cast<int>(replica_roles.size()) : 1;
+  int count = reaches_replicas(kinds) && !replica_roles.empty() ? static_cast<int>(replica_roles.size()) : 1;
   for (const AxisId axis : axes)
     if (is_of(plan.axes[axis.index()], kinds)) count *= plan.axes[axis.index()].size;
   return count;
@@ -41,7 +39,7 @@ void Lowering::add_group(const LayoutGroup& group, std::vector<RoleId> roles) {
 
 GroupId Lowering::group(const Kinds& kinds, StreamId stream, const std::string& name) {
   if (ranks(kinds) == 1) return {};
-  const std::vector<RoleId> roles = is_of_data(kinds) ? replica_roles : std::vector<RoleId>{};
+  const std::vector<RoleId> roles = reaches_replicas(kinds) ? replica_roles : std::vector<RoleId>{};
   for (const auto& [known, id] : groups)
     if (known.over == kinds && known.stream == stream && known.roles == LayoutGroup::Roles::Own &&
         plan.groups[id.index()].roles == roles)

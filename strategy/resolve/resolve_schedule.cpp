@@ -15,10 +15,10 @@ using Refusal = std::optional<Infeasible>;
 // Schedules with two routes hold every stage on two ranks.
 Refusal refuse_with_routes(const Strategy& s) {
   const std::string name = name_of(*s.pipeline.schedule);
-  if (s.zero.stage > 0)
+  if (s.zero.stage > 1)
     return Infeasible{.reason = "schedule " + name + " has every stage on two ranks, ZeRO " + std::to_string(s.zero.stage) +
-                                " cuts the states of one",
-                      .would_help = {"--zero 0", "--schedule dualpipe-v"}};
+                                " cuts the gradients of one",
+                      .would_help = {"--zero 1", "--schedule dualpipe-v"}};
   if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
     return Infeasible{.reason = "schedule " + name +
                                 " has every stage on two ranks, the norm of all gradients would count each of them twice",

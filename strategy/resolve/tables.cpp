@@ -22,7 +22,7 @@ namespace {
 
 using enum DenseKind;
 const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, kTensor = {Tensor},
-            kExpertReplicas = {ExpertKind::ExpertData};
+            kExpertReplicas = {OuterData, ExpertKind::ExpertData}, kExpertShards = {ExpertKind::ExpertData};
 
 // The streams of every role, in this order. Replicas have one communicator, on which collectives run one after the other (Zhao et al. 2023,
 // "PyTorch FSDP", arXiv:2304.11277, section 3.3.2), so sums of gradients and gathers of parameters share the stream kReplicated.
@@ -166,13 +166,14 @@ StatePolicy state_policy(const Choice& choice) {
     experts.tensors = Tensors::Experts, experts.gradients.slots = 0;
     const bool shared_alone = choice.expert_replicas() == 1;  // nothing to shard: each rank has experts that no other rank has
     for (Kinds* kinds : {&experts.optimizer.cut_by, &experts.gradients.cut_by, &experts.parameters.cut_by})
-      if (!kinds->empty()) *kinds = shared_alone ? Kinds{} : kExpertReplicas;
+      if (!kinds->empty()) *kinds = shared_alone ? Kinds{} : kExpertShards;
     if (shared_alone) experts.parameters.gathered_next_run = false;
-    experts.gradients.sums.resize(1);
-    GradientSum& sum = experts.gradients.sums.front();
-    sum.over = kExpertReplicas;
-    sum.name = experts.optimizer.cut_by.empty() ? "all-reduce experts" : "reduce-scatter experts";
-    experts.gradients.measured_alike = experts.optimizer.cut_by.empty() ? kExpertReplicas : Kinds{};
+    std::vector<GradientSum>& sums = experts.gradients.sums;
+    if (experts.optimizer.cut_by.empty())
+      sums = {{"all-reduce experts", kExpertReplicas, sums.front().when}};
+    else  // and the all-reduce of shards
+      sums.front().name = "reduce-scatter experts", sums.front().over = kExpertShards;
+    experts.gradients.measured_alike = experts.optimizer.cut_by.empty() ? kExpertShards : Kinds{};
     policy.push_back(experts);
   }
   if (choice.strategy.tp > 1 && (choice.partial() || choice.measures() || coding)) {
@@ -264,7 +265,7 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   if (choice.partial()) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
   groups.push_back({"context", {Context}, choice.tensors()});
   if (choice.experts) {
-    groups.push_back({"expert data", kExpertReplicas, {kReplicated}});
+    groups.push_back({"expert data", choice.cut.optimizer ? kExpertShards : kExpertReplicas, {kReplicated}});
     groups.push_back({"experts", {ExpertKind::Expert}, choice.tensors()});
     groups.push_back({"parts of experts", {ExpertKind::ExpertTensor}, choice.tensors()});
     groups.push_back({"loads of experts", {Context, Tensor}, choice.tensors()});

@@ -59,7 +59,7 @@ struct Coding {
 struct GradientSum {
   enum class When : std::uint8_t { EachMicrobatch, LastMicrobatch, AtEnd };  // AtEnd: after all backwards
   std::string name = {};
-  Kinds over = {};  // with data axes among them also over the other roles that hold the same stage
+  Kinds over = {};  // with OuterData among them also over the other roles that hold the same stage
   When when = When::LastMicrobatch;
   bool tied_stages = false;           // instead of `over`: over the stages that hold the copies of a tied embedding
   std::optional<Coding> coding = {};  // empty: not compressed

@@ -109,6 +109,13 @@ TEST(ExpertModels, PipelinesAndRecomputation) {
                                  .recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}}});
     expect_as_one_device(
         which, {.dp = 2, .pp = 2, .experts = {.ep = 2}, .pipeline = {.schedule = Schedule::DualPipe}, .batch = {.micro = 1}});
+    for (const int ep : {1, 2})  // with shards of experts, and without
+      expect_as_one_device(which, {.dp = 2,
+                                   .pp = 2,
+                                   .experts = {.ep = ep},
+                                   .pipeline = {.schedule = Schedule::DualPipe},
+                                   .batch = {.micro = 1},
+                                   .zero = {.stage = 1}});
   }
 }
 

@@ -132,6 +132,39 @@ TEST(LowerSchedules, TwoRoutesHoldEveryStageTwice) {
   }
 }
 
+// The states are cut over the replicas of one rank of the pair. Shards are summed over both ranks.
+TEST(LowerSchedules, ZeroOneCutsWhatTwoRoutesHold) {
+  const auto plan_of = [](int zero) {
+    return lowered(small_model(8, false), load_cluster("dgx-a100"),
+                   {.dp = 2,
+                    .pp = 4,
+                    .pipeline = {.schedule = Schedule::DualPipe},
+                    .batch = {.micro = 1, .global = 16},
+                    .zero = {.stage = zero}})
+        .plan;
+  };
+  const auto states = [](const Plan& plan) {
+    Bytes sum = {};
+    for (const Buffer& buffer : plan.roles[0].buffers)
+      if (buffer.category == Category::Optimizer) sum += buffer.bytes;
+    return sum.value;
+  };
+  const Plan plan = plan_of(1);
+  EXPECT_TRUE(check_plan(plan).empty());
+  EXPECT_EQ(2 * states(plan), states(plan_of(0)));
+  std::map<CollectiveKind, std::set<std::pair<std::size_t, std::size_t>>> parties;  // roles and axes
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions)
+      if (const auto* sum = std::get_if<Collective>(&run.what)) {
+        const Group& group = plan.groups[sum->group.index()];
+        parties[sum->kind].insert({group.roles.size(), group.over.size()});
+      }
+  using Parties = decltype(parties)::mapped_type;
+  EXPECT_EQ(parties[CollectiveKind::ReduceScatter], (Parties{{0, 1}}));
+  EXPECT_EQ(parties[CollectiveKind::AllReduce], (Parties{{2, 0}}));
+  EXPECT_EQ(parties[CollectiveKind::AllGather], (Parties{{0, 1}}));
+}
+
 // A cell is one action that does a forward and a backward; the sums between tensor-parallel ranks of the one lie beside computes of the other.
 TEST(LowerSchedules, CellsHideSums) {
   const Cluster cluster = load_cluster("dgx-a100");
@@ -175,7 +208,7 @@ TEST(LowerSchedules, WhatTwoRoutesCannotDoIsRefused) {
     s.pp = 4, s.dp = 2, s.batch = {.micro = 1, .global = 16}, s.pipeline.schedule = Schedule::Chimera;
     return refused(small_model(8, false), cluster, s).reason;
   };
-  EXPECT_EQ(why({.zero = {.stage = 1}}), "schedule chimera has every stage on two ranks, ZeRO 1 cuts the states of one");
+  EXPECT_EQ(why({.zero = {.stage = 2}}), "schedule chimera has every stage on two ranks, ZeRO 2 cuts the gradients of one");
   EXPECT_EQ(why({.optimizer = {.clip_norm = 1}}),
             "schedule chimera has every stage on two ranks, the norm of all gradients would count each of them twice");
   EXPECT_EQ(why({.recompute = {.kind = RecomputeKind::Rotor}}),
