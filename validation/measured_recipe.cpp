@@ -113,7 +113,8 @@ void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
     // A cell frees in its backward, layer by layer, what its forward fills: its memory is that without cells.
     if (!overlaps || is_memory(question.quantity)) continue;
     s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;
-    s.pipeline.delay_wgrad = row.mentions("framework_flags", "delay-wgrad-compute");
+    // Megatron-Bridge's scripts set delay_wgrad_compute wherever they overlap (set_moe_a2a_overlap_overrides; run_script.py of 25.09).
+    s.pipeline.delay_wgrad = recipe.overlaps || row.mentions("framework_flags", "delay-wgrad-compute");
   }
 }
 

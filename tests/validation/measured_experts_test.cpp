@@ -136,6 +136,11 @@ TEST(MeasuredExperts, BalancedAndDroppedOnlyWhereTheRowSaysSo) {
   EXPECT_EQ(asked({{"framework_flags", overlap + " --delay-wgrad-compute"}}).candidates.front().pipeline,
             (PipelineChoice{.schedule = Schedule::OneFOneBCells, .delay_wgrad = true}));
   EXPECT_EQ(asked({{"framework_flags", "--delay-wgrad-compute"}}).candidates.front().pipeline, PipelineChoice{});
+  // Megatron-Bridge's scripts set both together.
+  EXPECT_EQ(asked({{"table_or_url", "performance-summary.md (26.02 container)"}, {"gpu", "H100"}, {"precision", "bf16"}})
+                .candidates.front()
+                .pipeline,
+            (PipelineChoice{.schedule = Schedule::OneFOneBCells, .delay_wgrad = true}));
 }
 
 TEST(MeasuredExperts, WhatIsMissingIsNamed) {
