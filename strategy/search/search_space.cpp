@@ -52,7 +52,7 @@ void add_expert_grids(const Model& model, const SearchOptions& options, Point gr
     for (const std::int64_t ep : only_or(is_fixed(options, "ep"), grid.ep, divisors(experts.count))) {
       const std::int64_t together = etp * ep, inner = std::int64_t{1} * grid.tp * grid.cp;
       const bool nests = ranks % together == 0 && (together % inner == 0 || inner % together == 0);
-      if (!nests && !(is_fixed(options, "ep") && is_fixed(options, "etp"))) continue;
+      if (!nests) continue;
       Point point = grid;
       point.ep = static_cast<int>(ep), point.etp = static_cast<int>(etp);
       space.grids.push_back(point);

@@ -127,6 +127,15 @@ TEST(SearchSchedules, CellsWhereExpertsAreShared) {
   }
 }
 
+// Sixteen ranks cannot share experts on eight GPUs, also where both degrees are given.
+TEST(SearchSchedules, NoGridWithoutRoomForTheExperts) {
+  Transformer t = small_transformer(8);
+  t.block.experts = {.count = 16, .chosen = 2, .width = 32};
+  SearchOptions given = options(8, 64);
+  given.base.experts.ep = 16, given.fixed = {"ep", "etp"};
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(search({.name = "mixture", .shape = t}, load_cluster("dgx-a100"), given)));
+}
+
 // Those that change what is trained, or are not what frameworks run, are looked at only when they are asked for.
 TEST(SearchSchedules, NoneOfThemByDefault) {
   SearchOptions free = options(16, 256);
