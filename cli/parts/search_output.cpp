@@ -359,7 +359,7 @@ std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
       "rank,tp,cp,pp,virtual_stages,dp,ep,etp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,overlap_"
       "gradients,"
-      "overlap_parameters,overlap_p2p,recompute,placement,"
+      "overlap_parameters,overlap_p2p,overlap_tp,delay_wgrad,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
   int rank = 0;
   for (const Candidate& c : result.ranked) {
@@ -383,6 +383,8 @@ std::string search_csv(const SearchResult& result, int rows) {
                                     std::to_string(p.overlap_gradients),
                                     std::to_string(p.overlap_parameters),
                                     std::to_string(p.overlap_p2p),
+                                    std::to_string(c.strategy.communication.overlap.value_or(Overlap{}).tp),
+                                    std::to_string(c.strategy.pipeline.delay_wgrad),
                                     '"' + to_text(c.strategy.recompute) + '"',
                                     '"' + order_text(c) + '"',
                                     plain(c.estimate.time.value),

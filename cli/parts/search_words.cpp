@@ -67,6 +67,7 @@ std::string short_name(const Candidate& candidate) {
   if (!staged && !candidate.strategy.pipeline.layer_split.empty())
     name += ", layers " + candidate.strategy.pipeline.layer_split;
   if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
+  if (candidate.strategy.pipeline.delay_wgrad) name += ", weight gradients delayed";
   if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
   if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
   if (const std::string away = in_host_memory(candidate.strategy.offload); !away.empty()) name += ", in host memory " + away;

@@ -21,7 +21,7 @@ Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   s.experts.ep = point.ep, s.experts.etp = point.etp;
   s.batch.micro = point.micro_batch;
   s.sequence_parallel = point.sequence_parallel;
-  const bool tensor = s.communication.overlap.value_or(Overlap{}).tp;
+  const bool tensor = point.overlap_tensor || s.communication.overlap.value_or(Overlap{}).tp;
   s.communication.overlap = Overlap{point.overlap_gradients, point.overlap_parameters, point.overlap_p2p, tensor};
   s.zero.stage = point.zero, s.zero.group = point.zero_group;
   if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.pipeline.layer_split.empty())

@@ -20,6 +20,7 @@ struct Point {
   int ep = 1, etp = 1;
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, overlap_gradients = true, overlap_parameters = false, overlap_p2p = true;
+  bool overlap_tensor = false;  // also where the base strategy does not overlap the communication of operators
   std::int8_t zero = 0;
   int zero_group = 0;     // ranks that share a ZeRO shard set; 0: all replicas
   std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy

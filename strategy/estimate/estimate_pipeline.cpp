@@ -83,8 +83,9 @@ double gpipe(const PipelineTimes& t) {
 double busiest(const PipelineTimes& t) {  // seconds of one micro-batch on the busiest rank
   const Chain chain{t};
   double most = 0;
-  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) most = std::max(most, chain.both(stage));
-  return most + (t.chunks - 1) * (t.forward[1] + t.backward[1]);
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
+    most = std::max(most, chain.both(stage) - t.hidden[static_cast<std::size_t>(chain.kind(stage))]);
+  return most + (t.chunks - 1) * (t.forward[1] + t.backward[1] - t.hidden[1]);
 }
 
 // Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk, and 2 (v p - 1) transfers hold it up
@@ -96,7 +97,8 @@ double interleaved(const PipelineTimes& t) {
   return std::max(t.microbatches * busiest(t) + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
 }
 
-// Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
+// Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk. A rank runs
+// its first forwards and its last backwards outside cells, the last rank the fewest.
 double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const double chunks = t.chunks, f = t.forward[1] * chunks, w = t.weights[1] * chunks, i = t.backward[1] * chunks - w;
   const double own = schedule.idle({.forward = f,
@@ -107,7 +109,8 @@ double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
                                     .chunks = chunks,
                                     .microbatches = static_cast<double>(t.microbatches)});
   const int hops = schedule.idle_hops ? schedule.idle_hops(t.ranks) : 0;
-  return t.microbatches * busiest(t) + ((t.ranks - 1) * own + hops * t.hop);
+  const double apart = std::min((chunks - 1) * t.ranks + 1, t.microbatches * chunks) * t.hidden[t.ranks == 1 ? 3 : 1];
+  return t.microbatches * busiest(t) + apart + ((t.ranks - 1) * own + hops * t.hop);
 }
 
 }  // namespace

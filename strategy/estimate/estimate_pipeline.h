@@ -14,7 +14,8 @@ struct PipelineTimes {
   std::array<double, 4> forward = {}, backward = {};  // [stage_kind]: one micro-batch through a chunk
   // [stage_kind]: the part of `backward` in weight gradients (schedules that split it).
   std::array<double, 4> weights = {};
-  double hop = 0;  // transfer between neighbouring ranks, one direction
+  std::array<double, 4> hidden = {};  // [stage_kind]: by which a cell is shorter than a forward and a backward
+  double hop = 0;                     // transfer between neighbouring ranks, one direction
   // The number of stages, from the second on, that have one layer less than the others between the ends, and the time each of them saves.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;

@@ -106,6 +106,20 @@ PipelineTimes PointTimes::moving() const {
   return times;
 }
 
+PipelineTimes PointTimes::communicating() const {
+  PipelineTimes times{.ranks = point_.pp, .chunks = point_.virtual_stages, .microbatches = model_.microbatches(point_)};
+  for (int kind = First; kind <= Only; ++kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    const double forward = shape_.forward_communication.of(kind, layers_[i]);
+    times.forward[i] = forward / grid_.tensor_probed;
+    times.backward[i] = (shape_.communication.of(kind, layers_[i]) - forward) / grid_.tensor_probed;
+  }
+  times.fewer = model_.thinner(point_);
+  times.forward_less = shape_.forward_communication.layer;
+  times.backward_less = shape_.communication.layer - times.forward_less + shape_.thinner_redo_less;
+  return times;
+}
+
 // Sums the isolated times of each kind of collective on each rank and lets LinkLoads find the fullest link (docs/search-estimates.md,
 // "Screen").
 double PointTimes::link_time() const {
@@ -142,8 +156,25 @@ double PointTimes::link_time() const {
   return grid_.loads.busy(seconds, m * chunks * shape_.hop_bytes, m * (chunks - 1) * shape_.hop_bytes);
 }
 
+// Cells on two streams: a rank computes at least as long as it computes, and communicates at least as long as it communicates.
 TimedPoint PointTimes::timed() const {
-  const PipelineTimes moving = this->moving();
+  const ScheduleEntry& schedule = schedule_entry(point_.schedule);
+  PipelineTimes moving = this->moving();
+  double bound = 0;  // without transfers: a rank can compute while another one sends
+  if (schedule.cells && point_.overlap_tensor) {
+    const PipelineTimes communicating = this->communicating();
+    PipelineTimes computing = moving;
+    for (std::size_t kind = First; kind <= Only; ++kind) {
+      computing.forward[kind] -= communicating.forward[kind], computing.backward[kind] -= communicating.backward[kind];
+      moving.hidden[kind] = std::min(computing.forward[kind] + computing.backward[kind],
+                                     communicating.forward[kind] + communicating.backward[kind]);
+    }
+    computing.forward_less -= shape_.forward_communication.layer;
+    computing.backward_less -= shape_.communication.layer - shape_.forward_communication.layer;
+    bound = std::max(pipeline_bound(schedule, computing), pipeline_bound(schedule, communicating));
+  } else {
+    bound = pipeline_bound(schedule, moving);
+  }
   PipelineTimes times = moving;
   if (!point_.overlap_p2p) block_while_sending(times);
   const PipelineTimes plain = times;
@@ -151,8 +182,7 @@ TimedPoint PointTimes::timed() const {
   if (sharded) shard(times);
   const double ahead = sharded && point_.cuts().parameters && point_.pp > 1 ? gathered_ahead(plain, times) : 0;
   const double closed = finished(times) - ahead;
-  // Without transfers: a rank can compute while another one sends.
-  return {.time = std::max(closed, link_time()), .bound = pipeline_bound(schedule_entry(point_.schedule), moving)};
+  return {.time = std::max(closed, link_time()), .bound = bound};
 }
 
 }  // namespace foreshard

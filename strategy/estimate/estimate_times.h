@@ -20,8 +20,9 @@ class PointTimes {
   TimedPoint timed() const;
 
   // The steps of timed(). They are public for clusters whose GPUs differ, where each kind of GPU has its own.
-  PipelineTimes moving() const;  // times of each kind of stage, without the communication of ZeRO 2 and 3
-  double link_time() const;      // how long the fullest link is busy in an iteration, a lower bound on its time
+  PipelineTimes moving() const;         // times of each kind of stage, without the communication of ZeRO 2 and 3
+  PipelineTimes communicating() const;  // the part of them in collectives of operators
+  double link_time() const;             // how long the fullest link is busy in an iteration, a lower bound on its time
   // Adds the communication of ZeRO 2 and 3. `ahead`: the number of layers whose parameters are gathered before an action begins.
   void shard(PipelineTimes& times, double ahead = 0) const;
   // Delay of the first forwards by parameters that are gathered beside them.

@@ -9,6 +9,7 @@
 
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_costs.h"
+#include "strategy/search/search_experts.h"
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_nodes.h"
@@ -35,6 +36,8 @@ constexpr std::size_t kFilledAtOnce =
     8;                                // of these, refined at once; the next ones only if one of them is faster than all before
 constexpr int kRounds = 3;            // with a framework, whose memory the screen knows only roughly
 constexpr std::size_t kRefilled = 4;  // of these, whose near variants are all refined
+constexpr int kCellFamilies = 8;      // families of cells that screening keeps
+constexpr std::size_t kCellsAtOnce = 4, kVaried = 1;  // of these, refined at once; whose variants are refined
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -75,7 +78,8 @@ class Searching {
     const auto begin = std::chrono::steady_clock::now();
     SearchResult result;
     refusals_.clear();
-    std::vector<ScreeningTotals> tallies(threads(), ScreeningTotals(most_, kFilled, screen_ ? options_.sample : 0));
+    std::vector<ScreeningTotals> tallies(threads(),
+                                         ScreeningTotals(most_, kFilled, kCellFamilies, screen_ ? options_.sample : 0));
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
     if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
@@ -139,10 +143,12 @@ class Searching {
     for (const ScreeningTotals& tally : tallies)
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
     const std::vector<Family> families = merged(tallies, &ScreeningTotals::best, most_),
-                              filled = merged(tallies, &ScreeningTotals::filled, kFilled);
+                              filled = merged(tallies, &ScreeningTotals::filled, kFilled),
+                              cells = merged(tallies, &ScreeningTotals::cells, kCellFamilies);
     finishing_ = result.interrupted = stopped();  // an interrupted search still refines the best few that it has screened
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
-    std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;
+    std::vector<Candidate> full = screen_ ? refine_apart(filled, kFilledAtOnce, kRefilled, result) : result.ranked;
+    for (Candidate& cell : refine_cells(cells, result)) full.push_back(std::move(cell));
     if (!screen_) result.ranked = best_of_families(result.ranked);
     for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
     const std::vector<Family> thin = merged_bins(tallies);
@@ -155,7 +161,7 @@ class Searching {
     if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
     result.interrupted |= stopped();
     if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
-    if (result.ranked.empty()) return emptied_by(result, !families.empty() || !filled.empty());
+    if (result.ranked.empty()) return emptied_by(result, !families.empty() || !filled.empty() || !cells.empty());
     return result;
   }
 
@@ -200,17 +206,18 @@ class Searching {
     return best;
   }
 
-  // Refines strategies with --recompute best, which takes long to choose: families whose screened score is near the best so far, then the
-  // near variants of the best of them. Those that are better take their family's place in the ranking.
-  std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
+  // Refines strategies that take long, with --recompute best or in cells: families whose screened score is near the best so far, `at_once` at
+  // a time, then the near variants of the best `refilled` of them. Those that are better take their family's place in the ranking.
+  std::vector<Candidate> refine_apart(const std::vector<Family>& families, std::size_t at_once, std::size_t refilled,
+                                      SearchResult& result) {
     if (stopped() || finishing_) return {};
     const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * Family::kNear;
     const auto far = [&](const Family& family) { return family.variants.front().score > enough; };
     const std::span near(families.begin(), std::find_if(families.begin(), families.end(), far));
     std::vector<Candidate> first;
     double winner = result.ranked.empty() ? kNever : result.ranked.front().score;
-    for (std::size_t from = 0; from < near.size(); from += kFilledAtOnce) {
-      auto batch = best_of_each(near.subspan(from, std::min(kFilledAtOnce, near.size() - from)), enough, 1, 0, result);
+    for (std::size_t from = 0; from < near.size(); from += at_once) {
+      auto batch = best_of_each(near.subspan(from, std::min(at_once, near.size() - from)), enough, 1, 0, result);
       for (auto& next : batch)
         if (next) first.push_back(std::move(*next));
       std::stable_sort(first.begin(), first.end(), better);
@@ -218,9 +225,26 @@ class Searching {
       if (!first.empty()) winner = first.front().score;
     }
     std::vector<Candidate> all =
-        refine_all(near_variants(families, std::span(first).first(std::min(first.size(), kRefilled)), winner, enough), result);
+        refine_all(near_variants(families, std::span(first).first(std::min(first.size(), refilled)), winner, enough), result);
     std::move(first.begin(), first.end(), std::back_inserter(all));
     for (const Candidate& candidate : all) take_place(result.ranked, candidate);
+    return all;
+  }
+
+  std::vector<Candidate> refine_cells(const std::vector<Family>& families, SearchResult& result) {
+    std::vector<Candidate> all = refine_apart(families, kCellsAtOnce, kVaried, result), best = best_of_families(all);
+    if (best.empty() || stopped()) return all;
+    const double enough = result.ranked.front().score * Family::kNear;
+    std::vector<std::pair<Strategy, Kept>> work;
+    for (const Candidate& each : std::span(best).first(std::min(best.size(), kVaried)))
+      if (each.score <= enough)
+        for (const Strategy& strategy : variants_of_experts(model_, cluster_, options_, space_, each.strategy, each.point))
+          work.emplace_back(strategy, Kept{.point = each.point, .screened = each.screened});
+    std::vector<std::optional<Candidate>> batch(work.size());
+    in_parallel(work.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(work[i].first, work[i].second); });
+    result.refined += static_cast<std::int64_t>(work.size());
+    for (std::optional<Candidate>& candidate : batch)
+      if (candidate) take_place(result.ranked, *candidate), all.push_back(std::move(*candidate));
     return all;
   }
 
@@ -263,37 +287,6 @@ class Searching {
            std::ranges::none_of(family.variants, redoes);
   }
 
-  // The best strategy of a family with other dispatchers that could be faster there, and, where it recomputes, with recomputation of the
-  // experts' products alone.
-  std::vector<Strategy> variants_of_experts(const Strategy& best, const Point& point) const {
-    std::vector<Strategy> variants;
-    if (!space_.experts || point.ep == 1 || find_runner(options_.base.framework)) return variants;
-    const Strategy base = strategy_at(options_.base, point, space_.layers);
-    const bool on_nodes = network_nodes_of(best) > 1;
-    for (const DispatcherRow& row : kDispatchers) {
-      const std::int64_t chosen = std::get<Transformer>(model_.shape).block.experts.chosen;
-      const bool sends_less = row.gathers ? chosen > point.ep : row.once;
-      if (is_fixed(options_, "expert_dispatcher") || row.dispatcher == base.experts.dispatcher || !sends_less) continue;
-      if (row.by_node && !on_nodes) continue;
-      variants.push_back(base);
-      variants.back().experts.dispatcher = row.dispatcher;
-    }
-    if (best.recompute.kind == RecomputeKind::None || !tries_schedules(options_)) return variants;
-    const std::size_t without = variants.size();
-    for (std::size_t v = 0; v <= without; ++v) {
-      Strategy redoes = v < without ? variants[v] : base;
-      redoes.recompute = {.kind = RecomputeKind::Modules, .modules = {"activation", "mlp"}};
-      variants.push_back(std::move(redoes));
-    }
-    return variants;
-  }
-  // Nodes that an expert group is on.
-  int network_nodes_of(const Strategy& strategy) const {
-    int gpus = std::numeric_limits<int>::max();
-    for (const NodeGroup& group : cluster_.nodes) gpus = std::min(gpus, group.shape.gpus);
-    return (strategy.experts.ep * strategy.experts.etp + gpus - 1) / gpus;
-  }
-
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
     struct Job {
       std::size_t family = 0;
@@ -329,7 +322,7 @@ class Searching {
       };
       if (balances) try_also(best.recompute, true);
       if (i < kPolished) {
-        of_experts.push_back(variants_of_experts(found[i].first.strategy, best));
+        of_experts.push_back(variants_of_experts(model_, cluster_, options_, space_, found[i].first.strategy, best));
         more_of_experts.push_back({.point = best, .screened = found[i].first.screened});
       }
       if (i >= kPolished || best.recompute != RecomputeKind::None || !redoes_some(family)) continue;
@@ -350,12 +343,13 @@ class Searching {
     }
   }
 
-  // Refines the variants of each ZeRO stage in order until one fits, and returns the best of these. Skips variants whose screened score is
-  // above `enough`.
+  // Refines the variants of each ZeRO stage in order until one fits, and returns the best of these; of cells that nobody asked for, the
+  // first that fits. Skips variants whose screened score is above `enough`.
   std::optional<Candidate> best_that_fits(const Family& family, double enough, std::atomic<std::int64_t>& count) const {
     std::optional<Candidate> best;
     std::array<bool, 4> done = {};  // by stage
     for (const Kept& kept : family.variants) {
+      if (best && screening_->offers_cells(kept.point.schedule)) break;
       bool& stage_done = done.at(static_cast<std::size_t>(kept.point.zero));
       if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * Family::kNearStage))
         continue;
@@ -410,6 +404,7 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
   const SearchThreadsEnd threads;
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
+  if (!is_fixed(options, "delay_wgrad")) settled.base.pipeline.delay_wgrad = false;
   const auto on_all = [&](const Cluster& some, const SearchOptions& so) { return Searching(model, some, so).run(); };
   std::variant<SearchResult, Infeasible> answer = SearchResult{};
   if (auto empty = never_fits(model, cluster, settled.base))

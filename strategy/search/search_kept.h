@@ -133,9 +133,10 @@ class Sample {
 
 // Everything that one thread keeps and counts while it screens.
 struct ScreeningTotals {
-  ScreeningTotals(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
+  ScreeningTotals(int most, int filled, int cells, int samples) : best(most), filled(filled), cells(cells), sample(samples) {}
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
+  BestFamilies cells;                                      // of points in cells that nobody asked for
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // the fastest point of each range of peak memory
   std::int64_t enumerated = 0, evaluated = 0;
   double bound = kNever;  // the least lower bound of all points that fit by the screen

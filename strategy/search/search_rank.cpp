@@ -29,7 +29,8 @@ const std::vector<std::string>& searched_options() {
                                                  "offload_optimizer",
                                                  "ep",
                                                  "etp",
-                                                 "expert_dispatcher"};
+                                                 "expert_dispatcher",
+                                                 "delay_wgrad"};
   return paths;
 }
 

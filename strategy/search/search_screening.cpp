@@ -48,6 +48,7 @@ void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t
   Work work{tally};
   for_each_shape(space_, cluster_, start, [&](Point point) {
     const bool best = space_.best && point.recompute == RecomputeKind::Each;
+    if (best && apart_ && offers_cells(point.schedule)) return;
     Point none = point;
     none.recompute = RecomputeKind::None;
     const ShapeCosts* costs = costs_ ? costs_->shape(best ? none : point) : nullptr;
@@ -65,7 +66,7 @@ void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t
     }
   });
   if (!(work.family.variants.empty() && work.filled.variants.empty())) found_ = true;
-  tally.best.offer(std::move(work.family));
+  (offers_cells(start.schedule) ? tally.cells : tally.best).offer(std::move(work.family));
   tally.filled.offer(std::move(work.filled));
 }
 
@@ -91,8 +92,9 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
   bool hopeless = false;
   if (bounded(options_) && costs.shape) {
     point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
+    point.overlap_tensor = overlaps_for(space_, point).front().tp;
     const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
-    hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
+    hopeless = score(options_.objective, point, bound, 0) > best_of(tally, point.schedule, costs.best).worst();
   }
   for (const std::int8_t zero : zeros_for(space_, point)) {
     point.zero = zero;
@@ -109,7 +111,7 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
       for (const Overlap& overlap : overlaps) {
         ++tally.enumerated, ++order;
         point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
-        point.overlap_p2p = overlap.p2p;
+        point.overlap_p2p = overlap.p2p, point.overlap_tensor = overlap.tp;
         if (costs_of_grid && costs_of_grid->mixes_gpus)
           ++tally.pruned.shape;
         else if (hopeless)
@@ -165,7 +167,8 @@ Screened Screening::screened(const Item& item) const {
 bool Screening::screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const {
   const Screened all = kept.screened;
   if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return true;
-  if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
+  if (bounded(options_) &&
+      score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, kept.point.schedule, true).worst())
     return ++tally.pruned.bound, false;
   kept.screened = costs_->best(kept.point, all, grid);
   kept.screened.bound = all.bound;  // holds for every choice of what to recompute

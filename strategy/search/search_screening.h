@@ -21,6 +21,10 @@ class Screening {
   // early when the tally has counted `most` points.
   void screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const;
   bool found() const { return found_; }  // some point fits by the screen
+  // Cells that nobody asked for. Refining them takes several times as long, so their families are kept apart.
+  bool offers_cells(Schedule schedule) const {
+    return screen_ && space_.schedules.empty() && !space_.only_cells && schedule_entry(schedule).cells;
+  }
   // With a framework: from now on a point is expected to take `excess` times the memory that the screen says. False: nothing changes, for
   // that is no more than before.
   bool expect_memory(double excess);
@@ -54,8 +58,8 @@ class Screening {
   void look_at(const Item& item, Work& work) const;  // estimates a point, counts it, and offers it to its family
   bool screen_best(Kept& kept, const GridCosts& grid, ScreeningTotals& tally) const;
   Family& family_of(Work& work, const Item& item) const { return item.costs.best && apart_ ? work.filled : work.family; }
-  const BestFamilies& best_of(const ScreeningTotals& tally, bool filled) const {
-    return filled && apart_ ? tally.filled : tally.best;
+  const BestFamilies& best_of(const ScreeningTotals& tally, Schedule schedule, bool filled) const {
+    return offers_cells(schedule) ? tally.cells : filled && apart_ ? tally.filled : tally.best;
   }
 
   const Cluster& cluster_;

@@ -137,6 +137,9 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.batch.micro};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
   if (is_fixed(options, "schedule") && base.pipeline.schedule) space.schedules = {*base.pipeline.schedule};
+  // Where GPUs differ the screen does not know what a cell hides.
+  space.cells = space.experts && space.overlaps.size() > 1 && !gpus_differ(cluster) && !base.communication.asynchronous;
+  space.only_cells = base.pipeline.delay_wgrad;
   if (base.communication.asynchronous)  // no sums, and all states on the server
     space.zeros = {0}, space.zero_groups = {0}, space.overlaps.resize(1), space.some_layers = false, space.recompute_layers = 0;
   space.microbatch_group = base.pipeline.microbatch_group;
@@ -186,12 +189,14 @@ std::vector<int> recompute_layers(const SearchSpace& space, const Point& point) 
 
 std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point) {
   if (space.overlaps.size() == 1) return space.overlaps;
-  const bool replicas = point.dp * point.cp > 1;
+  const bool replicas = point.dp * point.cp > 1, hides = space.cells && point.ep > 1 && schedule_entry(point.schedule).cells;
   std::vector<Overlap> all;
   for (const Overlap& overlap : space.overlaps)
     if ((overlap.gradients || replicas) && (!overlap.parameters || (replicas && point.zero > 0)) &&
-        (overlap.p2p || point.pp > 1))
+        (overlap.p2p || point.pp > 1)) {
       all.push_back(overlap);
+      all.back().tp |= hides;
+    }
   return all;
 }
 
@@ -219,10 +224,11 @@ std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point)
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point) {
   std::vector<Schedule> all;
   const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
-  const bool hides = point.ep > 1 && space.overlaps.front().tp;  // all-to-alls of experts, in cells
+  const bool hides = point.ep > 1 && (space.cells || space.overlaps.front().tp);  // all-to-alls of experts, in cells
   for (const ScheduleEntry& entry : schedules()) {
     const bool cells = entry.cells && hides;
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
+    if (space.only_cells && !entry.cells) continue;
     if (space.schedules.empty() && entry.on_request && !cells) continue;
     const ScheduleShape shape = {.p = point.pp, .m = m, .v = point.virtual_stages, .g = space.microbatch_group};
     if (entry.chunks == Chunks::Any) {  // a file, or the best order of one stage per rank

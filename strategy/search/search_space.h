@@ -28,6 +28,8 @@ struct SearchSpace {
   std::vector<int> virtual_stages = {};          // per rank; empty: all divisors of a rank's layers
   // Empty: all but those that are tried on request only; and those with cells, where they hide all-to-alls of experts.
   std::vector<Schedule> schedules = {};
+  bool cells = false;        // cells overlap the communication of operators, although `overlaps` do not
+  bool only_cells = false;   // no other schedule is tried
   int microbatch_group = 0;  // ScheduleShape::g of interleaved schedules
   ScheduleLists lists = {};  // of a schedule file; empty: no file, or its order is still to be found
 };

@@ -105,35 +105,79 @@ TEST(SearchSchedules, BoundsHold) {
   EXPECT_GE(strategies, 150);
 }
 
-// Cells hide all-to-alls of experts, so they are tried where there are some and operators' communication has a stream of its own.
-TEST(SearchSchedules, CellsWhereExpertsAreShared) {
+Model mixture(std::int64_t width) {
   Transformer t = small_transformer(8);
   t.tied_embeddings = false, t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu;
   t.qkv_bias = t.projection_bias = t.mlp_bias = false;
-  t.block.experts = {.count = 8, .chosen = 2, .width = 32};
-  for (const bool overlaps : {false, true}) {
+  t.block.experts = {.count = 8, .chosen = 2, .width = width};
+  return {.name = "mixture", .shape = t};
+}
+
+// Cells hide all-to-alls of experts, so they are tried where there are some, unless the given overlaps have no stream for operators'
+// communication.
+TEST(SearchSchedules, CellsWhereExpertsAreShared) {
+  for (const auto& [given, overlaps] : {std::pair{true, false}, {true, true}, {false, false}}) {
     SearchOptions free = options(8, 64);
     free.sample = 400, free.base.communication.overlap = Overlap{.tp = overlaps};
-    free.fixed = {"tp", "cp", "overlap", "zero", "recompute", "placement"};
-    const auto result = std::get<SearchResult>(search({.name = "mixture", .shape = t}, load_cluster("dgx-a100"), free));
+    free.fixed = {"tp", "cp", "zero", "recompute", "placement"};
+    if (given) free.fixed.emplace_back("overlap");
+    const auto result = std::get<SearchResult>(search(mixture(32), load_cluster("dgx-a100"), free));
     int cells = 0, of_one_stage = 0;
     for (const Candidate& each : result.sample)
       if (each.strategy.stages.empty() && schedule_entry(*each.strategy.pipeline.schedule).cells) {
         EXPECT_GT(each.strategy.experts.ep, 1);
+        EXPECT_TRUE(each.strategy.communication.overlap->tp);
         ++cells, of_one_stage += each.strategy.pp == 1;
       }
-    EXPECT_EQ(cells > 0, overlaps);
-    EXPECT_EQ(of_one_stage > 0, overlaps);
+    EXPECT_EQ(cells > 0, overlaps || !given);
+    EXPECT_EQ(of_one_stage > 0, overlaps || !given);
   }
+}
+
+// In a cell what communicates is beside what is computed. No such strategy is faster than its bound, not with delayed weight gradients
+// either, be it bound by its products (wide experts), by its all-to-alls (narrow ones), or by both (between two nodes).
+TEST(SearchSchedules, BoundsOfCellsHold) {
+  Model narrow = mixture(32), wide = mixture(4096);
+  for (Model* model : {&narrow, &wide}) {
+    auto& t = std::get<Transformer>(model->shape);
+    t.hidden = 1024, t.head_dim = 128, t.max_positions = 4096;
+  }
+  const struct {
+    Model model;
+    const char* cluster;
+    int ep;
+  } cases[] = {{narrow, "dgx-a100", 8}, {wide, "dgx-a100", 8}, {layers("qwen3-30b-a3b", 4), "dgx-h100-x2", 16}};
+  int strategies = 0, delayed = 0;
+  for (const auto& [model, name, ep] : cases) {
+    const Cluster cluster = load_cluster(name);
+    SearchOptions free = options(32, 4096);
+    free.sample = 80, free.refine = 1, free.prune = free.stages = free.best = free.balance = free.schedules = false;
+    free.fixed = {"ep", "etp", "cp", "zero", "placement"}, free.base.experts.ep = ep;
+    double closest = 0;
+    const auto found = std::get<SearchResult>(search(model, cluster, free));
+    for (const Candidate& each : found.sample) {
+      if (!schedule_entry(*each.strategy.pipeline.schedule).cells) continue;
+      const double bound = each.screened.bound * (1 - 1e-6);
+      EXPECT_LE(bound, each.estimate.time.value) << name << " " << to_json(each.strategy);
+      ++strategies, closest = std::max(closest, bound / each.estimate.time.value);
+      Strategy late = each.strategy;
+      late.pipeline.delay_wgrad = true;
+      const auto answer = tuned_plan(model, cluster, late);
+      if (std::holds_alternative<Infeasible>(answer)) continue;
+      EXPECT_LE(bound, refine(std::get<Lowered>(answer), cluster).time.value) << name << " " << to_json(late);
+      ++delayed;
+    }
+    EXPECT_GT(closest, 0.6) << name;
+  }
+  EXPECT_GE(strategies, 60);
+  EXPECT_GE(delayed, 40);
 }
 
 // Sixteen ranks cannot share experts on eight GPUs, also where both degrees are given.
 TEST(SearchSchedules, NoGridWithoutRoomForTheExperts) {
-  Transformer t = small_transformer(8);
-  t.block.experts = {.count = 16, .chosen = 2, .width = 32};
   SearchOptions given = options(8, 64);
   given.base.experts.ep = 16, given.fixed = {"ep", "etp"};
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(search({.name = "mixture", .shape = t}, load_cluster("dgx-a100"), given)));
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(search(mixture(32), load_cluster("dgx-a100"), given)));
 }
 
 // Those that change what is trained, or are not what frameworks run, are looked at only when they are asked for.
