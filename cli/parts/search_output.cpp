@@ -201,7 +201,8 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
     for (std::size_t i = 0; i < table.rows.size(); ++i)
       table.rows[i].insert(table.rows[i].begin() + 6, experts_text(candidates[i].point));
   }
-  if (std::ranges::none_of(candidates, [](const Candidate& c) { return !in_host_memory(c.strategy.offload).empty(); })) return table;
+  if (std::ranges::none_of(candidates, [](const Candidate& c) { return !in_host_memory(c.strategy.offload).empty(); }))
+    return table;
   table.columns.push_back({"in host memory", Align::Left});
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::string away = in_host_memory(candidates[i].strategy.offload);
@@ -357,7 +358,8 @@ std::string candidate_json(const Job& job, const Candidate& candidate) {
 
 std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
-      "rank,tp,cp,pp,virtual_stages,dp,ep,etp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,overlap_"
+      "rank,tp,cp,pp,virtual_stages,dp,ep,etp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,"
+      "overlap_"
       "gradients,"
       "overlap_parameters,overlap_p2p,overlap_tp,delay_wgrad,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "strategy/estimate/estimate_screen.h"
 #include "core/cluster_file/cluster_file.h"
+#include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 
@@ -43,6 +43,10 @@ TEST(Pipeline, OneFOneBHasTheLengthOfThePicture) {
   EXPECT_DOUBLE_EQ(pipeline_time(schedule_entry(Schedule::OneFOneB), equal(4, 1, 8, 2, 4, 1)), 82);
   EXPECT_DOUBLE_EQ(pipeline_time(schedule_entry(Schedule::OneFOneB), equal(4, 1, 8, 2, 4, 0)), 66);
   EXPECT_DOUBLE_EQ(pipeline_time(schedule_entry(Schedule::GPipe), equal(4, 1, 8, 2, 4, 0)), 66);
+  // Cells: of 4 micro-batches on one rank, 3 forwards share a cell with a backward and hide 1 each: 4 (2 + 4) - 3.
+  PipelineTimes cells = equal(1, 1, 4, 2, 4, 0);
+  cells.hidden = {1, 1, 1, 1};
+  EXPECT_DOUBLE_EQ(pipeline_time(schedule_entry(Schedule::OneFOneBCells), cells), 21);
 }
 
 TEST(Pipeline, ClosedFormsEqualTheRecurrenceForEqualStages) {
@@ -160,7 +164,8 @@ TEST(Screen, StagesThatHaveALayerLessRedoTheirOwnNumber) {
                              Point{.tp = 8, .pp = 64, .dp = 1, .micro_batch = 64, .recompute = RecomputeKind::Full}}) {
     Point fills = point, none = point;
     fills.recompute_layers = -1, none.recompute = RecomputeKind::None;
-    const auto answer = tuned_plan(model, cluster, strategy_at(base, fills, 96), {.pack_by_order = false});  // as a search lowers it
+    const auto answer =
+        tuned_plan(model, cluster, strategy_at(base, fills, 96), {.pack_by_order = false});  // as a search lowers it
     ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
     const std::vector<int>& redone = std::get<Lowered>(answer).strategy.recompute.per_stage;
     unlike += redone.size() == 64 && redone[20] < redone[50];
