@@ -214,8 +214,8 @@ std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
 
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point) {
   const ScheduleEntry& entry = schedule_entry(point.schedule);
-  if (space.zeros.size() > 1 && (entry.routes > 1 || entry.backwards_per_update)) return {0};  // whole states
-  if (entry.splits && space.zeros.size() > 1)                                                  // whole gradients only
+  if (space.zeros.size() > 1 && entry.backwards_per_update) return {0};  // whole states
+  if (space.zeros.size() > 1 && (entry.splits || entry.routes > 1))      // whole gradients only
     return point.dp * point.cp > 1 ? std::vector<std::int8_t>{0, 1} : std::vector<std::int8_t>{0};
   if (space.zeros.size() == 1 || point.dp * point.cp > 1) return space.zeros;
   return {0};
