@@ -32,7 +32,8 @@ const Generation& generation(const std::string& architecture) {
 }
 
 // Cards whose links differ from those of their generation, per direction. PCIe cards have no NVSwitch; a bridge joins pairs of some:
-// GA102 whitepaper (112.5 GB/s both directions together), A100 and H100 datasheets (600). A800 and H800 have 400 GB/s to their NVSwitch.
+// GA102 whitepaper (112.5 GB/s both directions together), A100 and H100 datasheets (600). H200 NVL: a bridge of four cards, to each of the
+// others a third of 900 (datasheet). A800 and H800 have 400 GB/s to their NVSwitch.
 struct Card {
   const char* gpu;
   std::optional<double> nvlink = {};
@@ -56,6 +57,7 @@ constexpr Card kCards[] = {{.gpu = "a10", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "a800-80", .nvlink = 200e9},
                            {.gpu = "h100-pcie-80", .nvlink = 0, .bridge = 300e9},
                            {.gpu = "h100-nvl-94", .nvlink = 0, .bridge = 300e9},
+                           {.gpu = "h200-nvl-141", .nvlink = 0, .bridge = 150e9},
                            {.gpu = "h800-80", .nvlink = 200e9},
                            {.gpu = "rtx-5090", .nvlink = 0, .network_gbps = 100},
                            {.gpu = "rtx-5060-ti", .nvlink = 0, .network_gbps = 100, .pcie = 31.508e9},

@@ -45,6 +45,8 @@ TEST(CatalogueGpu, SpellingsGiveTheCardThatIsMeant) {
       {"H100-96GB (SXM HBM2e 2.4TB/s 500W)", "h100-96"},
       {"H100 NVL", "h100-nvl-94"},
       {"H100-94GB", "h100-nvl-94"},
+      {"NVIDIA H200-NVL-141GB", "h200-nvl-141"},
+      {"NVIDIA H200-SXM5-141GB", "h200"},
       {"H100-80GB (PCIe)", "h100-pcie-80"},
       {"H800-80GB", "h800-80"},
       {"H20", "h20"},
@@ -105,6 +107,7 @@ TEST(MeasuredCluster, ABridgeJoinsTwoCards) {
   EXPECT_EQ(rate(four, 2, 3), 112.5e9 / 2);
   EXPECT_EQ(rate(four, 1, 2), kPcie4);
   EXPECT_EQ(rate(network_of("h100-nvl-94", "2", "NVLink", 2), 0, 1), 600e9 / 2);
+  EXPECT_EQ(rate(network_of("h200-nvl-141", "8", "4-way NVIDIA NVLINK bridge", 8), 0, 1), 900e9 / 2 / 3);
   EXPECT_EQ(rate(network_of("rtx-3090", "2", "PCIe, no NVLink bridge", 2), 0, 1), kPcie4);
   EXPECT_EQ(rate(network_of("rtx-5090", "8", "NVLink", 8), 0, 1), kPcie5) << "it has no connector for one";
 }

@@ -69,7 +69,7 @@ TEST(Clusters, JsonRoundTripIsExact) {
 
 TEST(Gpus, EveryCatalogueEntryLoadsNamesItsSourceAndRoundTrips) {
   const std::vector<std::string> names = shipped("topologies/gpus");
-  EXPECT_EQ(names.size(), 29u);
+  EXPECT_EQ(names.size(), 30u);
   for (const std::string& name : names) {
     const Gpu gpu = load_gpu(name);
     EXPECT_EQ(gpu.name, name);
@@ -84,12 +84,12 @@ TEST(Gpus, EveryCatalogueEntryLoadsNamesItsSourceAndRoundTrips) {
 // accumulation 512 on GeForce Ampere, Ada and Blackwell, 1024 on their professional cards. H20: a quarter of Hopper.
 TEST(Gpus, PeaksAreSmsTimesClock) {
   const std::map<std::string, double> per_clock = {
-      {"v100-16", 1024},      {"v100-32", 1024}, {"a100-40", 2048},      {"a100-80", 2048},     {"a100-pcie-40", 2048},
-      {"a100-pcie-80", 2048}, {"a800-80", 2048}, {"h100-80", 4096},      {"h100-96", 4096},     {"h100-nvl-94", 4096},
-      {"h100-pcie-80", 4096}, {"h200", 4096},    {"gh200-96", 4096},     {"h800-80", 4096},     {"h20", 1024},
-      {"b200", 8192},         {"b300", 8192},    {"gb200", 8192},        {"gb300", 8192},       {"rtx-3090", 512},
-      {"rtx-4090", 512},      {"rtx-5090", 512}, {"rtx-5060-ti", 512},   {"rtx-a6000", 1024},   {"a40", 1024},
-      {"a10", 1024},          {"l40s", 1024},    {"rtx-6000-ada", 1024}, {"rtx-pro-6000", 1024}};
+      {"v100-16", 1024},      {"v100-32", 1024}, {"a100-40", 2048},      {"a100-80", 2048},      {"a100-pcie-40", 2048},
+      {"a100-pcie-80", 2048}, {"a800-80", 2048}, {"h100-80", 4096},      {"h100-96", 4096},      {"h100-nvl-94", 4096},
+      {"h100-pcie-80", 4096}, {"h200", 4096},    {"h200-nvl-141", 4096}, {"gh200-96", 4096},     {"h800-80", 4096},
+      {"h20", 1024},          {"b200", 8192},    {"b300", 8192},         {"gb200", 8192},        {"gb300", 8192},
+      {"rtx-3090", 512},      {"rtx-4090", 512}, {"rtx-5090", 512},      {"rtx-5060-ti", 512},   {"rtx-a6000", 1024},
+      {"a40", 1024},          {"a10", 1024},     {"l40s", 1024},         {"rtx-6000-ada", 1024}, {"rtx-pro-6000", 1024}};
   EXPECT_EQ(per_clock.size(), shipped("topologies/gpus").size());
   for (const auto& [name, flop] : per_clock) {
     const Gpu gpu = load_gpu(name);
