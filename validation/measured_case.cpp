@@ -88,7 +88,10 @@ constexpr KernelWord kKernels[] = {
     {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
     {"nemo", "notes", "nvte_fused_attn=0", "nemo-24.03"},  // FlashAttention-2 in place of cuDNN
     {"nemo", "table_or_url", "performance_long_sequence.md@8cfedd7",
-     "nemo-24.03"},  // the page's figures are of container 24.03
+     "nemo-24.03"},                                                    // the page's figures are of container 24.03
+    {"nemo", "framework_flags", "fp8_act=1", "nemo-lora-fp8-inputs"},  // of the configurations of MLPerf's LoRA runs
+    {"nemo", "framework_flags", "fp8_activation=true", "nemo-lora-fp8-inputs"},
+    {"nemo", "model_name", "lora", "nemo-lora"},  // MLPerf's rules: a dropout of 0.1
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},

@@ -124,6 +124,8 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron-zero-bubble-2023-09",
                                                  "nemo",
                                                  "nemo-24.03",
+                                                 "nemo-lora",
+                                                 "nemo-lora-fp8-inputs",
                                                  "megatron-bridge",
                                                  "megatron-bridge-graphs",
                                                  "megatron-bridge-router-graphs",

@@ -143,6 +143,15 @@ void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
   if (json.has("biases")) read_style(json, "biases", experts.biases.emplace());
 }
 
+void read_adapters(const JsonReader& json, AdapterPasses& passes) {
+  json.only({"input", "input_backward", "result", "result_backward", "transposes_weights"});
+  read_number(json, "input", 0, 100, passes.input);
+  read_number(json, "input_backward", 0, 100, passes.input_backward);
+  read_number(json, "result", 0, 100, passes.result);
+  read_number(json, "result_backward", 0, 100, passes.result_backward);
+  if (const auto transposes = json.find("transposes_weights")) passes.transposes_weights = transposes->as_bool();
+}
+
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
@@ -177,6 +186,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "dispatch", preset.styles.dispatch);
   read_style(json, "combine", preset.styles.combine);
   if (const auto experts = json.find("experts")) read_expert_issue(*experts, preset.experts);
+  if (const auto adapters = json.find("adapters")) read_adapters(*adapters, preset.styles.adapters);
   read_style(json, "cross_entropy", preset.styles.cross_entropy);
   read_style(json, "optimizer", preset.styles.optimizer);
 }
@@ -235,6 +245,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "host_per_microbatch",
              "host_per_step",
              "experts",
+             "adapters",
              "norm",
              "rope",
              "activation",

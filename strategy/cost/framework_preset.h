@@ -106,12 +106,20 @@ struct ExpertIssue {
   bool operator==(const ExpertIssue&) const = default;
 };
 
+// Passes that kernels of their own make over the input and the result of an adapter: bytes per element, in the forward and in the backward.
+struct AdapterPasses {
+  double input = 0, input_backward = 0, result = 0, result_backward = 0;
+  bool transposes_weights = false;  // no transposed copy of frozen 8-bit weights is kept for the backward
+  bool operator==(const AdapterPasses&) const = default;
+};
+
 // How operators other than matrix products are run.
 struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   OpStyle route = {}, dispatch = {}, combine = {};
   std::optional<OpStyle> clamped_activation = {};  // of gpt-oss; empty: as other activations
   SoftmaxMaps softmax_maps = {};
+  AdapterPasses adapters = {};
   bool operator==(const OpStyles&) const = default;
 };
 

@@ -175,6 +175,10 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   return time;
 }
 
+Seconds streamed_time(const Gpu& gpu, Bytes traffic) {
+  return memory_time(gpu, traffic, machine_constants(gpu).memory_efficiency);
+}
+
 Seconds OpTime::total() const { return overlapped(arithmetic, memory) + overhead; }
 
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) { return op_pieces(gpu, compute, flash).total(); }

@@ -31,4 +31,7 @@ struct OpTime {
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);  // their total()
 
+// Bytes that stream at full bandwidth within a kernel; fewer of them spare time.
+Seconds streamed_time(const Gpu& gpu, Bytes traffic);
+
 }  // namespace foreshard

@@ -7,6 +7,7 @@
 #include "core/network/network.h"
 #include "core/plan/joined_products.h"
 #include "core/plan/ranks.h"
+#include "strategy/cost/adapter_cost.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
 #include "strategy/cost/expert_issue.h"
@@ -27,7 +28,7 @@ constexpr double kNoWire = 1e-9;             // wire factor of a measured copy, 
 class PlanCosts {
  public:
   PlanCosts(const Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile)
-      : plan_(plan), preset_(preset), given_(profile), network_(cluster), ranks_(plan) {}
+      : plan_(plan), preset_(preset), given_(profile), adapter_rank_(adapter_rank(plan)), network_(cluster), ranks_(plan) {}
 
   CostTable table(const std::string& device_kind) {
     const bool about = given_ && given_->device == device_kind;
@@ -159,7 +160,7 @@ class PlanCosts {
     if (time.value <= 0) return {};
     issue_ = issue_time(preset_, what, experts_).value;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) + expert_copies(what, run) +
-                                   gpu().launch_overhead * further_kernels(preset_, what))};
+                                   adapter_copies(what) + gpu().launch_overhead * further_kernels(preset_, what))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -196,6 +197,14 @@ class PlanCosts {
     const Category of = gradients ? Category::Gradients : Category::Parameters;
     return std::ranges::count_if(gradients ? run.writes : run.reads,
                                  [&](const Use& use) { return buffers[use.buffer.index()].category == of; }) > 1;
+  }
+  // What kernels beside the products of adapters and of frozen weights in 8 bits take.
+  Seconds adapter_copies(const Compute& what) const {
+    const Bytes passes = adapter_bytes(preset_, adapter_rank_, what),
+                frozen = frozen_bytes(preset_, adapter_rank_, what, gpu());
+    const Seconds time =
+        passes.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = passes}) * (1 / preset_.elementwise) : Seconds{};
+    return time + streamed_time(gpu(), frozen);
   }
   // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
   Seconds added_gradient(const Compute& what) const {
@@ -405,7 +414,8 @@ class PlanCosts {
          issue_ = 0;         // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
   bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
   bool drops_none_ = false;  // it dispatches tokens without a capacity
-  bool experts_ = false;     // the segment that is costed has experts, and the preset says how the host issues them
+  std::int64_t adapter_rank_ = 0;
+  bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};

@@ -82,6 +82,21 @@ TEST(Measured, FlagsOfTheRunPickThePreset) {
   EXPECT_EQ(blocking.stack, "megatron-deepspeed");
 }
 
+// MLPerf's runs with adapters: all drop out inputs of adapters, some keep inputs of the activation in 8 bits. The flag has two names.
+TEST(Measured, RunsWithAdaptersHaveTheirKernels) {
+  const auto asked = [](const char* model, const char* flags) {
+    MeasuredRow row = row_of_175b();
+    row.cells["framework"] = "nemo", row.cells["model_name"] = model, row.cells["framework_flags"] = flags;
+    return std::get<MeasuredCase>(measured_case(row));
+  };
+  EXPECT_EQ(asked("GPT-3 175B", "FP8_DPA=1").framework, "nemo");
+  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1").framework, "nemo-lora");
+  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_ACTIVATION=False").framework, "nemo-lora");
+  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_ACTIVATION=True FP8_DPA=1").framework, "nemo-lora-fp8-inputs");
+  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").stack, "nemo");
+  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").framework, "nemo-lora-fp8-inputs");
+}
+
 // The zero-bubble paper's tables of zb-v are in its arXiv version alone; the others were measured with an older Megatron-LM.
 TEST(Measured, TheTableOfARowPicksTheRelease) {
   const auto asked = [](const char* table) {
