@@ -95,6 +95,7 @@ constexpr KernelWord kKernels[] = {
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
+    {"megatron-deepspeed", "notes", "zero (old branch)", "megatron-deepspeed-2020"},  // Megatron v1.1.5
     {"megatron-zero-bubble", "table_or_url", "table 6", "megatron-zero-bubble"},
     {"megatron-zero-bubble", "table_or_url", "table 7", "megatron-zero-bubble"},
     {"megatron-zero-bubble", "", "", "megatron-zero-bubble-2023-09"},  // tables that the paper had before those of zb-v

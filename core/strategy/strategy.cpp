@@ -120,6 +120,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron-deepspeed",
                                                  "megatron-deepspeed-blocking",
                                                  "megatron-deepspeed-bf16",
+                                                 "megatron-deepspeed-2020",
                                                  "megatron-zero-bubble",
                                                  "megatron-zero-bubble-2023-09",
                                                  "nemo",

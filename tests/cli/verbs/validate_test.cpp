@@ -82,6 +82,18 @@ TEST(Measured, FlagsOfTheRunPickThePreset) {
   EXPECT_EQ(blocking.stack, "megatron-deepspeed");
 }
 
+// Megatron v1.1.5 has no fused kernels in these runs, and keeps the inputs of layers in host memory.
+TEST(Measured, TheOldBranchKeepsInputsInHostMemory) {
+  MeasuredRow row = row_of_175b();
+  row.cells["framework"] = "megatron-deepspeed", row.cells["pp"] = "1", row.cells["vpp"] = "1", row.cells["dp"] = "8";
+  row.cells["notes"] = "'Megatron + Deepspeed ZeRO (old branch)' / 'Performance'", row.cells["offload"] = "checkpoint-in-cpu";
+  const MeasuredCase question = std::get<MeasuredCase>(measured_case(row));
+  EXPECT_EQ(question.framework, "megatron-deepspeed-2020");
+  EXPECT_EQ(question.stack, "megatron-deepspeed");
+  EXPECT_EQ(question.candidates.front().offload.activations, OffloadedActivations::Inputs);
+  EXPECT_EQ(question.candidates.front().offload.optimizer, Space::Device);
+}
+
 // MLPerf's runs with adapters: all drop out inputs of adapters, some keep inputs of the activation in 8 bits. The flag has two names.
 TEST(Measured, RunsWithAdaptersHaveTheirKernels) {
   const auto asked = [](const char* model, const char* flags) {
