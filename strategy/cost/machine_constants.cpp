@@ -35,6 +35,7 @@ constexpr MachineConstants kVolta = {.tensor_cap = 0.76,
                                      .ll_limit = {39e9},
                                      .channels = 12};
 constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
+                                      .flash_watts = 400.0 / 312,
                                       .vector_ceiling = 0.93,
                                       .flash_forward = {0.36, 0.72, 0.72, 0.72},
                                       .flash_backward = {0.30, 0.62, 0.62, kFixedOrder * 0.62},
@@ -45,6 +46,7 @@ constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
                                       .channels = 24};
 // FlashAttention 1 on Hopper is a fit; its backward against its forward as on A100.
 constexpr MachineConstants kHopperKernels = {.power_coefficient = 0.955,
+                                             .flash_watts = 700 / 989.4,
                                              .fp8_share = 0.89,
                                              .flash_forward = {0, 0.36, 0.66, 0.66},
                                              .flash_backward = {0, 0.31, 0.54, kFixedOrder * 0.54},
@@ -59,6 +61,7 @@ constexpr MachineConstants kHopperKernels = {.power_coefficient = 0.955,
 constexpr double kWarpProducts = 0.5;
 constexpr MachineConstants kBlackwellKernels = {
     .power_coefficient = 1.08,
+    .flash_watts = 1000.0 / 2250,
     .fp8_share = 0.97,
     .flash_forward = {0, kWarpProducts * 0.36, 0.66, kWarpProducts * 0.36},
     .flash_backward = {0, kWarpProducts * 0.31, 0.50, kFixedOrder* kWarpProducts * 0.31},
@@ -122,6 +125,13 @@ double tensor_ceiling(const Gpu& gpu) {
   const bool known = gpu.power_watts > 0 && teraflops > 0;
   const double limit = known ? std::pow(gpu.power_watts / teraflops, machine.power_exponent) : 1;
   return std::min(machine.tensor_cap, machine.power_coefficient * limit);
+}
+
+double flash_clock(const Gpu& gpu) {
+  const MachineConstants& machine = machine_constants(gpu);
+  const double teraflops = peak(gpu, DType::F16).value * 1e-12;
+  if (machine.flash_watts == 0 || gpu.power_watts <= 0 || teraflops <= 0) return 1;
+  return std::min(1.0, std::pow(gpu.power_watts / teraflops / machine.flash_watts, machine.power_exponent));
 }
 
 double sustained_share(const Gpu& gpu) {

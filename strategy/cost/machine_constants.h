@@ -24,6 +24,7 @@ struct MachineConstants {
   double power_coefficient = 0.9, power_exponent = 1.0 / 3;
   // The voltage is at its least and power grows with the clock alone. Such a card is at its limit within milliseconds, in benchmarks too.
   bool clock_alone = false;
+  double flash_watts = 0;   // W per 16-bit TFLOP/s of the card whose flash attention was measured; 0: not bound by power
   double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
   // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
   // not of 16 (narrow), or not of 4 (odd).
@@ -58,6 +59,9 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Share of the dense 16-bit peak that the best products reach.
 double tensor_ceiling(const Gpu& gpu);
+// Clock of flash attention against that of the card on which the generation's kernels were measured: a lower power limit lowers it as it
+// lowers that of products. At most 1.
+double flash_clock(const Gpu& gpu);
 
 // The share of a short benchmark's rate that products sustain in training (ProductConstants). A benchmark ends before the power limit acts;
 // 1: on this GPU the limit does not bind, or binds at once.

@@ -123,7 +123,8 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const double waves = blocks < sms ? blocks / sms : blocks / sms / std::ceil(blocks / sms);
   const double full = std::max(waves, blocks < sms ? 0.0 : 0.8);  // blocks of different length fill the last wave
   const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
-  const double rate = kernel * std::min(1.0, width) * depth * full;
+  const double clock = flash == FlashKernel::One ? 1 : flash_clock(gpu);  // the first kernels leave the tensor cores idle
+  const double rate = kernel * std::min(1.0, width) * depth * full * clock;
   return Flops{flops} / FlopsPerSecond{peak(gpu, query.dtype).value * rate};
 }
 
