@@ -131,6 +131,21 @@ TEST(LowerSplit, TheHalvesMakeUpABackward) {
   EXPECT_EQ(work(Schedule::OneFOneB), work(Schedule::ZeroBubbleH1));
 }
 
+// One kernel makes the gradients of an attention with sinks, those of the sinks included. It has the four products of any attention's
+// gradients, twice the forward's, and so have gpt-oss's layers.
+TEST(LowerSplit, TheBackwardOfAnAttentionWithSinksHasFourProducts) {
+  Model model = load_model("gpt-oss-20b");
+  std::get<Transformer>(model.shape).layers = 2;
+  const Plan plan = lowered(model, load_cluster("dgx-h100"), {.dp = 8, .experts = {.ep = 8}, .batch = {.micro = 1, .global = 8}}).plan;
+  double forward = 0, backward = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions)
+      if (const auto* what = std::get_if<Compute>(&run.what); what && is<ops::Attention>(what->op))
+        (what->phase == Phase::Forward ? forward : backward) += what->flops.value;
+  EXPECT_GT(forward, 0);
+  EXPECT_DOUBLE_EQ(backward, 2 * forward);
+}
+
 // Bytes per token, sample and hidden element of a GPT layer without dropout and with a flash kernel (h = 12 heads of 64):
 // of the layer's 34 sbh without its dropout masks, 14 (inputs of the four products: 2 + 2 + 2 + 8) wait for the weight gradients,
 // and 18 of gradients come to them (6 + 2 + 8 + 2): Qi et al. 2024, table 1, W: 32.
