@@ -30,7 +30,8 @@ struct CommunicationPath {
 };
 
 // With the protocol of NCCL that is fastest, or NVLink SHARP where the collective names it and the group is in one node. One member: zero.
-Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path);
+// `own_kernels`: an all-to-all by the kernels of DeepEP or HybridEP, which reach what NCCL's rings do.
+Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, bool own_kernels = false);
 
 // Point to point (pipeline, ring attention): one step.
 Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const CommunicationPath& path);

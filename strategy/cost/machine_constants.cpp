@@ -12,7 +12,8 @@ namespace {
 
 // Ceilings: the best measured shape of each generation divided by the model's own tile and wave losses for that shape,
 // see docs/cost-model.md. Ring fractions: asymptotes of nccl-tests (V100 134.5 of 150 GB/s, A100 235 of 300, H200 366
-// of 450, B200 682 of 900), switch reduction H200 304 and B200 539 GB/s through a port.
+// of 450, B200 682 of 900), switch reduction H200 304 and B200 539 GB/s through a port. All-to-alls: NVIDIA AIConfigurator's nccl-tests, 8
+// ranks, what 256 MiB more take: A100 210 GB/s, H100 323, B200 592.
 
 // Speed of a deterministic backward of flash attention, relative to the usual one. It adds the gradients of the queries in a fixed order,
 // so thread blocks wait for each other. FlashAttention 3 loses up to 37.9 % (arXiv:2601.21824). On Blackwell, cuDNN's kernel has no such
@@ -42,6 +43,7 @@ constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
                                       .memory_efficiency = 0.85,
                                       .nvlink_ring = 0.783,
                                       .nvlink_p2p = 0.78,
+                                      .nvlink_all_to_all = 0.70,
                                       .ll_limit = {87.7e9},
                                       .channels = 24};
 // FlashAttention 1 on Hopper is a fit; its backward against its forward as on A100.
@@ -54,6 +56,7 @@ constexpr MachineConstants kHopperKernels = {.power_coefficient = 0.955,
                                              .nvlink_ring = 0.8125,
                                              .nvlink_sharp = 0.676,
                                              .nvlink_p2p = 0.86,
+                                             .nvlink_all_to_all = 0.72,
                                              .ll_limit = {141e9},
                                              .channels = 24};
 // Kernels written for warps (FlashAttention 1 and 2) have the products of a warp, as fast per SM and clock as Hopper's, while the
@@ -69,6 +72,7 @@ constexpr MachineConstants kBlackwellKernels = {
     .nvlink_ring = 0.758,
     .nvlink_sharp = 0.60,
     .nvlink_p2p = 0.80,
+    .nvlink_all_to_all = 0.66,
     .ll_limit = {282e9},
     .channels = 32};
 // Power: L40S and RTX PRO 6000 (0.96 and 1.19 W per TFLOP/s), medians of accuracy/kernel_rates. Their clock falls faster than in proportion:

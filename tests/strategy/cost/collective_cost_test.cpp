@@ -106,6 +106,41 @@ TEST(CollectiveCost, MeasuredCollectives) {
   EXPECT_LT(errors[errors.size() / 2], 0.06);
 }
 
+// All-to-alls inside a node by nccl-tests: NVIDIA AIConfigurator's database, 2 bytes an element, out of place. Ranks copy their own part
+// beside the others, so that fewer bytes a second cross the links than in a ring. By the kernels of DeepEP and HybridEP as many as published.
+TEST(CollectiveCost, AllToAllsAreSlowerThanRings) {
+  const std::vector<Measured> rows = {{"dgx-a100", 8, CollectiveKind::AllToAll, Algorithm::Ring, 268435456, 1197.9},
+                                      {"dgx-a100", 8, CollectiveKind::AllToAll, Algorithm::Ring, 536870912, 2313.5},
+                                      {"dgx-h100", 8, CollectiveKind::AllToAll, Algorithm::Ring, 268435456, 763.91},
+                                      {"dgx-h100", 8, CollectiveKind::AllToAll, Algorithm::Ring, 536870912, 1490.42},
+                                      {"dgx-b200", 8, CollectiveKind::AllToAll, Algorithm::Ring, 268435456, 437.69},
+                                      {"dgx-b200", 8, CollectiveKind::AllToAll, Algorithm::Ring, 536870912, 834.17}};
+  for (const Measured& row : rows) {
+    const Network network(load_cluster(row.cluster));
+    const Collective what = {.kind = row.kind, .algorithm = row.algorithm, .bytes = {std::llround(row.bytes)}};
+    EXPECT_NEAR(alone(network, what, first(row.ranks)) * 1e6 / row.microseconds, 1, 0.07) << row.cluster << ' ' << row.bytes;
+    const CommunicationPath path = path_of(network, what, first(row.ranks));
+    const double direct = collective_cost(network.gpu({0}), what, path, true).wire_factor;
+    EXPECT_NEAR(direct, 1 / machine_constants(network.gpu({0})).nvlink_ring, 0.1) << row.cluster;
+  }
+}
+
+// DeepSeek-V3's tokens on GB200: 4096 of 7168 elements on each rank, eight rows each: arXiv:2603.07685 has 735 us on 8 and 930 us on 64
+// GPUs for NCCL. HybridEP, which sends a token once to each rank (5.3 and 7.6 of them), took 391 and 675 us.
+TEST(CollectiveCost, TokensOfDeepSeekOnGb200) {
+  const Network network(load_cluster("gb200-nvl72"));
+  const auto time = [&](int ranks, double rows, bool once) {
+    const Collective what = {.kind = CollectiveKind::AllToAll, .bytes = {std::llround(rows * 4096 * 7168 * 2)}};
+    const CommunicationPath path = path_of(network, what, first(ranks));
+    const Cost cost = collective_cost(network.gpu({0}), what, path, once);
+    return 1e6 * (to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value);
+  };
+  EXPECT_NEAR(time(8, 8, false), 735, 50);
+  EXPECT_NEAR(time(64, 8, false), 930, 60);
+  EXPECT_NEAR(time(8, 5.3, true), 391, 80);
+  EXPECT_NEAR(time(64, 7.6, true), 675, 170);
+}
+
 TEST(CollectiveCost, ExchangesAndCopies) {
   const Gpu gpu = load_gpu("a100-80");
   const CommunicationPath path = {.members = 2,
