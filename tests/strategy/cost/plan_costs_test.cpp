@@ -8,6 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/plan/joined_products.h"
 #include "strategy/cost/collective_cost.h"
+#include "strategy/cost/machine_constants.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/profile_time.h"
 #include "tests/strategy/support_alone.h"
@@ -51,6 +52,42 @@ Nanoseconds message(const Cluster& cluster, Collective what, int members, double
   const Network network(cluster);
   what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) * share)};
   return collective_cost(network.gpu({0}), what, path_of(network, what, first(members))).busy;
+}
+
+// Qwen3-30B on eight H100: rows that NCCL sends to their experts take longer on the wire than tokens that kernels of DeepEP send once.
+TEST(PlanCosts, TokensSentOnceTravelByKernelsOfTheirOwn) {
+  const Cluster cluster = load_cluster("dgx-h100");
+  const auto factor = [&](Dispatcher dispatcher, const std::string& framework, const std::string& name) {
+    Lowered job = lowered("qwen3-30b-a3b", "dgx-h100",
+                          {.dp = 8, .experts = {.ep = 8, .dispatcher = dispatcher}, .batch = {.micro = 1, .global = 8}});
+    return costed(job, cluster, framework_preset(framework), "forward", name).cost.wire_factor;
+  };
+  const MachineConstants& hopper = machine_constants("hopper");
+  EXPECT_NEAR(factor(Dispatcher::AllToAll, "megatron", "dispatch_all_to_all"), 1 / hopper.nvlink_all_to_all, 0.1);
+  EXPECT_NEAR(factor(Dispatcher::OncePerRank, "megatron", "dispatch_once_all_to_all"), 1 / hopper.nvlink_ring, 0.1);
+  EXPECT_NEAR(factor(Dispatcher::OncePerRank, "foreshard", "dispatch_once_all_to_all"), 1 / hopper.nvlink_all_to_all, 0.1);
+}
+
+// Rows are written to scattered places, which takes longer than reading them from there: in the forward of a dispatch and in the backward
+// of a combination. NeMo of 2024 adds rows to their tokens by atomics, in plain operators.
+TEST(PlanCosts, PermutationsAreSlowerThanStreams) {
+  const auto slow = [](const std::string& framework, bool combines, Phase phase) {
+    const FrameworkPreset& preset = framework_preset(framework);
+    Compute what{.phase = phase, .traffic = {1}};
+    what.op = ops::Dispatch{};
+    if (combines) what.op = ops::Combine{};
+    return slowdown_of(preset, what) * preset.elementwise;
+  };
+  for (const char* framework : {"megatron", "megatron-bridge", "megatron-bridge-attention-graphs", "megatron-bridge-router-graphs"}) {
+    EXPECT_DOUBLE_EQ(slow(framework, false, Phase::Forward), 1.75) << framework;
+    EXPECT_DOUBLE_EQ(slow(framework, false, Phase::InputGrad), 1) << framework;
+    EXPECT_DOUBLE_EQ(slow(framework, true, Phase::Forward), 1) << framework;
+    EXPECT_DOUBLE_EQ(slow(framework, true, Phase::InputGrad), 1.75) << framework;
+  }
+  EXPECT_DOUBLE_EQ(slow("nemo", false, Phase::Forward), 2);
+  EXPECT_DOUBLE_EQ(slow("nemo", false, Phase::InputGrad), 10);
+  EXPECT_DOUBLE_EQ(slow("nemo-24.03", true, Phase::Forward), 10);
+  EXPECT_DOUBLE_EQ(slow("nemo-24.03", true, Phase::InputGrad), 10);
 }
 
 // A layer of Llama-2 has four matrices (qkv, projection, gate and up, down) and two norms of 4096 elements, which are below the
