@@ -287,7 +287,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
     s.attention = AttentionKernel::Unfused;
   if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
   if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // the stated vocabulary is padded already
-  Overlap overlap = preset.defaults.overlap.value_or(Overlap{});
+  Overlap overlap = overlap_of(preset, s.virtual_stages);
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
   if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;

@@ -331,6 +331,12 @@ double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
   return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
 }
 
+Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, Overlap otherwise) {
+  Overlap overlap = preset.defaults.overlap.value_or(otherwise);
+  if (preset.runner == Runner::Megatron && virtual_stages <= 1) overlap.p2p = false;
+  return overlap;
+}
+
 Strategy with_preset(const Model& model, Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
@@ -338,7 +344,7 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
   // Offloaded parameters: the copies of the next layer overlap the computes of this one.
   const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};
-  if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(ours);
+  if (!strategy.communication.overlap) strategy.communication.overlap = overlap_of(preset, strategy.virtual_stages, ours);
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
     strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;

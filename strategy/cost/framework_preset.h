@@ -168,6 +168,10 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
 // Factor on the time of the operator's memory traffic, against a fused kernel at full bandwidth.
 double slowdown_of(const FrameworkPreset& preset, const Compute& what);
 
+// Which communication overlaps computes where a strategy leaves it open: what the preset says, or else `otherwise`. Megatron overlaps
+// transfers between stages only with interleaved chunks.
+Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, Overlap otherwise = {});
+
 // The strategy, with the preset's defaults where the strategy leaves a choice open: padding of the vocabulary, number formats, attention,
 // dropout, clipping, overlap, and how context parallelism exchanges keys and values. `resolve` begins with it.
 Strategy with_preset(const Model& model, Strategy strategy);

@@ -50,6 +50,19 @@ TEST(FrameworkDefaults, GiveWayToWhatIsSaid) {
   EXPECT_EQ(s.attention, said.attention);
 }
 
+// Megatron has transfers beside computes only under interleaved schedules, so that NeMo and Megatron-Bridge, which overlap them otherwise,
+// wait for them in plain 1F1B. Others do as their presets say.
+TEST(FrameworkDefaults, MegatronOverlapsTransfersOfChunks) {
+  for (const char* framework : {"nemo", "megatron-bridge", "megatron-bridge-attention-graphs"}) {
+    EXPECT_FALSE(overlap_of(framework_preset(framework), 1).p2p) << framework;
+    EXPECT_TRUE(overlap_of(framework_preset(framework), 2).p2p) << framework;
+    EXPECT_TRUE(overlap_of(framework_preset(framework), 1).gradients) << framework;
+  }
+  EXPECT_FALSE(overlap_of(framework_preset("megatron"), 2).p2p);
+  EXPECT_TRUE(overlap_of(framework_preset("foreshard"), 1).p2p);
+  EXPECT_FALSE(resolved("gpt2-355m", {.framework = "megatron-bridge"}).communication.overlap->p2p);
+}
+
 // Our own executor: no dropout, no clipping, gradients and transfers beside the computes.
 TEST(FrameworkDefaults, OfOurOwnExecutor) {
   const Strategy s = resolved("gpt2-355m", {});
