@@ -37,7 +37,7 @@ constexpr RecipeRow kRecipes[] = {
     {"(26.02", "kimi", "gb200", "", kOnce | kRouter, "mla_up_proj"},
     {"(26.02", "kimi", "", "", 0, "mla_up_proj"},
     {"(2", "gpt oss", "b300", "", kAttention, ""},
-    {"(25.11 ", "gpt oss", "", "", 0, ""},  // v0.2.0 names modules, but leaves recompute_granularity unset, so that none runs again
+    {"(25.11 ", "gpt oss", "", "", 0, ""},  // v0.2.0 names modules, but leaves recompute_granularity unset
     {"(2", "gpt oss", "", "", 0, "layernorm moe_act"},
     {"(25.11 ", "qwen3_235b", "gb300", "", kOnce | kRouter, ""},
     {"(25.11 ", "qwen3_235b", "gb200", "", kOnce | kAttention, ""},

@@ -39,7 +39,7 @@ struct MachineConstants {
   double gather_efficiency = 0.5;  // the same for kernels that read rows by index (embeddings)
   // Links: fraction of the datasheet rate of one direction that large messages reach.
   double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
-  double nvlink_all_to_all = 0.7;  // NCCL's all-to-all: a rank copies its own part beside those of the others
+  double nvlink_all_to_all = 0.7;      // NCCL's all-to-all: a rank copies its own part beside those of the others
   BytesPerSecond ll_limit = {87.7e9};  // the most that protocol LL reaches: polling of flags limits it
   int channels = 24;                   // thread blocks of a large collective, one SM each
   bool operator==(const MachineConstants&) const = default;

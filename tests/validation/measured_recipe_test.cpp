@@ -41,7 +41,8 @@ TEST(MeasuredRecipe, ModulesThatRunAgain) {
   EXPECT_TRUE(modules("GPT OSS 120B", "GB300").empty());
   const std::string before = "docs/performance-summary-archive.md@067f987 line 1 (25.11 container)";
   for (const char* gpu : {"GB300", "GB200", "B200", "H100"})
-    EXPECT_TRUE(recipe_of(summary_row({{"model_name", "GPT OSS 120B"}, {"gpu", gpu}, {"table_or_url", before}}))->recompute.modules.empty());
+    EXPECT_TRUE(recipe_of(summary_row({{"model_name", "GPT OSS 120B"}, {"gpu", gpu}, {"table_or_url", before}}))
+                    ->recompute.modules.empty());
   EXPECT_EQ(modules("DeepSeekV3", "B200"), std::vector<std::string>{"qkv"});
 }
 

@@ -78,7 +78,8 @@ TEST(PlanCosts, PermutationsAreSlowerThanStreams) {
     if (combines) what.op = ops::Combine{};
     return slowdown_of(preset, what) * preset.elementwise;
   };
-  for (const char* framework : {"megatron", "megatron-bridge", "megatron-bridge-attention-graphs", "megatron-bridge-router-graphs"}) {
+  for (const char* framework :
+       {"megatron", "megatron-bridge", "megatron-bridge-attention-graphs", "megatron-bridge-router-graphs"}) {
     EXPECT_DOUBLE_EQ(slow(framework, false, Phase::Forward), 1.75) << framework;
     EXPECT_DOUBLE_EQ(slow(framework, false, Phase::InputGrad), 1) << framework;
     EXPECT_DOUBLE_EQ(slow(framework, true, Phase::Forward), 1) << framework;

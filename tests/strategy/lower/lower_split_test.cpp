@@ -136,7 +136,8 @@ TEST(LowerSplit, TheHalvesMakeUpABackward) {
 TEST(LowerSplit, TheBackwardOfAnAttentionWithSinksHasFourProducts) {
   Model model = load_model("gpt-oss-20b");
   std::get<Transformer>(model.shape).layers = 2;
-  const Plan plan = lowered(model, load_cluster("dgx-h100"), {.dp = 8, .experts = {.ep = 8}, .batch = {.micro = 1, .global = 8}}).plan;
+  const Plan plan =
+      lowered(model, load_cluster("dgx-h100"), {.dp = 8, .experts = {.ep = 8}, .batch = {.micro = 1, .global = 8}}).plan;
   double forward = 0, backward = 0;
   for (const Segment& segment : plan.segments)
     for (const Instruction& run : segment.instructions)
