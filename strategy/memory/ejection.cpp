@@ -54,6 +54,10 @@ class Ejection {
  private:
   static constexpr std::int64_t kOut = -1;
   static constexpr double kGrowth = 1.1;
+  struct Placed {
+    std::int64_t from = 0, to = 0;
+    double cost = 0;
+  };
 
   bool overlaps(int block, std::int64_t offset, int other) const {
     const std::int64_t from = offsets_[at(other)];
@@ -72,11 +76,13 @@ class Ejection {
   std::int64_t best_place(int block) {
     const std::int64_t bytes = bytes_[at(block)];
     places_.assign({0, capacity_ - bytes});
+    placed_.clear();
     for (const int other : beside_[at(block)]) {
-      const std::int64_t from = offsets_[at(other)];
+      const std::int64_t from = offsets_[at(other)], to = from + bytes_[at(other)];
       if (from == kOut) continue;
+      placed_.push_back({from, to, cost(other)});
       if (from >= bytes) places_.push_back(from - bytes);
-      if (from + bytes_[at(other)] + bytes <= capacity_) places_.push_back(from + bytes_[at(other)]);
+      if (to + bytes <= capacity_) places_.push_back(to);
     }
     std::ranges::sort(places_);
     places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
@@ -85,8 +91,11 @@ class Ejection {
     for (const std::int64_t place : places_) {
       tests_ += static_cast<std::int64_t>(beside_[at(block)].size());
       double sum = 0;
-      for (const int other : beside_[at(block)])
-        if (overlaps(block, place, other)) sum += cost(other);
+      for (const Placed& other : placed_) {
+        if (other.from >= place + bytes || place >= other.to) continue;
+        sum += other.cost;
+        if (sum >= least) break;
+      }
       if (sum < least) least = sum, best = place;
       if (least == 0) break;
     }
@@ -99,6 +108,7 @@ class Ejection {
   std::vector<double> weights_;
   std::priority_queue<std::pair<double, int>> waiting_ = {};  // {cost, minus the block}
   std::vector<std::int64_t> places_ = {};
+  std::vector<Placed> placed_ = {};  // beside the block that is being placed
   std::int64_t tests_ = 0;  // so far
 };
 
