@@ -1,7 +1,6 @@
 // Builds one segment: appends instructions in issue order and adds the `after` edges that data hazards between streams need.
 #pragma once
 
-#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,10 +40,10 @@ class SegmentBuilder {
   // What has happened to a block, that is, to one slot of a buffer.
   struct Touched {
     Slot slot = {};
-    int other = -1;                                       // index in touched_ of another slot of the buffer; -1: none
-    int writer = -1;                                      // index of the last write; -1: none
-    boost::container::small_vector<int, 2> readers = {};  // the last read of each stream since that write
-    int last = -1;                                        // last read or write
+    int other = -1;                 // index in touched_ of another slot of the buffer; -1: none
+    int writer = -1;                // index of the last write; -1: none
+    std::vector<int> readers = {};  // the last read of each stream since that write
+    int last = -1;                  // last read or write
   };
   const Touched* find(BufferId buffer, const Slot& slot) const;  // null: not yet used
   Touched& touched(BufferId buffer, const Slot& slot);

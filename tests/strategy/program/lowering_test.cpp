@@ -53,22 +53,27 @@ TEST_F(LoweringTest, GroupsThatWouldBeEmptyAreLeftOut) {
   EXPECT_FALSE(lowering.group_of_roles(LayoutGroup::Roles::All).valid());
 }
 
-// Four ranks with two routes: rank 1 holds what rank 2 holds. Sums over data are over both, sums over tensor ranks are not.
+// Four ranks with two routes: rank 1 holds what rank 2 holds. Sums over all replicas are over both, shards and sums over tensor ranks are not.
 TEST_F(LoweringTest, TwoRoutesJoinMirroredRanks) {
+  const Kinds replicas = {DenseKind::OuterData, DenseKind::Data};
   lowering.tables.schedule.routes = 2;
   lowering.tables.schedule.stages_of_rank = {{0, 7}, {1, 6}, {2, 5}, {3, 4}};
-  lowering.tables.layout.groups = {{.name = "gradients", .over = {DenseKind::Data}, .stream = kFirst}};
+  lowering.tables.layout.groups = {{.name = "gradients", .over = replicas, .stream = kFirst}};
   lowering.begin_role(2);
   EXPECT_EQ(lowering.replica_roles, (std::vector<RoleId>{{1}, {2}}));
-  EXPECT_EQ(lowering.ranks({DenseKind::Data}), 8);
+  EXPECT_EQ(lowering.ranks(replicas), 8);
+  EXPECT_EQ(lowering.ranks({DenseKind::OuterData}), 2);
+  EXPECT_EQ(lowering.ranks({DenseKind::Data}), 4);
   EXPECT_EQ(lowering.ranks({DenseKind::Tensor}), 2);
   ASSERT_EQ(lowering.plan.groups.size(), 1U);
   EXPECT_EQ(lowering.plan.groups[0].roles, (std::vector<RoleId>{{1}, {2}}));
   // The mirrored rank uses the same group, the outer pair another.
   lowering.begin_role(1);
-  EXPECT_EQ(lowering.group({DenseKind::Data}, kFirst), GroupId{0});
+  EXPECT_EQ(lowering.group(replicas, kFirst), GroupId{0});
   lowering.begin_role(3);
-  EXPECT_EQ(lowering.group({DenseKind::Data}, kFirst), GroupId{1});
+  EXPECT_EQ(lowering.group(replicas, kFirst), GroupId{1});
+  // Shards are of each rank by itself.
+  EXPECT_TRUE(lowering.plan.groups[lowering.group({DenseKind::Data}, kFirst).index()].roles.empty());
 }
 
 TEST_F(LoweringTest, VersionsOfWeightsAreThoseOfTheRank) {
