@@ -120,20 +120,15 @@ Kernel dispatch_forward(const host::Form& form, const ChoiceRows& rows) {
   return {.run = run, .scratch = {24 * marks}};
 }
 
-// reads: gradient of the rows, [x, weights,] places
 Kernel dispatch_backward(const host::Form& form, const ChoiceRows& rows) {
-  const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
-  const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
-  if (scaled)
-    form.expect({rows.size(), all, choices, choices}, {all, choices});
-  else
-    form.expect({rows.size(), choices}, {all});
+  const host::DispatchGradient at = host::dispatch_gradient(form, rows);
+  const bool add = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
     ChoiceRowsArgs back = {
-        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[scaled ? 3 : 1])};
-    if (scaled) back.other = reads(call.reads[1]), back.weights = reads(call.reads[2]), back.dots = writes(call.writes[1]);
-    back.choices = choices, back.h = rows.hidden, back.chosen = static_cast<int>(rows.chosen), back.accumulate = add;
-    on.launch(KernelId::collect_rows, choices / rows.chosen, 1, 256, back);
+        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[at.places()])};
+    if (at.scaled) back.other = reads(call.reads[1]), back.weights = reads(call.reads[2]), back.dots = writes(call.writes[1]);
+    back.choices = at.choices, back.h = rows.hidden, back.chosen = static_cast<int>(rows.chosen), back.accumulate = add;
+    on.launch(KernelId::collect_rows, at.choices / rows.chosen, 1, 256, back);
   }};
 }
 

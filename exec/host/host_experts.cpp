@@ -17,6 +17,17 @@ ChoiceRows choice_rows(const Form& form) {
   return rows;
 }
 
+DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows) {
+  const DispatchGradient at = {.scaled = form.as<ops::Dispatch>().scaled,
+                               .all = rows.sources * rows.tokens * rows.hidden,
+                               .choices = rows.sources * rows.choices()};
+  if (at.scaled)
+    form.expect({rows.size(), at.all, at.choices, at.choices}, {at.all, at.choices});
+  else
+    form.expect({rows.size(), at.choices}, {at.all});
+  return at;
+}
+
 GroupedProduct grouped_product(const Form& form) {
   const auto op = form.as<ops::GroupedMatMul>();
   const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
@@ -112,25 +123,20 @@ Kernel<T> dispatch_forward(const Form& form, const ChoiceRows& rows) {
   return {.run = run, .scratch = elements_for<T>(3 * rows.experts)};
 }
 
-// reads: gradient of the rows, [x, weights,] places
 template <class T>
 Kernel<T> dispatch_backward(const Form& form, const ChoiceRows& rows) {
-  const bool scaled = form.as<ops::Dispatch>().scaled, add = form.what.accumulate;
-  const std::int64_t all = rows.sources * rows.tokens * rows.hidden, choices = rows.sources * rows.choices();
-  if (scaled)
-    form.expect({rows.size(), all, choices, choices}, {all, choices});
-  else
-    form.expect({rows.size(), choices}, {all});
+  const DispatchGradient at = dispatch_gradient(form, rows);
+  const bool add = form.what.accumulate;
   return {.run = [=](const Call<T>& call) {
-    const std::int64_t* places = integers(call.reads[scaled ? 3 : 1]);
-    if (!add) std::fill_n(call.out[0], all, T(0));
-    for (std::int64_t i = 0; i < choices; ++i) {
-      if (scaled) call.out[1][i] = T(0);
+    const std::int64_t* places = integers(call.reads[at.places()]);
+    if (!add) std::fill_n(call.out[0], at.all, T(0));
+    for (std::int64_t i = 0; i < at.choices; ++i) {
+      if (at.scaled) call.out[1][i] = T(0);
       if (places[i] < 0) continue;
       const T* dy = call.in[0] + places[i] * rows.hidden;
       const std::int64_t token = i / rows.chosen * rows.hidden;
-      add_scaled(dy, scaled ? call.in[2][i] : T(1), rows.hidden, call.out[0] + token);
-      if (scaled) call.out[1][i] = dot_of(dy, call.in[1] + token, rows.hidden);
+      add_scaled(dy, at.scaled ? call.in[2][i] : T(1), rows.hidden, call.out[0] + token);
+      if (at.scaled) call.out[1][i] = dot_of(dy, call.in[1] + token, rows.hidden);
     }
   }};
 }

@@ -51,6 +51,13 @@ struct GroupedProduct {
 
 // Throw Error for shapes and settings that do not fit each other.
 ChoiceRows choice_rows(const Form& form);
+// A Dispatch in the backward. reads: gradient of the rows, [x, weights,] places
+struct DispatchGradient {
+  bool scaled = false;                                   // the rows were multiplied by their weights
+  std::int64_t all = 0, choices = 0;                     // elements of x, and choices, of all sources
+  std::size_t places() const { return scaled ? 3 : 1; }  // operand with the row of each choice
+};
+DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows);
 SentTokens sent_tokens(const Form& form);
 GroupedProduct grouped_product(const Form& form);
 

@@ -181,16 +181,10 @@ TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
 }
 
 TEST(ExpertModels, TheLossFalls) {
-  static const CountingSamples counting;
   for (const ModernModel& which : trained_mixtures()) {
-    const Model model = modern_model(which);
-    ExecuteOptions options = training(6);
-    options.optimizer.learning_rate = 1e-2;
-    options.samples = &counting;
     Strategy strategy{.dp = 2, .experts = {.ep = 2}, .batch = {.micro = 1}};
     strategy.experts.load = {.kind = ExpertLoad::Kind::Worst};
-    const Execution done = run(lowered(model, in_double(strategy)), options);
-    EXPECT_LT(done.steps.back().loss, 0.95 * done.steps.front().loss) << model.name;
+    expect_the_loss_falls(modern_model(which), strategy);
   }
 }
 

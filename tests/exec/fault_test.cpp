@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "exec/interpreter/rank_threads.h"
+#include "tests/changed_text.h"
 #include "tests/exec/training.h"
 
 namespace foreshard::fault_test {
@@ -159,12 +160,7 @@ TEST(Fault, APlanThatCannotBeRunIsRefused) {
   const auto refused = [&](auto change) {
     Plan plan = good;
     change(plan);
-    try {
-      run(plan, training(1));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { run(plan, training(1)); });
   };
   EXPECT_NE(refused([](Plan& p) { p.samples = 9; }).find("samples: found 9"), std::string::npos);
   EXPECT_NE(refused([](Plan& p) {

@@ -2,26 +2,15 @@
 // of each micro-batch at the same mixture of old weights.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <map>
 
 #include "core/check/check_plan.h"
 #include "core/result/memory_timeline.h"
-#include "exec/data/safetensors.h"
-#include "tests/exec/checkpoint_folder.h"
-#include "tests/exec/training.h"
+#include "tests/exec/single_updates.h"
 
 namespace foreshard::stale_weights_test {
 namespace {
-
-using Weights = std::map<std::string, std::vector<double>>;  // by name of the tensor
-
-Weights named(const Plan& plan, const std::vector<WholeTensor>& tensors) {
-  Weights all;
-  for (std::size_t t = 0; t < plan.tensors.size(); ++t) all[plan.tensors[t].name] = tensors[t].elements;
-  return all;
-}
 
 // The pipeline rank that holds each tensor.
 std::map<std::string, int> rank_of_tensor(const Plan& plan) {
@@ -32,38 +21,10 @@ std::map<std::string, int> rank_of_tensor(const Plan& plan) {
   return ranks;
 }
 
-using Samples8 = CountingSamples;
-
-struct StaleWeights : CheckpointFolder {
-  static constexpr double kRate = 0.1;
-  Samples8 samples;
-
-  ExecuteOptions options(int steps = 1) const {
-    ExecuteOptions all = training(steps);
-    all.optimizer.learning_rate = kRate, all.optimizer.weight_decay = 0, all.samples = &samples;
-    return all;
-  }
+struct StaleWeights : SingleUpdates {
   Strategy strategy(Strategy s) const {
     s.optimizer.kind = OptimizerKind::Sgd;
     return in_double(s);
-  }
-
-  // The gradients of update `step` of `one`, a single device, at other weights than it has come to.
-  Weights gradients_at(const Plan& one, int step, const Weights& weights) {
-    ExecuteOptions before = options();
-    before.save = file("before.safetensors");
-    run(one, before);
-    SafetensorsFile old(before.save);
-    std::vector<StoredTensor> tensors = old.tensors();
-    auto metadata = old.metadata();
-    metadata.at("step") = std::to_string(step);
-    metadata.at("samples") = std::to_string(step * one.samples);
-    SafetensorsWriter writer(file("mixed.safetensors"), tensors, metadata);
-    for (std::size_t t = 0; t < tensors.size(); ++t) writer.places().write(t, 0, weights.at(tensors[t].name));
-    writer.finish();
-    ExecuteOptions run_of = options();
-    run_of.resume = file("mixed.safetensors");
-    return named(one, run(one, run_of).gradients);
   }
 
   struct Stale {
@@ -136,14 +97,7 @@ struct StaleWeights : CheckpointFolder {
       }
       versions.push_back(std::move(next));
     }
-    double largest = 0, moved = 0;
-    for (const auto& [name, weights] : named(plan, done.values))
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        largest = std::max(largest, std::abs(weights[i] - versions.back().at(name)[i]));
-        moved = std::max(moved, std::abs(weights[i] - versions.front().at(name)[i]));
-      }
-    EXPECT_LE(largest, 1e-12);
-    EXPECT_GT(moved, 1e-3);
+    expect_trained_to(versions.back(), named(plan, done.values), versions.front());
   }
 };
 

@@ -210,4 +210,13 @@ std::string name_of(const Strategy& s) {
   return out.str();
 }
 
+void expect_the_loss_falls(const Model& model, const Strategy& strategy) {
+  static const CountingSamples counting;
+  ExecuteOptions options = training(6);
+  options.optimizer.learning_rate = 1e-2;
+  options.samples = &counting;
+  const Execution done = run(lowered(model, in_double(strategy)), options);
+  EXPECT_LT(done.steps.back().loss, 0.95 * done.steps.front().loss) << model.name;
+}
+
 }  // namespace foreshard

@@ -15,7 +15,7 @@ Model tiny_llama();                // grouped queries, SwiGLU, RMSNorm, rotary p
 Model tiny_bert();                 // post-norm, both heads
 Model tiny_cnn();  // 8 x 8 pictures; a residual block as in ResNet-50, with a stride and a projection; 5 classes
 Model twice_as_large(Model transformer);  // twice the hidden, feed-forward, head and vocabulary size and positions
-Model tiny_mlp();  // 12 features, three hidden layers, 7 classes
+Model tiny_mlp();                         // 12 features, three hidden layers, 7 classes
 
 // Global batch 8 in fp64; the caller sets the rest.
 Strategy in_double(Strategy strategy = {});
@@ -44,6 +44,9 @@ class CountingSamples : public Samples {
   std::int64_t label(std::int64_t, std::int64_t) const override { return 0; }
   void features(std::int64_t, std::int64_t, std::span<double>) const override {}
 };
+
+// Six steps on CountingSamples lower the loss by more than a twentieth.
+void expect_the_loss_falls(const Model& model, const Strategy& strategy);
 
 std::string name_of(const Strategy& strategy);  // for messages
 

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
+#include "tests/changed_text.h"
 #include "tests/cli/run_line.h"
 #include "validation/measured.h"
 #include "validation/measured_case.h"
@@ -40,14 +41,7 @@ TEST(Measured, ReadsQuotesAndNamesWhatIsWrong) {
   EXPECT_EQ(rows[0].line, 2);
   EXPECT_EQ(rows[0].number("measured_value"), 2.5);
   EXPECT_TRUE(ran_out_of_memory(rows[1]));
-  const auto message = [&](const std::string& text) {
-    try {
-      parse_measured(text, "t.csv");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
+  const auto message = [&](const std::string& text) { return error_of([&] { parse_measured(text, "t.csv"); }); };
   EXPECT_EQ(message(header + "\n" + cells + "fast\n"),
             "t.csv:2: measured_value: found \"fast\", expected a positive number or OOM");
   EXPECT_NE(message("source,row_id\n").find("no column \"model_name\""), std::string::npos);

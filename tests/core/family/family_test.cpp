@@ -10,6 +10,7 @@
 #include "core/graph/op_graph.h"
 #include "core/graph/transformer_flops.h"
 #include "core/json/json_edit.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::family_test {
 
@@ -267,12 +268,7 @@ TEST(Families, BadInputsAreRefusedByName) {
 
 TEST(Families, ThoseWithoutOperatorsAreRefusedWithWhatIsMissing) {
   const auto refusal = [](const std::string& type) {
-    try {
-      parse_model("{\"model_type\": \"" + type + "\"}", "config.json");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { parse_model("{\"model_type\": \"" + type + "\"}", "config.json"); });
   };
   EXPECT_EQ(
       refusal("qwen3_next"),

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/op/operation_json.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::operation_test {
 namespace {
@@ -20,12 +21,7 @@ std::string json_of(const Operation& operation) {
 }
 Operation read(const std::string& text) { return read_operation(JsonReader::parse(text, "p.json")); }
 std::string message(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { read(text); });
 }
 
 }  // namespace
@@ -153,9 +149,10 @@ TEST(Operation, SettingsForPeople) {
 TEST(Operation, SomeLaws) {
   // What is linear in its operands hands a part of a sum on; products make one where the weight is cut along what is summed over.
   for (std::size_t i = 0; i < operation_words().size(); ++i)
-    EXPECT_EQ(partial_sums(operation_of(i), Phase::Forward).pass,
-              (is<ops::MatMul, ops::Add, ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows, ops::Rope, ops::Scale>(
-                  operation_of(i))))
+    EXPECT_EQ(
+        partial_sums(operation_of(i), Phase::Forward).pass,
+        (is<ops::MatMul, ops::Add, ops::Cast, ops::Encode, ops::Decode, ops::TakeRows, ops::PutRows, ops::Rope, ops::Scale>(
+            operation_of(i))))
         << operation_words()[i];
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::Forward).summed_dim, 1);
   EXPECT_EQ(partial_sums(ops::MatMul{}, Phase::InputGrad).summed_dim, 0);

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "exec/data/file_samples.h"
+#include "tests/changed_text.h"
 #include "tests/exec/training.h"
 
 namespace foreshard::data_test {
@@ -61,12 +62,7 @@ TEST_F(DataFile, WiderTokensAreLittleEndian) {
 
 TEST_F(DataFile, WhatIsWrongIsNamed) {
   const auto refusal = [](TokenFormat format, const SampleNeeds& needs) {
-    try {
-      FileSamples(path(), format, needs, 0);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { FileSamples(path(), format, needs, 0); });
   };
   EXPECT_NE(refusal(TokenFormat::Bytes, kFour).find("a file that can be read"), std::string::npos);
   write("abcd");  // four tokens, but the fourth has no target

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::training_point_test {
 namespace {
@@ -23,12 +24,7 @@ TEST(TrainingPointWords, WhatIsWrongIsNamed) {
   const auto complaint = [](const std::string& key, const std::string& value) {
     auto words = words_of({.source = SampleSource{.file = "a", .format = "bytes", .bytes = 1, .hash = "0"}});
     words[key] = value;
-    try {
-      point_of(words, "gpt.ckpt");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { point_of(words, "gpt.ckpt"); });
   };
   EXPECT_EQ(complaint("step", "-1"), "gpt.ckpt: __metadata__.step: found \"-1\", expected a whole number");
   EXPECT_EQ(complaint("seed", ""), "gpt.ckpt: __metadata__.seed: found \"\", expected a whole number");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::memory_traits_test {
 namespace {
@@ -11,12 +12,7 @@ namespace {
 MemoryTraits read(const std::string& text) { return read_memory_traits(JsonReader::parse(text, "f.json")); }
 
 std::string message(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { read(text); });
 }
 
 }  // namespace

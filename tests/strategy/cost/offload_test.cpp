@@ -8,6 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/frameworks/framework_allocation.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::offload_test {
 namespace {
@@ -60,9 +61,8 @@ TEST(Offload, WordsAreThoseOfThePreset) {
 
 TEST(Offload, WordsAreOptionsOfPlans) {
   EXPECT_EQ(choice_of({.momentum = true, .variance = true, .inputs = true}),
-            (OffloadChoice{.optimizer = Space::PinnedHost,
-                           .updated_on = UpdatedOn::Device,
-                           .activations = OffloadedActivations::Inputs}));
+            (OffloadChoice{
+                .optimizer = Space::PinnedHost, .updated_on = UpdatedOn::Device, .activations = OffloadedActivations::Inputs}));
   EXPECT_EQ(choice_of({.gradients = true, .weights = true, .activations = true, .activation_layers = 20, .host_update = true}),
             (OffloadChoice{.updated_on = UpdatedOn::Host,
                            .parameters = Space::PinnedHost,
@@ -73,12 +73,7 @@ TEST(Offload, WordsAreOptionsOfPlans) {
 
 TEST(Offload, WrongRulesAreNamed) {
   const auto message = [](const std::string& text) {
-    try {
-      read_offload_rules(JsonReader::parse(text, "p.json"));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { read_offload_rules(JsonReader::parse(text, "p.json")); });
   };
   EXPECT_NE(message(R"([{"words": ["a"], "in_host": ["wights"]}])").find("weights"), std::string::npos);
   EXPECT_NE(message(R"([{"words": [], "in_host": ["master"]}])").find("at least one word"), std::string::npos);

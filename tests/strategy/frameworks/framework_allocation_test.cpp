@@ -6,6 +6,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_framework.h"
+#include "tests/changed_text.h"
 
 namespace foreshard::framework_allocation_test {
 namespace {
@@ -297,7 +298,9 @@ TEST(FrameworkAllocation, CopiesOfKeysAndValuesAreKept) {
   Model grouped = small_gpt();
   const auto activations = [&](const std::string& framework) {
     const MemoryTraits traits = framework_preset(framework).memory;
-    return std::get<FrameworkAllocation>(framework_allocation(grouped, load_cluster("dgx-a100"), s, traits)).ranks[0].activations;
+    return std::get<FrameworkAllocation>(framework_allocation(grouped, load_cluster("dgx-a100"), s, traits))
+        .ranks[0]
+        .activations;
   };
   const double u = 4.0 * 1024 * 512;
   EXPECT_DOUBLE_EQ(activations("megatron-zero-bubble-2023-09") - activations("megatron-zero-bubble"), 12 * 2 * 2 * u);
@@ -369,12 +372,7 @@ TEST(FrameworkAllocation, SaysWhichMemoryIsTooMuch) {
 
 TEST(MemoryTraits, WrongKeysAreNamed) {
   const auto message = [](const std::string& text) {
-    try {
-      read_memory_traits(JsonReader::parse(text, "t.json"));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { read_memory_traits(JsonReader::parse(text, "t.json")); });
   };
   EXPECT_NE(message(R"({"fragmentaton": 1.1})").find("fragmentation"), std::string::npos);
   EXPECT_NE(message(R"({"workspaces": {"a": {"amper": "1 MiB"}}})").find("ampere"), std::string::npos);
