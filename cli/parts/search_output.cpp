@@ -359,9 +359,7 @@ std::string candidate_json(const Job& job, const Candidate& candidate) {
 std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
       "rank,tp,cp,pp,virtual_stages,dp,ep,etp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,"
-      "overlap_"
-      "gradients,"
-      "overlap_parameters,overlap_p2p,overlap_tp,delay_wgrad,recompute,placement,"
+      "overlap_gradients,overlap_parameters,overlap_p2p,overlap_tp,delay_wgrad,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
   int rank = 0;
   for (const Candidate& c : result.ranked) {

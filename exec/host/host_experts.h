@@ -49,14 +49,15 @@ struct GroupedProduct {
   std::int64_t by_column() const { return transposed ? 1 : k; }
 };
 
-// Throw Error for shapes and settings that do not fit each other.
-ChoiceRows choice_rows(const Form& form);
-// A Dispatch in the backward. reads: gradient of the rows, [x, weights,] places
+// Of Dispatch in the backward, whose reads are: gradient of the rows, [x, weights,] places.
 struct DispatchGradient {
   bool scaled = false;                                   // the rows were multiplied by their weights
   std::int64_t all = 0, choices = 0;                     // elements of x, and choices, of all sources
   std::size_t places() const { return scaled ? 3 : 1; }  // operand with the row of each choice
 };
+
+// Throw Error for shapes and settings that do not fit each other.
+ChoiceRows choice_rows(const Form& form);
 DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows);
 SentTokens sent_tokens(const Form& form);
 GroupedProduct grouped_product(const Form& form);

@@ -1,4 +1,5 @@
-// What kernels beside the products of low-rank adapters move, and what frozen weights in 8 bits spare and cost (docs/cost-model.md, "Adapters").
+// Memory traffic of the kernels beside the products of low-rank adapters, and what frozen weights in 8 bits save and cost
+// (docs/cost-model.md, "Adapters").
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -10,11 +11,12 @@ namespace foreshard {
 // Rank of the plan's adapters: the smaller side of its trained matrices, when others are frozen. 0: no adapters.
 std::int64_t adapter_rank(const Plan& plan);
 
-// Bytes that kernels of their own move beside the product x A^T [m, rank] or z B^T [m, n]: the framework's passes over the input of an adapter and over its result. 0: another operator.
+// Bytes that separate kernels read and write beside the product x A^T [m, rank] or z B^T [m, n] of an adapter: the framework's passes over
+// its input and its result (AdapterPasses). 0: another operator.
 Bytes adapter_bytes(const FrameworkPreset& preset, std::int64_t rank, const Compute& what);
 
-// Bytes beside a product of frozen weights in 8 bits, against that of trained ones: its input is not transposed for a gradient of weights;
-// its backward transposes the weights where the framework keeps no transposed copy and the GPU multiplies in one layout only.
+// Bytes that a product of frozen weights in 8 bits moves more than one of trained weights; negative: fewer. Its input is not transposed for a
+// gradient of weights; its backward transposes the weights where the framework keeps no transposed copy and the GPU multiplies in one layout only.
 Bytes frozen_bytes(const FrameworkPreset& preset, std::int64_t rank, const Compute& what, const Gpu& gpu);
 
 }  // namespace foreshard

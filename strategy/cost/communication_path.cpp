@@ -1,29 +1,27 @@
 #include "strategy/cost/communication_path.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace foreshard {
 
+// Of links that are busy equally long, the one with the lowest id.
 static void busiest_link(const Network& network, const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) {
-  if (phase.links.empty()) return;
-  const auto [least, most] = std::ranges::minmax(phase.links);
-  std::vector<int> times(most.index() - least.index() + 1);
-  for (const LinkId link : phase.links) ++times[link.index() - least.index()];
+  std::unordered_map<std::int32_t, int> times;
+  for (const LinkId link : phase.links) ++times[link.value];
   Seconds alone = {};
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i] == 0) continue;
-    const NetworkLink link = network.link({least.value + static_cast<std::int32_t>(i)});
-    const double bytes = phase.bytes * times[i];
-    const Seconds time{bytes / link.bandwidth.value};
-    alone = max(alone, time);
-    if (time > slowest) {
-      slowest = time;
-      path.link = link.kind;
-      path.bytes = bytes;
-      path.bandwidth = link.bandwidth;
-    }
+  LinkId busiest = {};
+  for (const auto& [id, count] : times) {
+    const Seconds time{phase.bytes * count / network.link({id}).bandwidth.value};
+    if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
   }
   path.flow = path.flow + alone;
+  if (!(alone > slowest)) return;
+  const NetworkLink link = network.link(busiest);
+  slowest = alone;
+  path.link = link.kind;
+  path.bytes = phase.bytes * times.at(busiest.value);
+  path.bandwidth = link.bandwidth;
 }
 
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {

@@ -200,6 +200,7 @@ class PlanCosts {
   }
   // What kernels beside the products of adapters and of frozen weights in 8 bits take.
   Seconds adapter_copies(const Compute& what) const {
+    if (adapter_rank_ == 0) return {};
     const Bytes passes = adapter_bytes(preset_, adapter_rank_, what),
                 frozen = frozen_bytes(preset_, adapter_rank_, what, gpu());
     const Seconds time =

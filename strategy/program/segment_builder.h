@@ -54,7 +54,7 @@ class SegmentBuilder {
 
   Segment segment_;
   std::vector<Touched> touched_ = {};
-  std::vector<int> newest_ = {};  // [buffer]: index in touched_ of the slot used first last; -1: none
+  std::vector<int> newest_ = {};  // [buffer]: index in touched_ of its slot that was added last; -1: none
 };
 
 }  // namespace foreshard
