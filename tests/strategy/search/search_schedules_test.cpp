@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <set>
 
 #include "core/strategy/strategy_options.h"
 #include "strategy/schedule/schedule.h"
@@ -178,6 +179,17 @@ TEST(SearchSchedules, NoGridWithoutRoomForTheExperts) {
   SearchOptions given = options(8, 64);
   given.base.experts.ep = 16, given.fixed = {"ep", "etp"};
   EXPECT_TRUE(std::holds_alternative<Infeasible>(search(mixture(32), load_cluster("dgx-a100"), given)));
+}
+
+// Every stage is on two ranks: their states can be cut, their gradients cannot.
+TEST(SearchSchedules, TwoRoutesTryZeroOne) {
+  SearchOptions two = options(32, 64);
+  two.base.pp = 4, two.base.pipeline.schedule = Schedule::DualPipe;
+  two.fixed = {"pp", "schedule"}, two.sample = 100;
+  const auto result = std::get<SearchResult>(search(layers("llama-2-7b", 8), load_cluster("dgx-a100"), two));
+  std::set<int> stages;
+  for (const Candidate& each : result.sample) stages.insert(each.strategy.zero.stage);
+  EXPECT_EQ(stages, (std::set<int>{0, 1}));
 }
 
 // Those that change what is trained, or are not what frameworks run, are looked at only when they are asked for.
