@@ -13,6 +13,7 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::key_effect_test {
 namespace {
@@ -328,15 +329,9 @@ class KeyEffect : public testing::Test {
     const auto make = [&](const std::string& name, const std::string& text) { write_file((folder_ / name).string(), text); };
     make("shape.json", R"({"shape": "dgx-a100"})");
     make("parts.json", run_line("show cluster dgx-a100 --json").out);
-    make("own.json", to_json(Model{.name = "own",
-                                   .shape = Transformer{.layers = 4,
-                                                        .hidden = 768,
-                                                        .ffn_hidden = 3072,
-                                                        .heads = 12,
-                                                        .kv_heads = 12,
-                                                        .head_dim = 64,
-                                                        .vocab = 50257,
-                                                        .max_positions = 1024}}));
+    Model own = gpt(4, 768, 12, 50257, 1024);
+    own.name = "own";
+    make("own.json", to_json(own));
     make("mixture.json",
          with_json_value(with_json_value(read_text((folder_ / "own.json").string()), "activation", "swiglu", "test"), "experts",
                          R"({"count": 8, "chosen": 2, "width": 16, "groups": 4, "chosen_groups": 2})", "test"));

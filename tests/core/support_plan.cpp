@@ -42,6 +42,21 @@ Instruction compute(const std::string& name, const Operation& op, Phase phase) {
 }
 
 // One matrix, x -> x W. `first` has no input from a neighbour, `last` no neighbour to send to.
+// Frees what was received before it; fills what is sent after it.
+void connect(Instruction& multiply, bool receives, bool sends) {
+  if (receives) {
+    multiply.after = {0};
+    multiply.reads.push_back(use(Incoming, at_slot));
+    multiply.releases.push_back(block(Incoming, at_slot));
+    multiply.records.push_back(event(Freed, at_slot));
+  }
+  if (sends) {
+    multiply.waits = {event(Sent, at_slot)};
+    multiply.writes.push_back(use(Output, at_slot));
+    multiply.acquires.push_back(block(Output, at_slot));
+  }
+}
+
 Segment forward(bool first, bool last) {
   Segment segment{.name = first ? "forward.0" : "forward.1",
                   .params = {{"mb", ParamKind::Microbatch}, {"slot", ParamKind::Slot}}};
@@ -52,17 +67,7 @@ Segment forward(bool first, bool last) {
   multiply.writes = {use(Saved, at_slot), use(ForwardSpace)};
   multiply.acquires = {block(Saved, at_slot), block(ForwardSpace)};
   multiply.releases = {block(ForwardSpace)};
-  if (!first) {
-    multiply.after = {0};
-    multiply.reads.push_back(use(Incoming, at_slot));
-    multiply.releases.push_back(block(Incoming, at_slot));
-    multiply.records.push_back(event(Freed, at_slot));
-  }
-  if (!last) {
-    multiply.waits = {event(Sent, at_slot)};
-    multiply.writes.push_back(use(Output, at_slot));
-    multiply.acquires.push_back(block(Output, at_slot));
-  }
+  connect(multiply, !first, !last);
   segment.instructions.push_back(multiply);
   if (!last) segment.instructions.push_back(send(1, first ? 0 : 1));
   return segment;
@@ -81,17 +86,7 @@ Segment backward(bool first, bool last) {
   multiply.acquires = {block(BackwardSpace)};
   multiply.releases = {block(BackwardSpace), block(Saved, at_slot)};
   multiply.records = {event(BackwardDone)};
-  if (!last) {
-    multiply.after = {0};
-    multiply.reads.push_back(use(Incoming, at_slot));
-    multiply.releases.push_back(block(Incoming, at_slot));
-    multiply.records.push_back(event(Freed, at_slot));
-  }
-  if (!first) {
-    multiply.waits = {event(Sent, at_slot)};
-    multiply.writes.push_back(use(Output, at_slot));
-    multiply.acquires.push_back(block(Output, at_slot));
-  }
+  connect(multiply, !last, !first);
   segment.instructions.push_back(multiply);
   if (!first) segment.instructions.push_back(send(-1, last ? 0 : 1));
   return segment;

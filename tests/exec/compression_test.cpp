@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/strategy/compression.h"
+#include "tests/core/support_models.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
@@ -12,15 +13,9 @@ namespace {
 
 // A transformer of two layers on 64 tokens: 300 steps of it take a second.
 Model small_gpt() {
-  return {.name = "small-gpt",
-          .shape = Transformer{.layers = 2,
-                               .hidden = 32,
-                               .ffn_hidden = 64,
-                               .heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 8,
-                               .vocab = 64,
-                               .max_positions = 16}};
+  Model model = gpt(2, 32, 4, 64, 16);
+  std::get<Transformer>(model.shape).ffn_hidden = 64;
+  return model;
 }
 
 // Samples count up, but two tokens of ten are drawn at random: the loss cannot go below the entropy of that.

@@ -20,26 +20,19 @@ constexpr double kTolerance = 1e-12;
 
 const ModernModel& mixture_named(const std::string& name) { return *std::ranges::find(mixtures(), name, &ModernModel::name); }
 
-Execution trained(const Model& model, const Strategy& strategy) {
-  const Plan plan = lowered(model, in_double(strategy));
-  const auto defects = check_plan(plan);
-  EXPECT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
-  ExecuteOptions options = training(2);
-  options.checks.poison = true;
-  return run(plan, options);
-}
+Execution trained_twice(const Model& model, const Strategy& strategy) { return trained(model, strategy, 2); }
 
 // What one device trains: every strategy below has micro-batches of one sample, as the auxiliary loss looks at each of them.
 const Execution& on_one_device(const ModernModel& which) {
   static std::map<std::string, Execution> known;
   const auto [at, fresh] = known.try_emplace(which.name);
-  if (fresh) at->second = trained(modern_model(which), {.batch = {.micro = 1}});
+  if (fresh) at->second = trained_twice(modern_model(which), {.batch = {.micro = 1}});
   return at->second;
 }
 
 void expect_as_one_device(const ModernModel& which, const Strategy& strategy) {
   SCOPED_TRACE(which.name + " " + name_of(strategy) + " " + name_of(strategy.experts.dispatcher));
-  const Difference apart = difference(trained(modern_model(which), strategy), on_one_device(which));
+  const Difference apart = difference(trained_twice(modern_model(which), strategy), on_one_device(which));
   EXPECT_LE(apart.loss, kTolerance);
   EXPECT_LE(apart.gradients, kTolerance) << apart.worst;
   EXPECT_LE(apart.values, kTolerance) << apart.worst;
@@ -117,7 +110,7 @@ TEST(Dispatchers, RowsInEightBitsTrainNearlyTheSame) {
     for (const Dispatcher dispatcher : {Dispatcher::AllToAll, Dispatcher::OncePerNode}) {
       Strategy strategy = by(row_of(dispatcher), {.dp = 4, .experts = {.ep = 4}, .batch = {.micro = 1}});
       strategy.communication.dispatch.codec = codec;
-      const Difference apart = difference(trained(modern_model(which), strategy), on_one_device(which));
+      const Difference apart = difference(trained_twice(modern_model(which), strategy), on_one_device(which));
       EXPECT_GT(apart.gradients, 1e-9) << name_of(dispatcher);
       EXPECT_LT(apart.loss, 1e-3) << name_of(dispatcher);
       EXPECT_LT(apart.gradients, 0.2) << name_of(dispatcher) << " " << apart.worst;
@@ -143,7 +136,7 @@ TEST(ExpertCounts, AreThoseOfOneDevice) {
       SCOPED_TRACE(row.name);
       Strategy split = by(
           row, {.dp = 2, .tp = 2, .pp = 2, .experts = {.ep = 2, .etp = 2}, .sequence_parallel = true, .batch = {.micro = 1}});
-      const Execution many = trained(model, split);
+      const Execution many = trained_twice(model, split);
       EXPECT_EQ(many.steps.front().experts, one.steps.front().experts);
       EXPECT_EQ(many.steps.front().experts.dropped(), 0);
       EXPECT_EQ(many.routers, one.routers);
@@ -156,7 +149,7 @@ TEST(ExpertCounts, TokensBeyondTheCapacityAreDropped) {
   const Model model = modern_model(mixture_named("mixtral"));
   for (const double capacity : {0.5, 1.0, 1.25}) {
     Strategy strategy{.dp = 1, .experts = {.capacity = capacity}, .batch = {.micro = 8}};
-    const Execution done = trained(model, strategy);
+    const Execution done = trained_twice(model, strategy);
     const ExpertCounts& counts = done.steps.front().experts;
     const double limit = std::ceil(capacity * 8 * 16 * 2 / 8);
     double dropped = 0;
@@ -170,7 +163,7 @@ TEST(ExpertCounts, TokensBeyondTheCapacityAreDropped) {
     std::optional<ExpertCounts> first;
     for (const DispatcherRow& row : kDispatchers) {
       Strategy split = by(row, {.dp = 4, .experts = {.ep = 4, .capacity = capacity}, .batch = {.micro = 2}});
-      const ExpertCounts of = trained(model, split).steps.front().experts;
+      const ExpertCounts of = trained_twice(model, split).steps.front().experts;
       if (!first) first = of;
       EXPECT_EQ(of, *first) << row.name;
     }

@@ -33,14 +33,10 @@ const std::vector<ModernModel>& trained_mixtures() {
   return all;
 }
 
-Execution trained(const Model& model, Strategy strategy) {
+// All experts may get all tokens.
+Execution trained_mixture(const Model& model, Strategy strategy) {
   strategy.experts.load = {.kind = ExpertLoad::Kind::Worst};
-  const Plan plan = lowered(model, in_double(strategy));
-  const auto defects = check_plan(plan);
-  EXPECT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
-  ExecuteOptions options = training();
-  options.checks.poison = true;
-  return run(plan, options);
+  return trained(model, strategy);
 }
 
 int layers_of(const ModernModel& which) { return std::get<Transformer>(modern_model(which).shape).layers; }
@@ -49,7 +45,7 @@ int layers_of(const ModernModel& which) { return std::get<Transformer>(modern_mo
 const Execution& on_one_device(const Model& model, const ModernModel& which, std::int64_t micro) {
   static std::map<std::pair<std::string, std::int64_t>, Execution> all;
   const auto [at, fresh] = all.try_emplace({which.name, micro});
-  if (fresh) at->second = trained(model, {.batch = {.micro = micro}});
+  if (fresh) at->second = trained_mixture(model, {.batch = {.micro = micro}});
   return at->second;
 }
 
@@ -57,7 +53,7 @@ const Execution& on_one_device(const Model& model, const ModernModel& which, std
 void expect_as_one_device(const ModernModel& which, const Strategy& strategy) {
   const Model model = modern_model(which);
   SCOPED_TRACE(model.name + " " + name_of(strategy));
-  const Difference apart = difference(trained(model, strategy), on_one_device(model, which, strategy.batch.micro));
+  const Difference apart = difference(trained_mixture(model, strategy), on_one_device(model, which, strategy.batch.micro));
   EXPECT_LE(apart.loss, kTolerance);
   EXPECT_LE(apart.gradients, kTolerance) << apart.worst;
   EXPECT_LE(apart.values, kTolerance) << apart.worst;
@@ -119,50 +115,40 @@ TEST(ExpertModels, PipelinesAndRecomputation) {
   }
 }
 
-// A forward and a backward of different micro-batches in one action, in a pipeline and without one, whole and sharded.
-TEST(ExpertModels, CellsTrainAsOneDevice) {
+// Cells, in a pipeline, without one and in one of chunks, whole and sharded; `recompute` is tried where a rank has one chunk or more, full
+// recomputation with chunks.
+void expect_cells_as_one_device(std::initializer_list<int> zero_stages, bool delay_wgrad, const Recompute& recompute) {
   for (const ModernModel& which : trained_mixtures())
-    for (const int zero : {0, 1, 3}) {
+    for (const int zero : zero_stages) {
       Strategy strategy{.dp = 2,
                         .pp = 2,
                         .experts = {.ep = 2},
-                        .pipeline = {.schedule = Schedule::OneFOneBCells},
+                        .pipeline = {.schedule = Schedule::OneFOneBCells, .delay_wgrad = delay_wgrad},
                         .batch = {.micro = 1},
                         .zero = {.stage = zero}};
       strategy.communication.overlap = Overlap{.tp = true};
       expect_as_one_device(which, strategy);
       strategy.pp = 1;
       expect_as_one_device(which, strategy);
-      if (layers_of(which) < 4) continue;
-      strategy.pp = strategy.virtual_stages = 2, strategy.pipeline.schedule = Schedule::InterleavedCells;
-      expect_as_one_device(which, strategy);
-      strategy.recompute.kind = RecomputeKind::Full;
-      expect_as_one_device(which, strategy);
-    }
-}
-
-// Weight gradients behind the next communication are the same ones, however they are summed.
-TEST(ExpertModels, DelayedWeightGradientsTrainAsOneDevice) {
-  for (const ModernModel& which : trained_mixtures())
-    for (const int zero : {0, 1, 2, 3}) {
-      Strategy strategy{.dp = 2,
-                        .pp = 2,
-                        .experts = {.ep = 2},
-                        .pipeline = {.schedule = Schedule::OneFOneBCells, .delay_wgrad = true},
-                        .batch = {.micro = 1},
-                        .zero = {.stage = zero}};
-      strategy.communication.overlap = Overlap{.tp = true};
-      expect_as_one_device(which, strategy);
-      strategy.pp = 1;
-      expect_as_one_device(which, strategy);
-      strategy.recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}};
-      expect_as_one_device(which, strategy);
+      if (recompute.kind != RecomputeKind::None) {
+        strategy.recompute = recompute;
+        expect_as_one_device(which, strategy);
+      }
       if (layers_of(which) < 4) continue;
       strategy.pp = strategy.virtual_stages = 2, strategy.pipeline.schedule = Schedule::InterleavedCells;
       expect_as_one_device(which, strategy);
       strategy.recompute = {.kind = RecomputeKind::Full};
       expect_as_one_device(which, strategy);
     }
+}
+
+// A forward and a backward of different micro-batches in one action.
+TEST(ExpertModels, CellsTrainAsOneDevice) { expect_cells_as_one_device({0, 1, 3}, false, {}); }
+
+// Weight gradients behind the next communication are the same ones, however they are summed.
+TEST(ExpertModels, DelayedWeightGradientsTrainAsOneDevice) {
+  expect_cells_as_one_device({0, 1, 2, 3}, true,
+                             {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}});
 }
 
 TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
@@ -173,10 +159,10 @@ TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
       split.dp = 4, split.experts.ep = 2, split.zero.stage = zero;
       const Model model = modern_model(which);
       SCOPED_TRACE(model.name + " zero " + std::to_string(zero));
-      const Difference apart = difference(trained(model, split), trained(model, one));
+      const Difference apart = difference(trained_mixture(model, split), trained_mixture(model, one));
       EXPECT_LE(apart.values, kTolerance) << apart.worst;
       split.tp = 2, split.dp = 2, split.experts.ep = 4, split.sequence_parallel = true;
-      EXPECT_LE(difference(trained(model, split), trained(model, one)).values, kTolerance);
+      EXPECT_LE(difference(trained_mixture(model, split), trained_mixture(model, one)).values, kTolerance);
     }
 }
 

@@ -13,15 +13,6 @@ namespace {
 
 constexpr double kTolerance = 1e-12;
 
-Execution trained(const Model& model, const Strategy& strategy) {
-  const Plan plan = lowered(model, in_double(strategy));
-  const auto defects = check_plan(plan);
-  EXPECT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
-  ExecuteOptions options = training();
-  options.checks.poison = true;
-  return run(plan, options);
-}
-
 Strategy tensor_parallel(int tp) {
   return {.dp = 2, .tp = tp, .sequence_parallel = true, .batch = {.micro = 1}, .zero = {.stage = 1}};
 }

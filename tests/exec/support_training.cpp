@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
@@ -14,16 +15,10 @@
 namespace foreshard {
 
 Model tiny_gpt(bool tied) {
-  return {.name = "tiny-gpt",
-          .shape = Transformer{.layers = 4,
-                               .hidden = 32,
-                               .ffn_hidden = 128,
-                               .heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 8,
-                               .vocab = 128,
-                               .max_positions = 16,
-                               .tied_embeddings = tied}};
+  Model model = gpt(4, 32, 4, 128, 16);
+  model.name = "tiny-gpt";
+  std::get<Transformer>(model.shape).tied_embeddings = tied;
+  return model;
 }
 
 Model tiny_llama() {
@@ -34,23 +29,14 @@ Model tiny_llama() {
 }
 
 Model tiny_bert() {
-  return {.name = "tiny-bert",
-          .shape = Transformer{.causal = false,
-                               .layers = 4,
-                               .hidden = 32,
-                               .ffn_hidden = 128,
-                               .heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 8,
-                               .vocab = 128,
-                               .max_positions = 16,
-                               .token_types = 2,
-                               .post_norm = true,
-                               .embedding_norm = true,
-                               .final_norm = false,
-                               .pooler = true,
-                               .mlm_head = true,
-                               .lm_head_bias = true}};
+  Model model = gpt(4, 32, 4, 128, 16);
+  model.name = "tiny-bert";
+  Transformer& shape = std::get<Transformer>(model.shape);
+  shape.causal = shape.final_norm = false;
+  shape.post_norm = shape.embedding_norm = true;
+  shape.pooler = shape.mlm_head = shape.lm_head_bias = true;
+  shape.token_types = 2;
+  return model;
 }
 
 Model twice_as_large(Model transformer) {
@@ -135,6 +121,15 @@ Execution run(const Plan& plan, const ExecuteOptions& options) {
     throw Error(refused->reason);
   }
   return std::get<Execution>(std::move(answer));
+}
+
+Execution trained(const Model& model, const Strategy& strategy, int steps) {
+  const Plan plan = lowered(model, in_double(strategy));
+  const auto defects = check_plan(plan);
+  EXPECT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
+  ExecuteOptions options = training(steps);
+  options.checks.poison = true;
+  return run(plan, options);
 }
 
 double Difference::largest() const { return std::max({loss, gradients, values}); }

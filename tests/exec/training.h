@@ -24,6 +24,9 @@ Plan lowered(const Model& model, const Strategy& strategy);  // fails the test w
 ExecuteOptions training(int steps = 3);
 Execution run(const Plan& plan, const ExecuteOptions& options);  // fails the test when it is refused
 
+// A plan without defects, run with poisoned memory.
+Execution trained(const Model& model, const Strategy& strategy, int steps = 3);
+
 // How far two runs are apart: per tensor the largest difference of an element over the largest element.
 struct Difference {
   double loss = 0, gradients = 0, values = 0;

@@ -3,6 +3,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {
@@ -26,21 +27,16 @@ std::shared_ptr<const Document> single_operations_document() { return simulated(
 
 std::shared_ptr<const Document> mixture_document() {
   const Cluster cluster = load_cluster("dgx-h100");
-  Transformer small{.layers = 2,
-                    .hidden = 512,
-                    .ffn_hidden = 512,
-                    .heads = 8,
-                    .kv_heads = 8,
-                    .head_dim = 64,
-                    .vocab = 1024,
-                    .max_positions = 512};
+  Model mixture = gpt(2, 512, 8, 1024, 512);
+  Transformer& small = std::get<Transformer>(mixture.shape);
+  small.ffn_hidden = 512;
   small.mlp_bias = false;
   small.block.experts = {.count = 8, .chosen = 2, .width = 1024};
   const Strategy strategy{.dp = 8,
                           .experts = {.ep = 4, .load = {.kind = ExpertLoad::Kind::Factor, .value = 2}},
                           .batch = {.micro = 1, .global = 16, .seq = 512},
                           .zero = {.stage = 3}};
-  auto lowered = tuned_plan(Model{.name = "mixture", .shape = small}, cluster, strategy);
+  auto lowered = tuned_plan(mixture, cluster, strategy);
   return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {.granularity = Granularity::Op}),
                        "mixture");
 }

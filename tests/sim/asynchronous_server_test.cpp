@@ -13,6 +13,7 @@
 #include "sim/simulate.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::asynchronous_server_test {
 namespace {
@@ -23,15 +24,7 @@ const Cluster& dgx() {
 }
 
 Plan plan_of(int workers, std::int64_t global) {
-  const Model model{.name = "small",
-                    .shape = Transformer{.layers = 8,
-                                         .hidden = 1024,
-                                         .ffn_hidden = 4096,
-                                         .heads = 16,
-                                         .kv_heads = 16,
-                                         .head_dim = 64,
-                                         .vocab = 8192,
-                                         .max_positions = 512}};
+  const Model model = gpt(8, 1024, 16, 8192, 512);
   auto answer = tuned_plan(model, dgx(), {.dp = 1, .batch = {.micro = 8, .global = global}}, {.ignore_memory = true});
   Plan plan = std::get<Plan>(asynchronous_server(std::get<Lowered>(answer).plan, workers));
   cost_plan(plan, dgx());

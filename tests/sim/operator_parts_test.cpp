@@ -11,23 +11,14 @@
 #include "sim/simulate.h"
 #include "strategy/partition/fine_parts.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::operator_parts_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-Model layers(int count) {
-  return {.name = "layers",
-          .shape = Transformer{.layers = count,
-                               .hidden = 64,
-                               .ffn_hidden = 256,
-                               .heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 16,
-                               .vocab = 256,
-                               .max_positions = 32}};
-}
+Model layers(int count) { return gpt(count, 64, 4, 256, 32); }
 
 Plan plan_of(const Cluster& cluster, int count, std::vector<int> parts) {
   const Strategy strategy{.dp = 1, .tp = 2, .batch = {.micro = 8, .global = 8}, .communication = {.parts = std::move(parts)}};

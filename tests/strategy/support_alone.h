@@ -1,4 +1,5 @@
-// The time of a collective that is alone on the network: before the first byte, then the stretched bytes over the busiest link.
+// Costs of instructions that are alone: the time of a collective, before the first byte, then the stretched bytes over the busiest link; a
+// plan of two ranks.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +45,19 @@ inline double alone(const Network& network, const Collective& what, const std::v
   const CommunicationPath path = path_of(network, what, members, &wire);
   const Cost cost = collective_cost(network.gpu(members.front()), what, path);
   return to_seconds(cost.busy).value + wire * cost.wire_factor;
+}
+
+// Two ranks in a group; the first executes the instructions, on one stream.
+inline Plan plan_of_two(const Cluster& cluster, std::vector<Instruction> instructions) {
+  Plan plan;
+  plan.segments = {{.instructions = std::move(instructions)}, {}};
+  plan.groups = {{"both", {{0}, {1}}, {}}};
+  for (Instruction& instruction : plan.segments[0].instructions) instruction.stream = {0};
+  for (int role = 0; role < 2; ++role)
+    plan.roles.push_back(
+        {.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {role}}}});
+  plan.placement.order = {Placement::kRole};
+  return plan;
 }
 
 }  // namespace foreshard

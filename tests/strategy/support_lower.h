@@ -3,25 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/cluster_file/cluster_file.h"
 #include "core/result/memory_timeline.h"
+#include "core/result/order_bound.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard {
 
 // GPT with biases, so small that thousands are lowered in seconds; the vocabulary is no multiple of what tensor groups want.
-inline Transformer small_transformer(int layers) {
-  return {.layers = layers,
-          .hidden = 64,
-          .ffn_hidden = 256,
-          .heads = 8,
-          .kv_heads = 8,
-          .head_dim = 8,
-          .vocab = 250,
-          .max_positions = 64};
-}
+inline Transformer small_transformer(int layers) { return std::get<Transformer>(gpt(layers, 64, 8, 250, 64).shape); }
 
 inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy) {
   auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
@@ -41,6 +35,16 @@ inline Infeasible refused(const Model& model, const Cluster& cluster, const Stra
   if (auto* why = std::get_if<Infeasible>(&answer)) return *why;
   ADD_FAILURE() << "was expected to be refused";
   return {};
+}
+
+// Arena over order bound (core/result/order_bound.h), of the rank where it is largest.
+inline double fragmentation(const Plan& plan) {
+  double most = 0;
+  const std::vector<Bytes> bounds = order_bounds(plan);
+  for (std::size_t r = 0; r < bounds.size(); ++r)
+    most = std::max(
+        most, static_cast<double>(arena_bytes(plan.roles[r], Space::Device).value) / static_cast<double>(bounds[r].value));
+  return most;
 }
 
 // Bytes of resident buffers by category.

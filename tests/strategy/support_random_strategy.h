@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/check/check_plan.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -13,6 +14,7 @@ class RandomChoice {
  public:
   explicit RandomChoice(std::uint32_t seed) : engine_(seed) {}
   int operator()(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+  bool toss() { return (*this)(0, 1) == 1; }
   template <class T>
   T one_of(std::initializer_list<T> choices) {
     return *(choices.begin() + (*this)(0, static_cast<int>(choices.size()) - 1));
@@ -68,6 +70,13 @@ inline Strategy random_strategy(RandomChoice& random) {
   s.communication.overlap = Overlap{
       .gradients = random(0, 1) == 1, .parameters = random(0, 1) == 1, .p2p = random(0, 1) == 1, .tp = random(0, 1) == 1};
   return s;
+}
+
+// A strategy and what is wrong with its plan, for messages.
+inline std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
+  std::string text = to_json(s);
+  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
+  return text;
 }
 
 }  // namespace foreshard

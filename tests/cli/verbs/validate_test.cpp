@@ -27,6 +27,13 @@ static MeasuredRow row_of_175b() {
   return {};
 }
 
+// What the row of the 175B model with other cells asks for.
+static MeasuredCase asked(const std::map<std::string, std::string>& cells) {
+  MeasuredRow row = row_of_175b();
+  for (const auto& [column, text] : cells) row.cells[column] = text;
+  return std::get<MeasuredCase>(measured_case(row));
+}
+
 static ValidatedRow scored(double measured, double predicted, const std::string& gpu = "A100") {
   return {.source = "table", .gpu = gpu, .framework = "megatron", .measured = measured, .predicted = predicted, .sweep = "one"};
 }
@@ -63,25 +70,24 @@ TEST(Measured, TheRowBecomesTheConfigurationItStates) {
 
 // What a row says of its run's environment picks the preset; the framework that it names stays its cell's.
 TEST(Measured, FlagsOfTheRunPickThePreset) {
-  const auto asked = [](const char* flags) {
-    MeasuredRow row = row_of_175b();
-    row.cells["framework"] = "megatron-deepspeed";
-    row.cells["framework_flags"] = flags;
-    return std::get<MeasuredCase>(measured_case(row));
+  const auto with = [](const char* flags) {
+    return asked({{"framework", "megatron-deepspeed"}, {"framework_flags", flags}});
   };
-  EXPECT_EQ(asked("").framework, "megatron-deepspeed");
-  EXPECT_EQ(asked("CUDA_LAUNCH_BLOCKING=0").framework, "megatron-deepspeed");
-  const MeasuredCase blocking = asked("NCCL_ASYNC_ERROR_HANDLING=1 CUDA_LAUNCH_BLOCKING=1");
+  EXPECT_EQ(with("").framework, "megatron-deepspeed");
+  EXPECT_EQ(with("CUDA_LAUNCH_BLOCKING=0").framework, "megatron-deepspeed");
+  const MeasuredCase blocking = with("NCCL_ASYNC_ERROR_HANDLING=1 CUDA_LAUNCH_BLOCKING=1");
   EXPECT_EQ(blocking.framework, "megatron-deepspeed-blocking");
   EXPECT_EQ(blocking.stack, "megatron-deepspeed");
 }
 
 // Megatron v1.1.5 has no fused kernels in these runs, and keeps the inputs of layers in host memory.
 TEST(Measured, TheOldBranchKeepsInputsInHostMemory) {
-  MeasuredRow row = row_of_175b();
-  row.cells["framework"] = "megatron-deepspeed", row.cells["pp"] = "1", row.cells["vpp"] = "1", row.cells["dp"] = "8";
-  row.cells["notes"] = "'Megatron + Deepspeed ZeRO (old branch)' / 'Performance'", row.cells["offload"] = "checkpoint-in-cpu";
-  const MeasuredCase question = std::get<MeasuredCase>(measured_case(row));
+  const MeasuredCase question = asked({{"framework", "megatron-deepspeed"},
+                                       {"pp", "1"},
+                                       {"vpp", "1"},
+                                       {"dp", "8"},
+                                       {"notes", "'Megatron + Deepspeed ZeRO (old branch)' / 'Performance'"},
+                                       {"offload", "checkpoint-in-cpu"}});
   EXPECT_EQ(question.framework, "megatron-deepspeed-2020");
   EXPECT_EQ(question.stack, "megatron-deepspeed");
   EXPECT_EQ(question.candidates.front().offload.activations, OffloadedActivations::Inputs);
@@ -90,30 +96,25 @@ TEST(Measured, TheOldBranchKeepsInputsInHostMemory) {
 
 // MLPerf's runs with adapters: all drop out inputs of adapters, some keep inputs of the activation in 8 bits. The flag has two names.
 TEST(Measured, RunsWithAdaptersHaveTheirKernels) {
-  const auto asked = [](const char* model, const char* flags) {
-    MeasuredRow row = row_of_175b();
-    row.cells["framework"] = "nemo", row.cells["model_name"] = model, row.cells["framework_flags"] = flags;
-    return std::get<MeasuredCase>(measured_case(row));
+  const auto with = [](const char* model, const char* flags) {
+    return asked({{"framework", "nemo"}, {"model_name", model}, {"framework_flags", flags}});
   };
-  EXPECT_EQ(asked("GPT-3 175B", "FP8_DPA=1").framework, "nemo");
-  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1").framework, "nemo-lora");
-  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_ACTIVATION=False").framework, "nemo-lora");
-  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_ACTIVATION=True FP8_DPA=1").framework, "nemo-lora-fp8-inputs");
-  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").stack, "nemo");
-  EXPECT_EQ(asked("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").framework, "nemo-lora-fp8-inputs");
+  EXPECT_EQ(with("GPT-3 175B", "FP8_DPA=1").framework, "nemo");
+  EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_DPA=1").framework, "nemo-lora");
+  EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_ACTIVATION=False").framework, "nemo-lora");
+  EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_ACTIVATION=True FP8_DPA=1").framework, "nemo-lora-fp8-inputs");
+  EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").stack, "nemo");
+  EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").framework, "nemo-lora-fp8-inputs");
 }
 
 // The zero-bubble paper's tables of zb-v are in its arXiv version alone; the others were measured with an older Megatron-LM.
 TEST(Measured, TheTableOfARowPicksTheRelease) {
-  const auto asked = [](const char* table) {
-    MeasuredRow row = row_of_175b();
-    row.cells["framework"] = "megatron-zero-bubble";
-    row.cells["table_or_url"] = table;
-    return std::get<MeasuredCase>(measured_case(row));
+  const auto of = [](const char* table) {
+    return asked({{"framework", "megatron-zero-bubble"}, {"table_or_url", table}});
   };
-  EXPECT_EQ(asked("arXiv:2401.10241v1 Table 6 (full text)").framework, "megatron-zero-bubble");
-  EXPECT_EQ(asked("arXiv:2401.10241v1 Table 7 (full text)").framework, "megatron-zero-bubble");
-  const MeasuredCase older = asked("arXiv:2401.10241v1 Table 4 (full text)");
+  EXPECT_EQ(of("arXiv:2401.10241v1 Table 6 (full text)").framework, "megatron-zero-bubble");
+  EXPECT_EQ(of("arXiv:2401.10241v1 Table 7 (full text)").framework, "megatron-zero-bubble");
+  const MeasuredCase older = of("arXiv:2401.10241v1 Table 4 (full text)");
   EXPECT_EQ(older.framework, "megatron-zero-bubble-2023-09");
   EXPECT_EQ(older.stack, "megatron-zero-bubble");
 }

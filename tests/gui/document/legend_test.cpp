@@ -50,15 +50,9 @@ TEST(Legend, HidingAndShowing) {
   }
 }
 
-struct Shown {
-  TimeAxis axis;
-  Selection selection;
-  TimelineView view{axis, selection};
-  std::shared_ptr<const Document> document = pipeline_document();
-  Shown() {
+struct Shown : Viewed<TimelineView> {
+  Shown() : Viewed(pipeline_document(), {kHeaderWidth + 600 + kGutterWidth, 300}) {
     view.set_overview(true);
-    view.resize(kHeaderWidth + 600 + kGutterWidth, 300);
-    view.set_document(document);
     view.show();
     QTest::qWait(1);
     view.wait_for_levels();

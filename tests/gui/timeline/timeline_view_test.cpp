@@ -11,15 +11,8 @@
 namespace foreshard::timeline_view_test {
 namespace {
 
-struct Window {
-  TimeAxis axis;
-  Selection selection;
-  TimelineView view{axis, selection};
-  std::shared_ptr<const Document> document = pipeline_document();
-
-  Window() {
-    view.resize(kHeaderWidth + 600 + kGutterWidth, 240);
-    view.set_document(document);
+struct Window : Viewed<TimelineView> {
+  Window() : Viewed(pipeline_document(), {kHeaderWidth + 600 + kGutterWidth, 240}) {
     view.show();
     QTest::qWait(1);
     view.wait_for_levels();

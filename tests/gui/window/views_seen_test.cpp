@@ -58,14 +58,9 @@ TEST(Views, TheWorstRankOfARowKeepsHatchesAndWords) {
   }));
 }
 
-struct Shown {
-  TimeAxis axis;
-  Selection selection;
-  TimelineView view{axis, selection};
-  std::shared_ptr<const Document> document;
-  explicit Shown(std::shared_ptr<const Document> of = pipeline_document()) : document(std::move(of)) {
-    view.resize(kHeaderWidth + 600 + kGutterWidth, 240);
-    view.set_document(document);
+struct Shown : Viewed<TimelineView> {
+  explicit Shown(std::shared_ptr<const Document> of = pipeline_document())
+      : Viewed(std::move(of), {kHeaderWidth + 600 + kGutterWidth, 240}) {
     view.show();
     QTest::qWait(1);
     view.wait_for_levels();
@@ -200,15 +195,8 @@ TEST(Views, TheNoteOfANewBookmarkIsTypedAtOnce) {
 
 // ---- topology
 
-struct ShownTopology {
-  TimeAxis axis;
-  Selection selection;
-  TopologyView view{axis, selection};
-  std::shared_ptr<const Document> document = simulated_document();
-  ShownTopology() {
-    view.resize(1100, 600);
-    axis.set_extent({{0}, document->trace().makespan});
-    view.set_document(document);
+struct ShownTopology : Viewed<TopologyView> {
+  ShownTopology() : Viewed(simulated_document(), {1100, 600}) {
     view.show();
     view.wait_for_load();
   }
@@ -278,19 +266,25 @@ TEST(Views, HeadersStandOverTheirColumn) {
 
 // ---- edges
 
+// What the outline style draws on `ground`.
+QImage drawn(QStyle::PrimitiveElement element, QStyleOption&& option, ThemeName theme, QSize size, const QColor& ground) {
+  QImage image(size, QImage::Format_RGB32);
+  image.fill(ground);
+  QPainter painter(&image);
+  if (option.rect.isNull()) option.rect = image.rect();
+  option.palette = qt_palette(theme_of(theme));
+  OutlineStyle().drawPrimitive(element, &option, &painter);
+  painter.end();
+  return image;
+}
+
 TEST(Views, ACheckBoxThatIsOffCanBeSeen) {
-  const OutlineStyle style;
   for (const ThemeName name : {ThemeName::Dark, ThemeName::Light, ThemeName::HighContrast}) {
     const Theme theme = theme_of(name);
-    QImage image(17, 17, QImage::Format_RGB32);
-    image.fill(theme.panel);
-    QPainter painter(&image);
     QStyleOptionButton option;
     option.rect = {1, 1, 15, 15};
-    option.palette = qt_palette(theme);
     option.state = QStyle::State_Enabled | QStyle::State_Off;
-    style.drawPrimitive(QStyle::PE_IndicatorCheckBox, &option, &painter);
-    painter.end();
+    const QImage image = drawn(QStyle::PE_IndicatorCheckBox, std::move(option), name, {17, 17}, theme.panel);
     // The edge stands out from what is around it by the 3:1 that WCAG asks of controls.
     const auto bright = [](QColor c) {
       const auto linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
@@ -302,30 +296,15 @@ TEST(Views, ACheckBoxThatIsOffCanBeSeen) {
 }
 
 TEST(Views, TextFieldsHaveAnEdgeInHighContrast) {
-  const OutlineStyle style;
-  QImage image(60, 24, QImage::Format_RGB32);
-  image.fill(Qt::black);
-  QPainter painter(&image);
   QStyleOptionFrame option;
-  option.rect = image.rect();
   option.lineWidth = 1;
-  option.palette = qt_palette(theme_of(ThemeName::HighContrast));
   option.state = QStyle::State_Enabled;
-  style.drawPrimitive(QStyle::PE_FrameLineEdit, &option, &painter);
-  painter.end();
+  const QImage image = drawn(QStyle::PE_FrameLineEdit, std::move(option), ThemeName::HighContrast, {60, 24}, Qt::black);
   for (const int inset : {0, 1}) EXPECT_EQ(image.pixelColor(30, inset), theme_of(ThemeName::HighContrast).text) << inset;
 }
 
 TEST(Views, TabBarsHaveNoLineOfTheirOwn) {
-  const OutlineStyle style;
-  QImage image(60, 4, QImage::Format_RGB32);
-  image.fill(Qt::black);
-  QPainter painter(&image);
-  QStyleOptionTabBarBase option;
-  option.rect = image.rect();
-  option.palette = qt_palette(theme_of(ThemeName::Dark));
-  style.drawPrimitive(QStyle::PE_FrameTabBarBase, &option, &painter);
-  painter.end();
+  const QImage image = drawn(QStyle::PE_FrameTabBarBase, QStyleOptionTabBarBase(), ThemeName::Dark, {60, 4}, Qt::black);
   for (int x = 0; x < 60; ++x)
     for (int y = 0; y < 4; ++y) ASSERT_EQ(image.pixelColor(x, y), QColor(Qt::black));
 }

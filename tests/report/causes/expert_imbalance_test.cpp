@@ -9,6 +9,7 @@
 #include "report/causes/bubbles.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 #include "tests/report/played.h"
 
 namespace foreshard::expert_imbalance_test {
@@ -16,17 +17,11 @@ namespace {
 
 // Two layers of eight experts on eight GPUs of a node, an expert on each.
 Plan mixture(const ExpertLoad& load, int pp = 1) {
-  Transformer small{.layers = 2,
-                    .hidden = 1024,
-                    .ffn_hidden = 1024,
-                    .heads = 8,
-                    .kv_heads = 8,
-                    .head_dim = 128,
-                    .vocab = 1024,
-                    .max_positions = 1024};
+  Model model = gpt(2, 1024, 8, 1024, 1024);
+  Transformer& small = std::get<Transformer>(model.shape);
+  small.ffn_hidden = 1024;
   small.block.experts = {.count = 8, .chosen = 2, .width = 2048};
   small.mlp_bias = false;
-  Model model{.name = "mixture", .shape = small};
   Strategy s{.dp = 8 / pp, .pp = pp, .experts = {.ep = 8 / pp, .load = load}, .batch = {.micro = 1, .global = 16, .seq = 1024}};
   auto lowered = tuned_plan(model, load_cluster("dgx-h100"), s);
   if (const auto* refused = std::get_if<Infeasible>(&lowered)) ADD_FAILURE() << refused->reason;

@@ -9,23 +9,14 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/frameworks/framework_allocation.h"
 #include "tests/changed_text.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::offload_test {
 namespace {
 
 constexpr double kLayers = 12 * 3'152'384.0, kAll = kLayers + (50'257 + 1024) * 512.0 + 1024, kInputs = 12.0 * (4 << 20);
 
-Model small_gpt() {
-  return {.name = "small",
-          .shape = Transformer{.layers = 12,
-                               .hidden = 512,
-                               .ffn_hidden = 2048,
-                               .heads = 8,
-                               .kv_heads = 8,
-                               .head_dim = 64,
-                               .vocab = 50257,
-                               .max_positions = 1024}};
-}
+Model small_gpt() { return gpt(12, 512, 8, 50257, 1024); }
 
 Strategy alone() {
   Strategy s{.dp = 1};

@@ -14,6 +14,7 @@
 #include "core/network/network.h"
 #include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/machine_constants.h"
+#include "tests/core/support_models.h"
 #include "tests/strategy/support_alone.h"
 
 namespace foreshard::op_cost_test {
@@ -204,15 +205,7 @@ LayerTime layer_time(const char* cluster_name, const Model& model, const Shardin
 // measured/korthikanti2022.csv, table 4: one layer of the 22B model on 8 A100 (TP 8, micro-batch 4), milliseconds. The paper
 // overlaps the backward all-reduce with the weight gradient, so that communication is hidden here.
 TEST(OpCost, LayerOf22BAgainstKorthikantiTable4) {
-  const Model model = {.name = "22b",
-                       .shape = Transformer{.layers = 1,
-                                            .hidden = 6144,
-                                            .ffn_hidden = 24576,
-                                            .heads = 64,
-                                            .kv_heads = 64,
-                                            .head_dim = 96,
-                                            .vocab = 51200,
-                                            .max_positions = 2048}};
+  const Model model = gpt(1, 6144, 64);
   struct Row {
     const char* name;
     bool sequence_parallel;

@@ -6,6 +6,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
 #include "strategy/cost/plan_costs.h"
+#include "tests/strategy/support_alone.h"
 
 namespace foreshard::profile_collective_test {
 namespace {
@@ -125,15 +126,8 @@ TEST(ProfiledCollective, TakesGroupsThatAreAsDense) {
 TEST(ProfiledCollective, ReplacesTheCostsOfAPlan) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
   const auto costs_of = [&](const MachineProfile& profile, int apart) {
-    Plan plan;
-    plan.segments = {
-        {.instructions = {{.what = reduce_of(6000)}, {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}}}}, {}};
-    plan.groups = {{"both", {{0}, {1}}, {}}};
-    for (Instruction& instruction : plan.segments[0].instructions) instruction.stream = {0};
-    for (int role = 0; role < 2; ++role)
-      plan.roles.push_back(
-          {.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {role}}}});
-    plan.placement.order = {Placement::kRole};
+    Plan plan = plan_of_two(
+        cluster, {{.what = reduce_of(6000)}, {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}}});
     plan.placement.explicit_devices = {{0}, {apart}};
     cost_plan(plan, cluster, {}, &profile);
     return plan.costs[0].by_segment[0];

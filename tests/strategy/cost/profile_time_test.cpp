@@ -9,6 +9,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
+#include "tests/strategy/support_alone.h"
 
 namespace foreshard::profile_time_test {
 namespace {
@@ -89,17 +90,9 @@ TEST(ProfileTime, CopiesAreLinearBetweenSizes) {
 // One rank that multiplies and sends to a second one: 2 * 64^3 ns; 1 us before the first byte and 1 GB/s, whatever the link.
 TEST(ProfileTime, ReplacesTheCostsOfItsDevice) {
   Cluster cluster = load_cluster("dgx-a100");
-  Plan plan;
-  plan.segments = {{.instructions = {{.what = product(64, 64, 64)},
-                                     {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}},
-                                     {.what = Collective{.group = {0}, .bytes = {1000}}}}},
-                   {}};
-  plan.groups = {{"both", {{0}, {1}}, {}}};
-  for (Instruction& instruction : plan.segments[0].instructions) instruction.stream = {0};
-  for (int role = 0; role < 2; ++role)
-    plan.roles.push_back(
-        {.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {role}}}});
-  plan.placement.order = {Placement::kRole};
+  Plan plan = plan_of_two(cluster, {{.what = product(64, 64, 64)},
+                                    {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}},
+                                    {.what = Collective{.group = {0}, .bytes = {1000}}}});
   MachineProfile profile = steady();
   profile.hash = "1234";
   profile.collective_share = 0.25;

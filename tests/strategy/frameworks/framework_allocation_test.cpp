@@ -7,6 +7,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_framework.h"
 #include "tests/changed_text.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::framework_allocation_test {
 namespace {
@@ -15,16 +16,9 @@ constexpr double kMiB = 1024.0 * 1024.0, kGiB = 1024.0 * kMiB;
 
 // The model of those tests: 12 layers, hidden 512, 8 heads, 1024 positions, GPT-2's vocabulary.
 Model small_gpt(bool tied = true) {
-  Transformer t{.layers = 12,
-                .hidden = 512,
-                .ffn_hidden = 2048,
-                .heads = 8,
-                .kv_heads = 8,
-                .head_dim = 64,
-                .vocab = 50257,
-                .max_positions = 1024};
-  t.tied_embeddings = tied;
-  return {.name = "golden", .shape = t};
+  Model model = gpt(12, 512, 8, 50257, 1024);
+  std::get<Transformer>(model.shape).tied_embeddings = tied;
+  return model;
 }
 
 Strategy golden(int tp, int pp, int chunks, int zero) {
@@ -132,19 +126,12 @@ TEST(FrameworkAllocation, RoundingOfADistributedOptimizerWithChunks) {
 
 // Korthikanti et al. 2022, figure 1: activations of the first stage.
 TEST(FrameworkAllocation, ActivationsOfThePublishedModels) {
-  Transformer t{.layers = 96,
-                .hidden = 12288,
-                .ffn_hidden = 49152,
-                .heads = 96,
-                .kv_heads = 96,
-                .head_dim = 128,
-                .vocab = 51200,
-                .max_positions = 2048};
+  const Model model = gpt(96, 12288, 96);
   Strategy s{.tp = 8, .pp = 8, .virtual_stages = 3};
   s.batch.micro = 1, s.batch.global = 64, s.dropout = 0.1, s.attention = AttentionKernel::Unfused;
   const Cluster cluster = load_cluster("dgx-a100-x8");
   const auto activations = [&] {
-    auto answer = framework_allocation({.name = "175B", .shape = t}, cluster, s, {});
+    auto answer = framework_allocation(model, cluster, s, {});
     return std::get<FrameworkAllocation>(answer).ranks.front().activations / kGiB;
   };
   EXPECT_DOUBLE_EQ(activations(), 66.84375);

@@ -8,16 +8,6 @@
 namespace foreshard::arenas_test {
 namespace {
 
-// Arena over order bound, of the rank where it is largest.
-double fragmentation(const Plan& plan) {
-  double most = 0;
-  const std::vector<Bytes> bounds = order_bounds(plan);
-  for (std::size_t r = 0; r < bounds.size(); ++r)
-    most = std::max(
-        most, static_cast<double>(arena_bytes(plan.roles[r], Space::Device).value) / static_cast<double>(bounds[r].value));
-  return most;
-}
-
 struct Way {
   std::string name = {};
   Strategy strategy = {};

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/cluster_file/cluster_file.h"
+#include "tests/core/support_models.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::lower_memory_test {
@@ -25,17 +26,7 @@ constexpr Korthikanti kModels[] = {
     {"1T", 160, 25600, 128, 8, 64, 1, 1, 131.25, 26.5625},
 };
 
-Model gpt(const Korthikanti& k) {
-  Transformer t{.layers = k.layers,
-                .hidden = k.hidden,
-                .ffn_hidden = 4 * k.hidden,
-                .heads = k.heads,
-                .kv_heads = k.heads,
-                .head_dim = k.hidden / k.heads,
-                .vocab = 51200,
-                .max_positions = 2048};
-  return {.name = k.name, .shape = t};
-}
+Model published(const Korthikanti& k) { return gpt(k.layers, k.hidden, k.heads); }
 
 // Most bytes of activations that a role's order lets wait for their backward, walking its actions in issue order. Of the ends
 // only the value that the first transformer layer reads: tokens, masks and logits are not in the published figure.
@@ -68,7 +59,7 @@ double first_stage_activations(const Korthikanti& k, bool sequence_parallel, Rec
   s.attention = AttentionKernel::Unfused;
   s.recompute.kind = recompute;
   const Cluster cluster = load_cluster("dgx-a100-x" + std::to_string((k.t * k.p + 7) / 8));
-  return peak_activations(lowered(gpt(k), cluster, s), 2 * 2048 * k.b * k.hidden / (sequence_parallel ? k.t : 1),
+  return peak_activations(lowered(published(k), cluster, s), 2 * 2048 * k.b * k.hidden / (sequence_parallel ? k.t : 1),
                           "layers." + std::to_string(k.layers - 1) + ".residual2_out.0");
 }
 

@@ -7,16 +7,6 @@
 
 namespace foreshard::lower_property_test {
 
-namespace {
-
-std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
-  std::string text = to_json(s);
-  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
-  return text;
-}
-
-}  // namespace
-
 TEST(LowerProperties, EveryPlanIsSound) {
   RandomChoice random(20261120);
   const Cluster cluster = load_cluster("dgx-a100-x16");

@@ -11,7 +11,7 @@
 #include "replay/replay.h"
 #include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
-#include "tests/strategy/support_lower.h"
+#include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::lower_schedules_test {
 
@@ -27,12 +27,6 @@ const std::vector<Schedule> kNew = {Schedule::LoopedBfs,
                                     Schedule::OneFOneBCells,
                                     Schedule::InterleavedCells,
                                     Schedule::ZeroBubble2p};
-
-std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
-  std::string text = to_json(s);
-  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
-  return text;
-}
 
 Model small_model(int layers, bool tied) {
   Transformer t = small_transformer(layers);

@@ -1,7 +1,6 @@
 // Plans of schedules with input and weight gradients apart: sound, with the same work as an undivided backward, and with the
 // memory that the split costs.
 #include <map>
-#include <random>
 #include <set>
 
 #include "core/check/check_plan.h"
@@ -9,7 +8,7 @@
 #include "core/result/memory_timeline.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
-#include "tests/strategy/support_lower.h"
+#include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::lower_split_test {
 
@@ -17,33 +16,7 @@ namespace {
 
 const std::vector<Schedule> kSplit = {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV};
 
-class Random {
- public:
-  explicit Random(std::uint32_t seed) : engine_(seed) {}
-  template <class T>
-  T one_of(std::initializer_list<T> choices) {
-    return *(choices.begin() + static_cast<std::ptrdiff_t>(engine_() % choices.size()));
-  }
-  bool toss() { return engine_() % 2 == 0; }
-
- private:
-  std::mt19937 engine_;
-};
-
-Model random_model(Random& random) {
-  Transformer t = small_transformer(8);
-  t.tied_embeddings = random.toss();
-  if (random.one_of({0, 1, 2}) == 0) {  // Llama
-    t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;
-    t.kv_heads = 4, t.qkv_bias = t.projection_bias = t.mlp_bias = false;
-  } else if (random.one_of({0, 1, 2}) == 0) {  // BERT
-    t.causal = false, t.post_norm = t.embedding_norm = t.mlm_head = t.tied_embeddings = t.lm_head_bias = true;
-    t.final_norm = false, t.token_types = 2;
-  }
-  return {.name = "random", .shape = t};
-}
-
-Strategy random_strategy(Random& random) {
+Strategy split_strategy(RandomChoice& random) {
   Strategy s{.dp = random.one_of({1, 2, 4}), .tp = random.one_of({1, 2, 4}), .pp = random.one_of({1, 2, 4})};
   s.pipeline.schedule = random.one_of({Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
   if (s.pipeline.schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2, s.pp = random.one_of({2, 4});
@@ -70,21 +43,15 @@ Strategy random_strategy(Random& random) {
   return s;
 }
 
-std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
-  std::string text = to_json(s);
-  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
-  return text;
-}
-
 }  // namespace
 
 TEST(LowerSplit, EveryPlanIsSound) {
-  Random random(20261121);
+  RandomChoice random(20261121);
   const Cluster cluster = load_cluster("dgx-a100-x16");
   int plans = 0;
   for (int round = 0; round < 250; ++round) {
     const Model model = random_model(random);
-    const auto answer = tuned_plan(model, cluster, random_strategy(random));
+    const auto answer = tuned_plan(model, cluster, split_strategy(random));
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
     const auto defects = check_plan(std::get<Lowered>(answer).plan);

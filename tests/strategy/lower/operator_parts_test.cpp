@@ -8,22 +8,13 @@
 #include "core/cluster_file/cluster_file.h"
 #include "replay/replay.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 #include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::operator_parts_test {
 namespace {
 
-Model small() {
-  return {.name = "small",
-          .shape = Transformer{.layers = 4,
-                               .hidden = 512,
-                               .ffn_hidden = 2048,
-                               .heads = 8,
-                               .kv_heads = 8,
-                               .head_dim = 64,
-                               .vocab = 1024,
-                               .max_positions = 512}};
-}
+Model small() { return gpt(4, 512, 8, 1024, 512); }
 
 const Cluster& pcie() {
   static const Cluster cluster = [] {

@@ -123,19 +123,11 @@ TEST(SlotNumbers, PartsOfTheTimeInFlightShareItsNumber) {
 
 // On whole plans: they stay sound, and lose what was above the order bound.
 TEST(SlotNumbers, PlansStaySound) {
-  const auto over_bound = [](const Plan& plan) {
-    double most = 0;
-    const std::vector<Bytes> bounds = order_bounds(plan);
-    for (std::size_t r = 0; r < bounds.size(); ++r)
-      most = std::max(
-          most, static_cast<double>(arena_bytes(plan.roles[r], Space::Device).value) / static_cast<double>(bounds[r].value));
-    return most;
-  };
   for (const Schedule schedule : {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleV}) {
     Strategy s{.dp = 2, .pp = 2, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 32}, .zero = {.stage = 1}};
     if (schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2;
     const Lowered job = lowered("gpt2-124m", "dgx-a100", s);
-    EXPECT_LE(over_bound(job.plan), 1.05);
+    EXPECT_LE(fragmentation(job.plan), 1.05);
     Plan other = job.plan;
     number_scratch(other);
     number_kept(other);

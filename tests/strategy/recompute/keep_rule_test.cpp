@@ -7,20 +7,14 @@
 #include <random>
 
 #include "core/graph/op_graph_saved.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::keep_rule_test {
 namespace {
 
 Transformer random_model(std::mt19937& random) {
   const auto coin = [&] { return random() % 2 == 0; };
-  Transformer t = {.layers = 2,
-                   .hidden = 64,
-                   .ffn_hidden = 256,
-                   .heads = 8,
-                   .kv_heads = 8,
-                   .head_dim = 8,
-                   .vocab = 512,
-                   .max_positions = 64};
+  Transformer t = std::get<Transformer>(gpt(2, 64, 8, 512, 64).shape);
   if (coin()) t.activation = ActivationKind::SwiGlu;
   if (coin()) t.norm = NormKind::RmsNorm;
   if (coin()) t.positions = PositionKind::Rope;
@@ -68,20 +62,7 @@ TEST(KeepRule, AgreesWithRetention) {
 // A Llama layer ends with fc2 and the second residual sum. Nothing in the backward reads what they make, so that a recomputation
 // which stops early leaves them out: 2 of 12 operators. What is stored is the same.
 TEST(KeepRule, EarlyStopLeavesOutTheEnd) {
-  const Model model = {.name = "llama",
-                       .shape = Transformer{.layers = 1,
-                                            .hidden = 64,
-                                            .ffn_hidden = 128,
-                                            .heads = 4,
-                                            .kv_heads = 4,
-                                            .head_dim = 16,
-                                            .vocab = 64,
-                                            .norm = NormKind::RmsNorm,
-                                            .activation = ActivationKind::SwiGlu,
-                                            .positions = PositionKind::Rope,
-                                            .qkv_bias = false,
-                                            .projection_bias = false,
-                                            .mlp_bias = false}};
+  const Model model = llama(1, 64, 128, 4, 4, 64);
   const OpGraph graph = build_op_graph(model, {.micro_batch = 1, .seq = 32, .flash_attention = true});
   const LayerGraph& layer = graph.kinds[1];
   const KeepRule whole = keep_rule(layer, {.whole = true}), stops = keep_rule(layer, {.whole = true, .stops = true});

@@ -12,22 +12,13 @@
 #include "core/plan/plan.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/search/search.h"
+#include "tests/core/support_models.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::asynchronous_server_test {
 namespace {
 
-Model small() {
-  return {.name = "small",
-          .shape = Transformer{.layers = 2,
-                               .hidden = 256,
-                               .ffn_hidden = 1024,
-                               .heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 64,
-                               .vocab = 1024,
-                               .max_positions = 128}};
-}
+Model small() { return gpt(2, 256, 4, 1024, 128); }
 
 Plan one_worker(Strategy strategy = {}) {
   strategy.dp = 1, strategy.batch = {.micro = 2, .global = 4};

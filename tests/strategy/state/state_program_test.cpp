@@ -9,22 +9,13 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/resolve/resolve.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::state_program_test {
 namespace {
 
 // GPT of two layers of h = 64 on two replicas.
-Model model() {
-  const Transformer t{.layers = 2,
-                      .hidden = 64,
-                      .ffn_hidden = 256,
-                      .heads = 4,
-                      .kv_heads = 4,
-                      .head_dim = 16,
-                      .vocab = 256,
-                      .max_positions = 32};
-  return {.name = "small", .shape = t};
-}
+Model model() { return gpt(2, 64, 4, 256, 32); }
 
 // Embedding (256 + 32) h, two layers of 12 h^2 + 13 h, the last norm 2 h; the head is tied.
 constexpr std::int64_t kParameters = 288 * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64;

@@ -7,22 +7,13 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/resolve/resolve.h"
+#include "tests/core/support_models.h"
 
 namespace foreshard::partition_model_test {
 namespace {
 
 // GPT of eight layers; samples of 64 tokens.
-Model small() {
-  const Transformer t{.layers = 8,
-                      .hidden = 256,
-                      .ffn_hidden = 1024,
-                      .heads = 8,
-                      .kv_heads = 8,
-                      .head_dim = 32,
-                      .vocab = 50000,
-                      .max_positions = 64};
-  return {.name = "small", .shape = t};
-}
+Model small() { return gpt(8, 256, 8, 50000, 64); }
 
 Strategy resolved(int pp, const std::string& split = "") {
   Strategy strategy{.dp = 1, .pp = pp};

@@ -5,6 +5,7 @@
 #include "core/result/memory_timeline.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
+#include "tests/core/support_models.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::recompute_choice_test {
@@ -14,17 +15,7 @@ std::vector<RankTrades> trades_of(const Model& model, const Cluster& cluster, co
   return std::get<Tuned>(tune(model, cluster, strategy, {.ignore_memory = true})).trades;
 }
 
-Model small(int layers) {
-  return {.name = "small",
-          .shape = Transformer{.layers = layers,
-                               .hidden = 1024,
-                               .ffn_hidden = 4096,
-                               .heads = 16,
-                               .kv_heads = 16,
-                               .head_dim = 64,
-                               .vocab = 1000,
-                               .max_positions = 1024}};
-}
+Model small(int layers) { return gpt(layers, 1024, 16, 1000, 1024); }
 
 // On GPUs with `bytes` for the arena.
 Strategy within(Strategy s, double bytes) {
