@@ -147,8 +147,7 @@ TEST(ExpertModels, CellsTrainAsOneDevice) { expect_cells_as_one_device({0, 1, 3}
 
 // Weight gradients behind the next communication are the same ones, however they are summed.
 TEST(ExpertModels, DelayedWeightGradientsTrainAsOneDevice) {
-  expect_cells_as_one_device({0, 1, 2, 3}, true,
-                             {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}});
+  expect_cells_as_one_device({0, 1, 2, 3}, true, {.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}});
 }
 
 TEST(ExpertModels, ClippedByTheNormOfAllExperts) {

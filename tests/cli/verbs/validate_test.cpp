@@ -70,9 +70,7 @@ TEST(Measured, TheRowBecomesTheConfigurationItStates) {
 
 // What a row says of its run's environment picks the preset; the framework that it names stays its cell's.
 TEST(Measured, FlagsOfTheRunPickThePreset) {
-  const auto with = [](const char* flags) {
-    return asked({{"framework", "megatron-deepspeed"}, {"framework_flags", flags}});
-  };
+  const auto with = [](const char* flags) { return asked({{"framework", "megatron-deepspeed"}, {"framework_flags", flags}}); };
   EXPECT_EQ(with("").framework, "megatron-deepspeed");
   EXPECT_EQ(with("CUDA_LAUNCH_BLOCKING=0").framework, "megatron-deepspeed");
   const MeasuredCase blocking = with("NCCL_ASYNC_ERROR_HANDLING=1 CUDA_LAUNCH_BLOCKING=1");
@@ -109,9 +107,7 @@ TEST(Measured, RunsWithAdaptersHaveTheirKernels) {
 
 // The zero-bubble paper's tables of zb-v are in its arXiv version alone; the others were measured with an older Megatron-LM.
 TEST(Measured, TheTableOfARowPicksTheRelease) {
-  const auto of = [](const char* table) {
-    return asked({{"framework", "megatron-zero-bubble"}, {"table_or_url", table}});
-  };
+  const auto of = [](const char* table) { return asked({{"framework", "megatron-zero-bubble"}, {"table_or_url", table}}); };
   EXPECT_EQ(of("arXiv:2401.10241v1 Table 6 (full text)").framework, "megatron-zero-bubble");
   EXPECT_EQ(of("arXiv:2401.10241v1 Table 7 (full text)").framework, "megatron-zero-bubble");
   const MeasuredCase older = of("arXiv:2401.10241v1 Table 4 (full text)");

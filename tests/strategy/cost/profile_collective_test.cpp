@@ -126,8 +126,8 @@ TEST(ProfiledCollective, TakesGroupsThatAreAsDense) {
 TEST(ProfiledCollective, ReplacesTheCostsOfAPlan) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
   const auto costs_of = [&](const MachineProfile& profile, int apart) {
-    Plan plan = plan_of_two(
-        cluster, {{.what = reduce_of(6000)}, {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}}});
+    Plan plan =
+        plan_of_two(cluster, {{.what = reduce_of(6000)}, {.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {1000}}}});
     plan.placement.explicit_devices = {{0}, {apart}};
     cost_plan(plan, cluster, {}, &profile);
     return plan.costs[0].by_segment[0];
