@@ -173,6 +173,17 @@ struct CheckWhat {
   }
 };
 
+// Calls event(use, where) for the events of an instruction, range for what it reads and writes, block for what it acquires and releases.
+template <class Event, class Range, class Block>
+void each_use(const Instruction& instruction, const Where& at, Event&& event, Range&& range, Block&& block) {
+  each(instruction.waits, at, "waits", event);
+  each(instruction.records, at, "records", event);
+  each(instruction.reads, at, "reads", range);
+  each(instruction.writes, at, "writes", range);
+  each(instruction.acquires, at, "acquires", block);
+  each(instruction.releases, at, "releases", block);
+}
+
 void check_segment(const Plan& plan, const Segment& segment, const Where& top) {
   std::int64_t index = 0;
   each(segment.instructions, top, "instructions", [&](const Instruction& instruction, const Where& at) {
@@ -181,12 +192,7 @@ void check_segment(const Plan& plan, const Segment& segment, const Where& top) {
     in_range(instruction.layer.value, -1, INT32_MAX, {&at, "layer"});
     each(instruction.after, at, "after", [&](std::int32_t i, const Where& where) { in_range(i, 0, index - 1, where); });
     const auto slot = [&](const auto& use, const Where& where) { check_slot(use.slot, segment, {&where, "slot"}); };
-    each(instruction.waits, at, "waits", slot);
-    each(instruction.records, at, "records", slot);
-    each(instruction.reads, at, "reads", slot);
-    each(instruction.writes, at, "writes", slot);
-    each(instruction.acquires, at, "acquires", slot);
-    each(instruction.releases, at, "releases", slot);
+    each_use(instruction, at, slot, slot, slot);
     ++index;
   });
 }
@@ -264,12 +270,7 @@ class RoleCheck {
     each(segment.instructions, where, "instructions", [&](const Instruction& instruction, const Where& at) {
       refers(instruction.stream, role_.streams, {&at, "stream"});
       in_range(instruction.layer.value, -1, static_cast<std::int64_t>(role_.layers.size()) - 1, {&at, "layer"});
-      each(instruction.waits, at, "waits", event);
-      each(instruction.records, at, "records", event);
-      each(instruction.reads, at, "reads", range);
-      each(instruction.writes, at, "writes", range);
-      each(instruction.acquires, at, "acquires", block);
-      each(instruction.releases, at, "releases", block);
+      each_use(instruction, at, event, range, block);
     });
     return limits;
   }

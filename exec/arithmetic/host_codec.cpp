@@ -97,6 +97,13 @@ void for_each_block(std::span<T> x, std::int64_t block, Body&& body) {
 }
 
 template <class T>
+T largest(std::span<const T> block) {
+  T most = 0;
+  for (const T value : block) most = std::max(most, std::abs(value));
+  return most;
+}
+
+template <class T>
 void encode_signs(std::span<const T> x, std::int64_t length, std::byte* codes, T* left) {
   const auto elements = static_cast<std::int64_t>(x.size());
   std::byte* words = codes + 4 * ceil_div(length, CodeForm::kSignBlock);
@@ -120,9 +127,7 @@ template <class T>
 void encode_bytes(std::span<const T> x, std::int64_t length, std::byte* codes, T* left) {
   std::byte* bytes = codes + 4 * ceil_div(length, CodeForm::kByteBlock);
   for_each_block(x, CodeForm::kByteBlock, [&](std::int64_t b, std::size_t first, std::span<const T> block) {
-    T most = 0;
-    for (const T value : block) most = std::max(most, std::abs(value));
-    const auto scale = static_cast<float>(most);
+    const auto scale = static_cast<float>(largest(block));
     put(codes, b, scale);
     const T steps = scale > 0 ? T(127) / T(scale) : T(0);
     for (std::size_t i = 0; i < block.size(); ++i) {
@@ -138,9 +143,7 @@ template <class T>
 void encode_floats(std::span<const T> x, std::int64_t length, std::byte* codes, T* left) {
   std::byte* bytes = codes + 4 * ceil_div(length, CodeForm::kFloatBlock);
   for_each_block(x, CodeForm::kFloatBlock, [&](std::int64_t b, std::size_t first, std::span<const T> block) {
-    T most = 0;
-    for (const T value : block) most = std::max(most, std::abs(value));
-    const float scale = float8_scale(static_cast<float>(most), Float8::E4M3);
+    const float scale = float8_scale(static_cast<float>(largest(block)), Float8::E4M3);
     put(codes, b, scale);
     for (std::size_t i = 0; i < block.size(); ++i) {
       const std::uint8_t code = float8_code(static_cast<float>(block[i]) * scale, Float8::E4M3);

@@ -145,18 +145,13 @@ Kernel combine_forward(const host::Form& form, const ChoiceRows& rows) {
   }};
 }
 
-// reads: gradient of y, [rows,] places [, weights]
 Kernel combine_backward(const host::Form& form, const ChoiceRows& rows) {
-  const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
-  const std::int64_t all = rows.tokens * rows.hidden;
-  if (plain)
-    form.expect({all, rows.choices()}, {rows.size()});
-  else
-    form.expect({all, rows.size(), rows.choices(), rows.choices()}, {rows.size(), rows.choices()});
+  const host::CombineGradient gradient = host::combine_gradient(form, rows);
+  const bool plain = gradient.plain, add = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
     if (!add) clear(on, call.writes[0], rows.size());
     ChoiceRowsArgs back = {
-        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[plain ? 1 : 2])};
+        .from = reads(call.reads[0]), .to = writes(call.writes[0]), .places = reads(call.reads[gradient.places()])};
     if (!plain) back.other = reads(call.reads[1]), back.weights = reads(call.reads[3]), back.dots = writes(call.writes[1]);
     back.choices = rows.choices(), back.h = rows.hidden, back.chosen = static_cast<int>(rows.chosen), back.accumulate = add;
     on.launch(KernelId::spread_rows, rows.choices(), 1, 256, back);

@@ -1,6 +1,7 @@
 // Makers for linear layers, y [m, n] = x [m, k] w [n, k]^T (+ bias), and for attention in separate operators, as products per head.
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "exec/host/host_heads.h"
+#include "exec/host/host_matmul.h"
 
 namespace foreshard::gpu {
 
@@ -8,27 +9,7 @@ Kernel make_eight_bit_matmul(const host::Form& form, const std::vector<std::int6
 
 namespace {
 
-struct LinearSizes {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> columns = {};  // of each part of y
-};
-
-LinearSizes linear_sizes(const host::Form& form) {
-  const auto& dims = form.dims(0, 4);
-  LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3]};
-  const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
-  if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {
-    sizes.columns = {sizes.n};
-    return sizes;
-  }
-  std::int64_t columns = 0;
-  for (std::size_t i = 0; i < y.size() && columns < sizes.n; ++i) {
-    sizes.columns.push_back(y[i].elements / sizes.m);
-    columns += sizes.columns.back();
-  }
-  if (columns != sizes.n) form.refuse("outputs of " + std::to_string(columns) + " columns", std::to_string(sizes.n));
-  return sizes;
-}
+using host::LinearSizes;
 
 Matrix matrix(const Operand& operand, std::int64_t at, std::int64_t row, bool transposed = false, std::int64_t step = 0) {
   return {.data = operand.data + at * size_of(operand.dtype).value,
@@ -39,11 +20,7 @@ Matrix matrix(const Operand& operand, std::int64_t at, std::int64_t row, bool tr
 }
 
 Kernel linear_forward(const host::Form& form, const LinearSizes& sizes) {
-  const bool bias = form.reads.size() == 3;
-  std::vector<std::int64_t> in = {sizes.m * sizes.k, sizes.n * sizes.k}, out;
-  if (bias) in.push_back(sizes.n);
-  for (const std::int64_t columns : sizes.columns) out.push_back(sizes.m * columns);
-  form.expect(in, out);
+  const bool bias = host::expect_linear_forward(form, sizes);
   expect_factors(form, form.reads[0], form.reads[1]);
   if (bias && type_of(form.reads[2].dtype) != type_of(form.writes[0].dtype))
     form.refuse(std::string("a bias in ") + name_of(form.reads[2].dtype), name_of(form.writes[0].dtype));
@@ -64,19 +41,11 @@ Kernel linear_forward(const host::Form& form, const LinearSizes& sizes) {
 }
 
 Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
-  const std::size_t parts = sizes.columns.size();
-  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which the gradient of x does not need, may be left out
-  const std::size_t weight = bare ? parts : parts + 1;
-  std::vector<std::int64_t> in;
-  for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
-  if (!bare) in.push_back(0);
-  in.push_back(sizes.n * sizes.k);
-  if (form.reads.size() == in.size() + 1) in.push_back(sizes.n);
-  form.expect(in, {sizes.m * sizes.k});
+  const auto [parts, weight] = host::expect_linear_input_grad(form, sizes);
   expect_factors(form, form.reads[0], form.reads[weight]);
-  const bool accumulate = form.what.accumulate, first_token = form.as<ops::MatMul>().first_token;
+  const bool accumulate = form.what.accumulate, first_token = sizes.first_token;
   return {.run =
-              [=](const Launcher& on, const Call& call) {
+              [=, parts = parts, weight = weight](const Launcher& on, const Call& call) {
                 if (first_token && !accumulate) on.fill(call.writes[0], std::byte{0});
                 std::int64_t at = 0;
                 for (std::size_t part = 0; part < parts; ++part) {
@@ -145,12 +114,7 @@ struct WeightGrad {
 
 Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes, Runtime* libraries) {
   const std::size_t parts = sizes.columns.size();
-  WeightGrad grad{.sizes = sizes, .accumulate = form.what.accumulate, .bias = form.writes.size() == 2};
-  std::vector<std::int64_t> in, out = {sizes.n * sizes.k};
-  for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
-  in.push_back(sizes.m * sizes.k);
-  if (grad.bias) out.push_back(sizes.n);
-  form.expect(in, out);
+  WeightGrad grad{.sizes = sizes, .accumulate = form.what.accumulate, .bias = host::expect_linear_weight_grad(form, sizes)};
   expect_factors(form, form.reads[0], form.reads[parts]);
   if (grad.bias && libraries) {
     grad.summed = true;
@@ -172,7 +136,7 @@ Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes, Runt
 }  // namespace
 
 Kernel make_matmul(const host::Form& form, Runtime* libraries) {
-  const LinearSizes sizes = linear_sizes(form);
+  const LinearSizes sizes = host::linear_sizes(form);
   if (form.what.shapes[0].dtype == DType::F8) {
     const Kernel checked = form.forward()                         ? linear_forward(form, sizes)
                            : form.what.phase == Phase::InputGrad  ? linear_input_grad(form, sizes)
@@ -213,74 +177,80 @@ struct HeadBatch {
   }
 };
 
-template <class F>
-void for_each_batch(const host::HeadLayout& at, F body) {
-  for (std::int64_t sample = 0; sample < at.samples; ++sample)
-    for (std::int64_t j = 0; j < at.heads / at.kv_heads; ++j) body(HeadBatch{.at = at, .sample = sample, .head = j});
+// A kernel of products for each batch of heads, after `begin`.
+template <class Begin, class Products>
+Kernel batched(const host::HeadLayout& at, Begin begin, Products products) {
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                begin(on, call);
+                for (std::int64_t sample = 0; sample < at.samples; ++sample)
+                  for (std::int64_t j = 0; j < at.heads / at.kv_heads; ++j)
+                    products(on, call, HeadBatch{.at = at, .sample = sample, .head = j});
+              },
+          .multiplies = true};
+}
+void nothing(const Launcher&, const Call&) {}
+
+// The three products of attention in separate operators, and their gradients: of each batch of heads, on maps [queries, keys].
+Multiply to_maps(const HeadBatch& b, const Matrix& queries, const Matrix& keys, const Matrix& maps, float keep = 0) {
+  return {.m = b.at.queries,
+          .n = b.at.keys,
+          .k = b.at.dim,
+          .count = b.at.kv_heads,
+          .a = queries,
+          .b = keys,
+          .c = maps,
+          .keep = keep};
+}
+Multiply to_queries(const HeadBatch& b, const Matrix& maps, const Matrix& keys, const Matrix& queries, float keep = 0) {
+  return {.m = b.at.queries,
+          .n = b.at.dim,
+          .k = b.at.keys,
+          .count = b.at.kv_heads,
+          .a = maps,
+          .b = keys,
+          .c = queries,
+          .keep = keep};
+}
+Multiply to_keys(const HeadBatch& b, const Matrix& turned_maps, const Matrix& queries, const Matrix& keys) {
+  return {.m = b.at.keys,
+          .n = b.at.dim,
+          .k = b.at.queries,
+          .count = b.at.kv_heads,
+          .a = turned_maps,
+          .b = queries,
+          .c = keys,
+          .keep = 1};
 }
 
 Kernel scores_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
   const bool apart = at.apart, accumulate = form.what.accumulate;
   form.expect(apart ? std::vector{maps, at.query_size(), at.key_size()} : std::vector{maps, at.query_size()},
               apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()});
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                const Operand &q = call.reads[1], &k = call.reads[apart ? 2 : 1];
-                const Operand &dq = call.writes[0], &dk = call.writes[apart ? 1 : 0];
-                if (!accumulate) {
-                  on.fill(dq, std::byte{0});
-                  if (apart) on.fill(dk, std::byte{0});
-                }
-                for_each_batch(at, [&](const HeadBatch& b) {
-                  on.multiply({.m = at.queries,
-                               .n = at.dim,
-                               .k = at.keys,
-                               .count = at.kv_heads,
-                               .a = b.map(call.reads[0]),
-                               .b = b.key(k),
-                               .c = b.query(dq),
-                               .keep = 1});
-                  on.multiply({.m = at.keys,
-                               .n = at.dim,
-                               .k = at.queries,
-                               .count = at.kv_heads,
-                               .a = b.map(call.reads[0], true),
-                               .b = b.query(q),
-                               .c = b.key(dk),
-                               .keep = 1});
-                });
-              },
-          .multiplies = true};
+  const auto clear = [=](const Launcher& on, const Call& call) {
+    if (accumulate) return;
+    on.fill(call.writes[0], std::byte{0});
+    if (apart) on.fill(call.writes[1], std::byte{0});
+  };
+  return batched(at, clear, [=](const Launcher& on, const Call& call, const HeadBatch& b) {
+    const Operand &q = call.reads[1], &k = call.reads[apart ? 2 : 1];
+    const Operand &dq = call.writes[0], &dk = call.writes[apart ? 1 : 0];
+    on.multiply(to_queries(b, b.map(call.reads[0]), b.key(k), b.query(dq), 1));
+    on.multiply(to_keys(b, b.map(call.reads[0], true), b.query(q), b.key(dk)));
+  });
 }
 
 Kernel weighted_values_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
   form.expect({at.samples * at.queries * at.heads * at.dim, maps, at.key_size()}, {maps, at.key_size()});
   const bool accumulate = form.what.accumulate;
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                const Operand &dy = call.reads[0], &p = call.reads[1], &v = call.reads[2];
-                if (!accumulate) on.fill(call.writes[1], std::byte{0});
-                const float keep = accumulate ? 1.0F : 0.0F;
-                for_each_batch(at, [&](const HeadBatch& b) {
-                  on.multiply({.m = at.queries,
-                               .n = at.keys,
-                               .k = at.dim,
-                               .count = at.kv_heads,
-                               .a = b.context(dy),
-                               .b = b.value(v, true),
-                               .c = b.map(call.writes[0]),
-                               .keep = keep});
-                  on.multiply({.m = at.keys,
-                               .n = at.dim,
-                               .k = at.queries,
-                               .count = at.kv_heads,
-                               .a = b.map(p, true),
-                               .b = b.context(dy),
-                               .c = b.value(call.writes[1]),
-                               .keep = 1});
-                });
-              },
-          .multiplies = true};
+  const auto clear = [=](const Launcher& on, const Call& call) {
+    if (!accumulate) on.fill(call.writes[1], std::byte{0});
+  };
+  return batched(at, clear, [keep = accumulate ? 1.0F : 0.0F](const Launcher& on, const Call& call, const HeadBatch& b) {
+    const Operand &dy = call.reads[0], &p = call.reads[1], &v = call.reads[2];
+    on.multiply(to_maps(b, b.context(dy), b.value(v, true), b.map(call.writes[0]), keep));
+    on.multiply(to_keys(b, b.map(p, true), b.context(dy), b.value(call.writes[1])));
+  });
 }
 
 }  // namespace
@@ -293,19 +263,9 @@ Kernel make_scores(const host::Form& form) {
   if (form.what.phase == Phase::InputGrad) return scores_grad(form, at, maps);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()}, {maps});
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                for_each_batch(at, [&](const HeadBatch& b) {
-                  on.multiply({.m = at.queries,
-                               .n = at.keys,
-                               .k = at.dim,
-                               .count = at.kv_heads,
-                               .a = b.query(call.reads[0]),
-                               .b = b.key(call.reads[at.apart ? 1 : 0], true),
-                               .c = b.map(call.writes[0])});
-                });
-              },
-          .multiplies = true};
+  return batched(at, nothing, [apart = at.apart](const Launcher& on, const Call& call, const HeadBatch& b) {
+    on.multiply(to_maps(b, b.query(call.reads[0]), b.key(call.reads[apart ? 1 : 0], true), b.map(call.writes[0])));
+  });
 }
 
 Kernel make_weighted_values(const host::Form& form) {
@@ -317,19 +277,9 @@ Kernel make_weighted_values(const host::Form& form) {
   if (form.what.phase == Phase::InputGrad) return weighted_values_grad(form, at, maps);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect({maps, at.key_size()}, {at.samples * at.queries * at.heads * at.dim});
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                for_each_batch(at, [&](const HeadBatch& b) {
-                  on.multiply({.m = at.queries,
-                               .n = at.dim,
-                               .k = at.keys,
-                               .count = at.kv_heads,
-                               .a = b.map(call.reads[0]),
-                               .b = b.value(call.reads[1]),
-                               .c = b.context(call.writes[0])});
-                });
-              },
-          .multiplies = true};
+  return batched(at, nothing, [](const Launcher& on, const Call& call, const HeadBatch& b) {
+    on.multiply(to_queries(b, b.map(call.reads[0]), b.value(call.reads[1]), b.context(call.writes[0])));
+  });
 }
 
 }  // namespace foreshard::gpu

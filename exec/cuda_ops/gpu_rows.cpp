@@ -52,18 +52,13 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, const op
   const SequenceSplit split = op.split;
   const auto site = static_cast<std::uint64_t>(op.site);
   const bool sequence_parallel = args.heads == 0 && op.sequence_parallel;
-  const std::int64_t size = args.runs * args.length;
-  const std::size_t operands = form.reads.size();  // x; x, skip; x, skip, bias
-  std::vector<std::int64_t> sizes = {size};
-  if (operands >= 2) sizes.push_back(size);
-  if (operands == 3) sizes.push_back(args.length);
-  form.expect(sizes, {size, size});
+  const host::DropOperands operands = host::drop_operands(form, args.runs, args.length);
   const auto run = [=](const Launcher& on, const Call& call) {
     DropoutArgs drop = args;
     const OpArguments& given = call.arguments;
     drop.x = reads(call.reads[0]), drop.y = writes(call.writes[0]), drop.mask = writes(call.writes[1]);
-    if (operands >= 2) drop.skip = reads(call.reads[1]);
-    if (operands == 3) drop.bias = reads(call.reads[2]);
+    if (operands.skip) drop.skip = reads(call.reads[1]);
+    if (operands.bias) drop.bias = reads(call.reads[2]);
     drop.seed = given.seed;
     drop.key = mix_keys(mix_keys(name_key("dropout"), given.layer), site);
     drop.first_sample = given.first_sample;
@@ -85,14 +80,10 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, const op
 // dx = dy mask scale; the gradient of a bias is the column sum of dx.
 Kernel dropout_backward(const host::Form& form, const DropoutArgs& args) {
   const std::int64_t size = args.runs * args.length;
-  const bool bias = form.what.phase == Phase::Backward, input = form.writes.size() == (bias ? 2 : 1);
-  std::vector<std::int64_t> sizes = {size, size}, out;
-  if (input) out.push_back(size);
-  if (bias) sizes.push_back(args.length), out.push_back(args.length);
-  form.expect(sizes, out);
+  const auto [skip, bias, input] = host::drop_operands(form, args.runs, args.length);
   const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
   return {.run =
-              [=](const Launcher& on, const Call& call) {
+              [=, bias = bias, input = input](const Launcher& on, const Call& call) {
                 DropoutArgs drop = args;
                 drop.x = reads(call.reads[0]), drop.mask = reads(call.reads[1]), drop.accumulate = add;
                 if (bias) {

@@ -201,12 +201,7 @@ Kernel<T> make_scale(const Form& form) {
   form.expect({size}, {size});
   const T factor = static_cast<T>(form.as<ops::Scale>().factor);
   const bool add = form.what.accumulate;
-  return {.run = [size, factor, add](const Call<T>& call) {
-    const T* x = call.in[0];
-    T* y = call.out[0];
-#pragma omp simd
-    for (std::int64_t i = 0; i < size; ++i) y[i] = (add ? y[i] : T(0)) + factor * x[i];
-  }};
+  return {.run = [size, factor, add](const Call<T>& call) { scale_into(call.in[0], factor, size, add, call.out[0]); }};
 }
 
 template Kernel<float> make_scale(const Form&);

@@ -190,10 +190,7 @@ Kernel<T> make_sum_of_squares(const Form& form) {
   const bool add = form.what.accumulate;
   return {.run = [size, add](const Call<T>& call) {
     const T weight = static_cast<T>(2 * call.arguments.loss_scale / static_cast<double>(call.arguments.samples_of_step));
-    const T* y = call.in[0];
-    T* dy = call.out[0];
-#pragma omp simd
-    for (std::int64_t i = 0; i < size; ++i) dy[i] = (add ? dy[i] : T(0)) + weight * y[i];
+    scale_into(call.in[0], weight, size, add, call.out[0]);
   }};
 }
 

@@ -8,6 +8,26 @@
 
 namespace foreshard::host {
 
+DropOperands drop_operands(const Form& form, std::int64_t runs, std::int64_t length) {
+  const std::int64_t size = runs * length;
+  DropOperands operands;
+  if (form.forward()) {
+    operands = {.skip = form.reads.size() >= 2, .bias = form.reads.size() == 3};
+    std::vector<std::int64_t> reads = {size};
+    if (operands.skip) reads.push_back(size);
+    if (operands.bias) reads.push_back(length);
+    form.expect(reads, {size, size});
+    return operands;
+  }
+  operands.bias = form.what.phase == Phase::Backward;
+  operands.input = form.writes.size() == (operands.bias ? 2 : 1);
+  std::vector<std::int64_t> reads = {size, size}, writes;
+  if (operands.input) writes.push_back(size);
+  if (operands.bias) reads.push_back(length), writes.push_back(length);
+  form.expect(reads, writes);
+  return operands;
+}
+
 DropRule drop_rule(const Form& form) {
   return std::visit(
       [&](const auto& op) -> DropRule {
@@ -116,18 +136,13 @@ void drop_run(const T* x, const T* skip, const T* bias, const std::uint8_t* keep
 
 template <class T>
 Kernel<T> dropout_forward(const Form& form, MaskLayout layout, DropRule rule) {
-  const std::int64_t size = layout.runs * layout.length;
-  const std::size_t operands = form.reads.size();  // x; x, skip; x, skip, bias
-  std::vector<std::int64_t> reads = {size};
-  if (operands >= 2) reads.push_back(size);
-  if (operands == 3) reads.push_back(layout.length);
-  form.expect(reads, {size, size});
+  const DropOperands operands = drop_operands(form, layout.runs, layout.length);
   return {.run = [layout, rule, operands](const Call<T>& call) {
     auto* mask = reinterpret_cast<std::uint8_t*>(call.writes[1].data);
     make_mask(layout, rule, call.arguments, mask);
     for (std::int64_t run = 0; run < layout.runs; ++run) {
       const std::int64_t at = run * layout.length;
-      drop_run(call.in[0] + at, operands >= 2 ? call.in[1] + at : nullptr, operands == 3 ? call.in[2] : nullptr, mask + at,
+      drop_run(call.in[0] + at, operands.skip ? call.in[1] + at : nullptr, operands.bias ? call.in[2] : nullptr, mask + at,
                static_cast<T>(rule.scale), layout.length, call.out[0] + at);
     }
   }};
@@ -136,15 +151,9 @@ Kernel<T> dropout_forward(const Form& form, MaskLayout layout, DropRule rule) {
 // dx = dy keep scale; with a bias its gradient is the column sum of the same.
 template <class T>
 Kernel<T> dropout_backward(const Form& form, MaskLayout layout, DropRule rule) {
-  const std::int64_t size = layout.runs * layout.length;
-  const bool bias = form.what.phase == Phase::Backward;
-  const bool input = form.writes.size() == (bias ? 2 : 1);
-  std::vector<std::int64_t> reads = {size, size}, writes;
-  if (input) writes.push_back(size);
-  if (bias) reads.push_back(layout.length), writes.push_back(layout.length);
-  form.expect(reads, writes);
+  const auto [skip, bias, input] = drop_operands(form, layout.runs, layout.length);
   const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
-  return {.run = [layout, rule, bias, input, add, add_weights](const Call<T>& call) {
+  return {.run = [layout, rule, bias = bias, input = input, add, add_weights](const Call<T>& call) {
     const auto* mask = reinterpret_cast<const std::uint8_t*>(call.reads[1].data);
     T* dx = input ? call.out[0] : nullptr;
     T* db = bias ? call.out[input ? 1 : 0] : nullptr;

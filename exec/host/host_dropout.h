@@ -16,6 +16,13 @@ struct DropRule {
 };
 DropRule drop_rule(const Form& form);  // throws Error for an operator without dropout, or p outside [0, 1)
 
+// Which operands there are. Forward: x [, skip [, bias]] -> y, mask; backward: dy, mask [, bias] -> [dx] [, gradient of the bias].
+struct DropOperands {
+  bool skip = false, bias = false, input = false;  // input: dx is wanted
+};
+// Throws Error unless operands have the sizes of `runs` rows of `length` elements.
+DropOperands drop_operands(const Form& form, std::int64_t runs, std::int64_t length);
+
 // The random stream of a mask: a key made from the layer, the site within it and the global number of the sample.
 std::uint64_t drop_stream(const OpArguments& arguments, const DropRule& rule, std::int64_t sample);
 

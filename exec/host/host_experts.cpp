@@ -17,6 +17,16 @@ ChoiceRows choice_rows(const Form& form) {
   return rows;
 }
 
+CombineGradient combine_gradient(const Form& form, const ChoiceRows& rows) {
+  const CombineGradient gradient{.plain = form.as<ops::Combine>().plain};
+  const std::int64_t all = rows.tokens * rows.hidden;
+  if (gradient.plain)
+    form.expect({all, rows.choices()}, {rows.size()});
+  else
+    form.expect({all, rows.size(), rows.choices(), rows.choices()}, {rows.size(), rows.choices()});
+  return gradient;
+}
+
 DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows) {
   const DispatchGradient at = {.scaled = form.as<ops::Dispatch>().scaled,
                                .all = rows.sources * rows.tokens * rows.hidden,
@@ -157,15 +167,9 @@ Kernel<T> combine_forward(const Form& form, const ChoiceRows& rows) {
   }};
 }
 
-// reads: gradient of y, [rows,] places [, weights]
 template <class T>
 Kernel<T> combine_backward(const Form& form, const ChoiceRows& rows) {
-  const bool plain = form.as<ops::Combine>().plain, add = form.what.accumulate;
-  const std::int64_t all = rows.tokens * rows.hidden;
-  if (plain)
-    form.expect({all, rows.choices()}, {rows.size()});
-  else
-    form.expect({all, rows.size(), rows.choices(), rows.choices()}, {rows.size(), rows.choices()});
+  const bool plain = combine_gradient(form, rows).plain, add = form.what.accumulate;
   return {.run = [=](const Call<T>& call) {
     const std::int64_t* places = integers(call.reads[plain ? 1 : 2]);
     if (!add) std::fill_n(call.out[0], rows.size(), T(0));

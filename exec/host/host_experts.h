@@ -56,9 +56,16 @@ struct DispatchGradient {
   std::size_t places() const { return scaled ? 3 : 1; }  // operand with the row of each choice
 };
 
+// Of Combine in the backward, whose reads are: gradient of y, [rows,] places [, weights].
+struct CombineGradient {
+  bool plain = false;                                   // rows are summed without weights
+  std::size_t places() const { return plain ? 1 : 2; }  // operand with the row of each choice
+};
+
 // Throw Error for shapes and settings that do not fit each other.
 ChoiceRows choice_rows(const Form& form);
 DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows);
+CombineGradient combine_gradient(const Form& form, const ChoiceRows& rows);
 SentTokens sent_tokens(const Form& form);
 GroupedProduct grouped_product(const Form& form);
 

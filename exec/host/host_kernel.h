@@ -117,6 +117,13 @@ struct OverflowRule {
 };
 OverflowRule overflow_rule(const Form& form);  // also checks the operands; throws Error
 
+// y = factor x, or y += factor x with `add`.
+template <class T>
+void scale_into(const T* x, T factor, std::int64_t size, bool add, T* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < size; ++i) y[i] = (add ? y[i] : T(0)) + factor * x[i];
+}
+
 // out[c] += sum over rows r of x[r, c].
 template <class T>
 void add_column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out) {

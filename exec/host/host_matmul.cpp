@@ -2,37 +2,27 @@
 //
 // Of shapes in fp8 the factors are rounded to 8 bits, each with a scale of its own: values and weights to E4M3, gradients to E5M2. Products are summed
 // and stored as those of 16 bits; a bias and its gradient are not touched.
+#include "exec/host/host_matmul.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/float8.h"
 #include "exec/arithmetic/host_blas.h"
-#include "exec/host/host_kernel.h"
 
 namespace foreshard::host {
-
-namespace {
-
-struct LinearSizes {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> columns = {};  // of the parts of y
-  bool first_token = false;                // x has more rows: those of the other positions follow
-  bool eighth = false;                     // factors in 8 bits
-
-  std::int64_t scratch(std::int64_t a, std::int64_t b) const { return eighth ? a + b : 0; }
-};
 
 LinearSizes linear_sizes(const Form& form) {
   const auto& dims = form.dims(0, 4);
   LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.as<ops::MatMul>().first_token};
   sizes.eighth = form.what.shapes[0].dtype == DType::F8;
   const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
-  std::int64_t columns = 0;
   if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {
     sizes.columns = {sizes.n};
     return sizes;
   }
+  std::int64_t columns = 0;
   for (std::size_t i = 0; i < y.size() && columns < sizes.n; ++i) {
     sizes.columns.push_back(y[i].elements / sizes.m);
     columns += sizes.columns.back();
@@ -40,6 +30,45 @@ LinearSizes linear_sizes(const Form& form) {
   if (columns != sizes.n) form.refuse("outputs of " + std::to_string(columns) + " columns", std::to_string(sizes.n));
   return sizes;
 }
+
+static std::vector<std::int64_t> part_sizes(const LinearSizes& sizes) {
+  std::vector<std::int64_t> parts;
+  for (const std::int64_t columns : sizes.columns) parts.push_back(sizes.m * columns);
+  return parts;
+}
+
+bool expect_linear_forward(const Form& form, const LinearSizes& sizes) {
+  const bool bias = form.reads.size() == 3;
+  std::vector<std::int64_t> reads = {sizes.m * sizes.k, sizes.n * sizes.k};
+  if (bias) reads.push_back(sizes.n);
+  form.expect(reads, part_sizes(sizes));
+  return bias;
+}
+
+LinearInputGrad expect_linear_input_grad(const Form& form, const LinearSizes& sizes) {
+  const std::size_t parts = sizes.columns.size();
+  const bool bare = form.reads.size() == parts + 1;
+  std::vector<std::int64_t> reads = part_sizes(sizes);
+  if (!bare) reads.push_back(0);
+  reads.push_back(sizes.n * sizes.k);
+  if (form.reads.size() == reads.size() + 1) reads.push_back(sizes.n);
+  form.expect(reads, {sizes.m * sizes.k});
+  return {.parts = parts, .weight = bare ? parts : parts + 1};
+}
+
+bool expect_linear_weight_grad(const Form& form, const LinearSizes& sizes) {
+  const bool bias = form.writes.size() == 2;
+  std::vector<std::int64_t> reads = part_sizes(sizes), writes = {sizes.n * sizes.k};
+  reads.push_back(sizes.m * sizes.k);
+  if (bias) writes.push_back(sizes.n);
+  form.expect(reads, writes);
+  return bias;
+}
+
+namespace {
+
+// Elements of scratch memory for two factors in 8 bits.
+std::int64_t scratch_of(const LinearSizes& sizes, std::int64_t a, std::int64_t b) { return sizes.eighth ? a + b : 0; }
 
 template <class T>
 void fill_rows(const T* bias, std::int64_t rows, std::int64_t columns, T* out) {
@@ -62,11 +91,7 @@ const T* factor(bool eighth, const T* x, std::int64_t count, Float8 format, T* t
 
 template <class T>
 Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
-  const bool bias = form.reads.size() == 3;
-  std::vector<std::int64_t> reads = {sizes.m * sizes.k, sizes.n * sizes.k}, writes;
-  if (bias) reads.push_back(sizes.n);
-  for (const std::int64_t columns : sizes.columns) writes.push_back(sizes.m * columns);
-  form.expect(reads, writes);
+  const bool bias = expect_linear_forward(form, sizes);
   const auto run = [sizes, bias](const Call<T>& call) {
     const T* x = factor(sizes.eighth, call.in[0], sizes.m * sizes.k, Float8::E4M3, call.scratch);
     const T* w = factor(sizes.eighth, call.in[1], sizes.n * sizes.k, Float8::E4M3, call.scratch + sizes.m * sizes.k);
@@ -88,22 +113,14 @@ Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
       at += columns;
     }
   };
-  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.k, sizes.n * sizes.k)};
+  return {.run = run, .scratch = scratch_of(sizes, sizes.m * sizes.k, sizes.n * sizes.k)};
 }
 
 template <class T>
 Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
-  const std::size_t parts = sizes.columns.size();
-  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
-  const std::size_t weight = bare ? parts : parts + 1;
-  std::vector<std::int64_t> reads;
-  for (const std::int64_t columns : sizes.columns) reads.push_back(sizes.m * columns);
-  if (!bare) reads.push_back(0);
-  reads.push_back(sizes.n * sizes.k);
-  if (form.reads.size() == reads.size() + 1) reads.push_back(sizes.n);
-  form.expect(reads, {sizes.m * sizes.k});
+  const auto [parts, weight] = expect_linear_input_grad(form, sizes);
   const bool accumulate = form.what.accumulate;
-  const auto run = [sizes, parts, weight, accumulate](const Call<T>& call) {
+  const auto run = [sizes, parts = parts, weight = weight, accumulate](const Call<T>& call) {
     const T* w = factor(sizes.eighth, call.in[weight], sizes.n * sizes.k, Float8::E4M3, call.scratch);
     if (sizes.first_token && !accumulate) std::fill_n(call.out[0], call.writes[0].elements, T(0));
     std::int64_t at = 0;
@@ -122,18 +139,13 @@ Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
       at += columns;
     }
   };
-  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.n, sizes.n * sizes.k)};
+  return {.run = run, .scratch = scratch_of(sizes, sizes.m * sizes.n, sizes.n * sizes.k)};
 }
 
 template <class T>
 Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
   const std::size_t parts = sizes.columns.size();
-  const bool bias = form.writes.size() == 2, accumulate = form.what.accumulate;
-  std::vector<std::int64_t> reads, writes = {sizes.n * sizes.k};
-  for (const std::int64_t columns : sizes.columns) reads.push_back(sizes.m * columns);
-  reads.push_back(sizes.m * sizes.k);
-  if (bias) writes.push_back(sizes.n);
-  form.expect(reads, writes);
+  const bool bias = expect_linear_weight_grad(form, sizes), accumulate = form.what.accumulate;
   const auto run = [sizes, parts, bias, accumulate](const Call<T>& call) {
     const T* x = factor(sizes.eighth, call.in[parts], sizes.m * sizes.k, Float8::E4M3, call.scratch);
     if (bias && !accumulate) std::fill_n(call.out[1], sizes.n, T(0));
@@ -155,7 +167,7 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
       at += columns;
     }
   };
-  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.n, sizes.m * sizes.k)};
+  return {.run = run, .scratch = scratch_of(sizes, sizes.m * sizes.n, sizes.m * sizes.k)};
 }
 
 }  // namespace
