@@ -35,26 +35,20 @@ GPU_FUNCTION void norm_forward_packs(const NormArgs& a, GPU_SHARED_VIEW(float, k
   const float over = 1.0f / static_cast<float>(a.h);
   Quad32 held[kHeldPacks];
   float x[n], mean = 0, squares = 0;
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     held[k] = load_quad<type>(a.x, row.at(k));
     unpack<type>(held[k], x);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) mean += x[j];
-  }
+  });
   mean = a.centred ? row_fold(mean, false, a.warps_of_row, parts) * over : 0.0f;
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     unpack<type>(held[k], x);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) squares += (x[j] - mean) * (x[j] - mean);
-  }
+  });
   const float inverse = 1.0f / sqrtf(row_fold(squares, false, a.warps_of_row, parts) * over + a.eps);
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     float w[n], b[n];
     GPU_UNROLL
     for (int j = 0; j < n; ++j) b[j] = 0;
@@ -64,7 +58,7 @@ GPU_FUNCTION void norm_forward_packs(const NormArgs& a, GPU_SHARED_VIEW(float, k
     GPU_UNROLL
     for (int j = 0; j < n; ++j) x[j] = (x[j] - mean) * inverse * (a.one + w[j]) + b[j];
     store_pack<type>(a.y, row.at(k), x);
-  }
+  });
 }
 
 GPU_KERNEL norm_forward(const NormArgs a) {

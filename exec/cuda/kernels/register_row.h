@@ -28,6 +28,14 @@ class RegisterRow {
   int columns_, step_, number_, first_;
 };
 
+// Calls body(k) for each pack of the row that this thread has.
+template <Type type, class Body>
+GPU_FUNCTION void each_pack(const RegisterRow<type>& row, Body body) {
+  GPU_UNROLL
+  for (int k = 0; k < kHeldPacks; ++k)
+    if (row.has(k)) body(k);
+}
+
 // Sum or maximum over the threads of a row, with the same bits in all of them.
 GPU_FUNCTION float row_fold(float x, bool maximum, int warps_of_row, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   x = maximum ? warp_maximum(x) : warp_sum(x);

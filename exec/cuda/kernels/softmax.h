@@ -15,31 +15,25 @@ GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(fl
   const int columns = static_cast<int>(a.columns), visible = a.causal ? row.number() % columns + 1 : columns;
   Quad32 held[kHeldPacks];
   float x[n], largest = -INFINITY, sum = 0;
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     held[k] = load_quad<type>(a.x, row.at(k));
     unpack<type>(held[k], x);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) largest = row.column(k) + j < visible ? fmaxf(largest, x[j]) : largest;
-  }
+  });
   largest = row_fold(largest, true, a.warps_of_row, parts);
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     unpack<type>(held[k], x);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) sum += row.column(k) + j < visible ? quick_exp(a.scale * (x[j] - largest)) : 0.0f;
-  }
+  });
   const float inverse = 1.0f / row_fold(sum, false, a.warps_of_row, parts);
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     unpack<type>(held[k], x);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) x[j] = row.column(k) + j < visible ? quick_exp(a.scale * (x[j] - largest)) * inverse : 0.0f;
     store_pack<type>(a.y, row.at(k), x);
-  }
+  });
 }
 
 // y (+)= scale p (dp - sum(p dp)). Reads 4 bytes and writes 2 per element in bf16; bound by memory.
@@ -49,18 +43,14 @@ GPU_FUNCTION void softmax_backward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(f
   const RegisterRow<type> row(a.rows, a.columns, a.warps_of_row);
   Quad32 held[kHeldPacks], held_dp[kHeldPacks];
   float p[n], dp[n], sum = 0;
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     held[k] = load_quad<type>(a.x, row.at(k)), held_dp[k] = load_quad<type>(a.dp, row.at(k));
     unpack<type>(held[k], p), unpack<type>(held_dp[k], dp);
     GPU_UNROLL
     for (int j = 0; j < n; ++j) sum += p[j] * dp[j];
-  }
+  });
   sum = row_fold(sum, false, a.warps_of_row, parts);
-  GPU_UNROLL
-  for (int k = 0; k < kHeldPacks; ++k) {
-    if (!row.has(k)) continue;
+  each_pack(row, [&](int k) {
     float old[n];
     GPU_UNROLL
     for (int j = 0; j < n; ++j) old[j] = 0;
@@ -69,7 +59,7 @@ GPU_FUNCTION void softmax_backward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(f
     GPU_UNROLL
     for (int j = 0; j < n; ++j) old[j] += a.scale * p[j] * (dp[j] - sum);
     store_pack<type>(a.y, row.at(k), old);
-  }
+  });
 }
 
 GPU_KERNEL softmax_forward(const SoftmaxArgs a) {
