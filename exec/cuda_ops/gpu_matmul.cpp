@@ -1,4 +1,6 @@
 // Makers for linear layers, y [m, n] = x [m, k] w [n, k]^T (+ bias), and for attention in separate operators, as products per head.
+#include <array>
+
 #include "exec/cuda_ops/gpu_kernel.h"
 #include "exec/host/host_heads.h"
 #include "exec/host/host_matmul.h"
@@ -191,36 +193,10 @@ Kernel batched(const host::HeadLayout& at, Begin begin, Products products) {
 }
 void nothing(const Launcher&, const Call&) {}
 
-// The three products of attention in separate operators, and their gradients: of each batch of heads, on maps [queries, keys].
-Multiply to_maps(const HeadBatch& b, const Matrix& queries, const Matrix& keys, const Matrix& maps, float keep = 0) {
-  return {.m = b.at.queries,
-          .n = b.at.keys,
-          .k = b.at.dim,
-          .count = b.at.kv_heads,
-          .a = queries,
-          .b = keys,
-          .c = maps,
-          .keep = keep};
-}
-Multiply to_queries(const HeadBatch& b, const Matrix& maps, const Matrix& keys, const Matrix& queries, float keep = 0) {
-  return {.m = b.at.queries,
-          .n = b.at.dim,
-          .k = b.at.keys,
-          .count = b.at.kv_heads,
-          .a = maps,
-          .b = keys,
-          .c = queries,
-          .keep = keep};
-}
-Multiply to_keys(const HeadBatch& b, const Matrix& turned_maps, const Matrix& queries, const Matrix& keys) {
-  return {.m = b.at.keys,
-          .n = b.at.dim,
-          .k = b.at.queries,
-          .count = b.at.kv_heads,
-          .a = turned_maps,
-          .b = queries,
-          .c = keys,
-          .keep = 1};
+// c [m, n] = a b + keep c, for each head of a batch.
+Multiply product_of(const HeadBatch& batch, std::array<std::int64_t, 3> m_n_k, const Matrix& a, const Matrix& b,
+                    const Matrix& c, float keep = 0) {
+  return {.m = m_n_k[0], .n = m_n_k[1], .k = m_n_k[2], .count = batch.at.kv_heads, .a = a, .b = b, .c = c, .keep = keep};
 }
 
 Kernel scores_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
@@ -235,8 +211,8 @@ Kernel scores_grad(const host::Form& form, const host::HeadLayout& at, std::int6
   return batched(at, clear, [=](const Launcher& on, const Call& call, const HeadBatch& b) {
     const Operand &q = call.reads[1], &k = call.reads[apart ? 2 : 1];
     const Operand &dq = call.writes[0], &dk = call.writes[apart ? 1 : 0];
-    on.multiply(to_queries(b, b.map(call.reads[0]), b.key(k), b.query(dq), 1));
-    on.multiply(to_keys(b, b.map(call.reads[0], true), b.query(q), b.key(dk)));
+    on.multiply(product_of(b, {at.queries, at.dim, at.keys}, b.map(call.reads[0]), b.key(k), b.query(dq), 1));
+    on.multiply(product_of(b, {at.keys, at.dim, at.queries}, b.map(call.reads[0], true), b.query(q), b.key(dk), 1));
   });
 }
 
@@ -246,10 +222,10 @@ Kernel weighted_values_grad(const host::Form& form, const host::HeadLayout& at, 
   const auto clear = [=](const Launcher& on, const Call& call) {
     if (!accumulate) on.fill(call.writes[1], std::byte{0});
   };
-  return batched(at, clear, [keep = accumulate ? 1.0F : 0.0F](const Launcher& on, const Call& call, const HeadBatch& b) {
+  return batched(at, clear, [at, keep = accumulate ? 1.0F : 0.0F](const Launcher& on, const Call& call, const HeadBatch& b) {
     const Operand &dy = call.reads[0], &p = call.reads[1], &v = call.reads[2];
-    on.multiply(to_maps(b, b.context(dy), b.value(v, true), b.map(call.writes[0]), keep));
-    on.multiply(to_keys(b, b.map(p, true), b.context(dy), b.value(call.writes[1])));
+    on.multiply(product_of(b, {at.queries, at.keys, at.dim}, b.context(dy), b.value(v, true), b.map(call.writes[0]), keep));
+    on.multiply(product_of(b, {at.keys, at.dim, at.queries}, b.map(p, true), b.context(dy), b.value(call.writes[1]), 1));
   });
 }
 
@@ -263,8 +239,9 @@ Kernel make_scores(const host::Form& form) {
   if (form.what.phase == Phase::InputGrad) return scores_grad(form, at, maps);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()}, {maps});
-  return batched(at, nothing, [apart = at.apart](const Launcher& on, const Call& call, const HeadBatch& b) {
-    on.multiply(to_maps(b, b.query(call.reads[0]), b.key(call.reads[apart ? 1 : 0], true), b.map(call.writes[0])));
+  return batched(at, nothing, [at](const Launcher& on, const Call& call, const HeadBatch& b) {
+    on.multiply(product_of(b, {at.queries, at.keys, at.dim}, b.query(call.reads[0]), b.key(call.reads[at.apart ? 1 : 0], true),
+                           b.map(call.writes[0])));
   });
 }
 
@@ -277,8 +254,9 @@ Kernel make_weighted_values(const host::Form& form) {
   if (form.what.phase == Phase::InputGrad) return weighted_values_grad(form, at, maps);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect({maps, at.key_size()}, {at.samples * at.queries * at.heads * at.dim});
-  return batched(at, nothing, [](const Launcher& on, const Call& call, const HeadBatch& b) {
-    on.multiply(to_queries(b, b.map(call.reads[0]), b.value(call.reads[1]), b.context(call.writes[0])));
+  return batched(at, nothing, [at](const Launcher& on, const Call& call, const HeadBatch& b) {
+    on.multiply(
+        product_of(b, {at.queries, at.dim, at.keys}, b.map(call.reads[0]), b.value(call.reads[1]), b.context(call.writes[0])));
   });
 }
 
