@@ -59,4 +59,8 @@ std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strateg
 // split. Runs before the steps for all strategies.
 std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
 
+// Decides where states are updated, if that is open: what lies in host memory or on drives is updated by the processor of the host.
+// Infeasible: homes that the nodes do not have, or schedules, recomputation, clipping or loss scales that need what has been moved away.
+std::optional<Infeasible> resolve_offload(const Model& model, const Cluster& cluster, Strategy& strategy);
+
 }  // namespace foreshard

@@ -49,6 +49,30 @@ static void expect_none(const Complaints& complaints) {
   for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
 }
 
+// Files of more than 400 lines, and why they are not divided.
+static const std::map<std::string, std::string> kLongFiles = {
+    {"core/check/check_plan_meetings.cpp", "one class: who meets, and the dry run that finds deadlocks"},
+    {"core/strategy/strategy_options.cpp", "one table: a row per option"},
+    {"strategy/cost/plan_costs.cpp", "one class: all its functions read the plan, the network and the tables"},
+    {"strategy/lower/role_program.cpp", "one class: builds the program of a role"},
+    {"strategy/search/search.cpp", "one class: a search from its spaces to its winner"},
+    {"validation/measured_case.cpp", "one reader: the columns of a row"},
+    {"tests/cli/key_effect_test.cpp", "one table: a case per key"},
+    {"tests/cli/support_effect_cases.cpp", "one table: a case per option"},
+    {"tests/cli/verbs/framework_export_test.cpp", "tests of one door"},
+    {"tests/core/graph/op_graph_experts_test.cpp", "tests of one header"},
+    {"tests/core/strategy/strategy_test.cpp", "tests of one header"},
+    {"tests/cuda/nccl_twin.cpp", "one library that stands in for NCCL"},
+    {"tests/cuda/support_fake_runtime.cpp", "one runtime that stands in for CUDA's"},
+    {"tests/cuda/training_test.cpp", "trainings that share their plans"},
+    {"tests/exec/host/host_experts_test.cpp", "tests of one header"},
+    {"tests/gui/window/interaction_test.cpp", "tests of one window"},
+    {"tests/gui/window/window_test.cpp", "tests of one window"},
+    {"tests/sim/clock_test.cpp", "laws of both clocks"},
+    {"tests/strategy/resolve/experts_test.cpp", "tests of one header"},
+    {"tests/strategy/search/search_test.cpp", "tests of one header"},
+};
+
 // ---- the repository ----
 
 TEST(Layout, TheTableNamesEveryRoomAndItsLibraries) {
@@ -76,7 +100,12 @@ TEST(Layout, NoNameThatSaysNothing) {
 }
 
 TEST(Layout, FilesAndFunctionsAreShort) {
-  for (const std::string& path : sources_of(with_tests())) expect_none(check_sizes(path, slurp(kSource / path)));
+  std::map<std::string, std::string> reasons = kLongFiles;
+  for (const std::string& path : sources_of(with_tests())) {
+    expect_none(check_sizes(path, slurp(kSource / path), reasons[path]));
+    reasons.erase(path);
+  }
+  for (const auto& [path, reason] : reasons) ADD_FAILURE() << path << " does not exist";
 }
 
 TEST(Layout, ClassesAreSmall) {
@@ -262,8 +291,12 @@ TEST(LayoutRules, NamesThatSayNothing) {
 }
 
 TEST(LayoutRules, FilesThatAreTooLong) {
-  EXPECT_TRUE(check_sizes("core/a.cpp", std::string(450, '\n')).empty());
-  EXPECT_EQ(check_sizes("core/a.cpp", std::string(451, '\n')), Complaints{"core/a.cpp: 451 lines, at most 450"});
+  const auto lines = [](std::size_t count) { return std::string(count, '\n'); };
+  EXPECT_TRUE(check_sizes("core/a.cpp", lines(400)).empty());
+  EXPECT_EQ(check_sizes("core/a.cpp", lines(401)), Complaints{"core/a.cpp: 401 lines, at most 400, with a reason 450"});
+  EXPECT_TRUE(check_sizes("core/a.cpp", lines(450), "one table").empty());
+  EXPECT_EQ(check_sizes("core/a.cpp", lines(451), "one table"), Complaints{"core/a.cpp: 451 lines, at most 450"});
+  EXPECT_EQ(check_sizes("core/a.cpp", lines(400), "one table"), Complaints{"core/a.cpp: needs no reason any more"});
 }
 
 TEST(LayoutRules, FunctionsThatAreTooLong) {

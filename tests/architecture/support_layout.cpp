@@ -305,12 +305,14 @@ static Complaints check_functions(const std::string& path, const std::string& co
   return complaints;
 }
 
-Complaints check_sizes(const std::string& path, const std::string& text) {
-  static constexpr std::ptrdiff_t kMostLines = 450;
+Complaints check_sizes(const std::string& path, const std::string& text, const std::string& reason) {
+  static constexpr std::ptrdiff_t kMostLines = 400, kMostWithAReason = 450;
   Complaints complaints = check_functions(path, without_comments_and_literals(text));
-  const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n');
-  if (lines > kMostLines)
-    complaints.push_back(path + ": " + std::to_string(lines) + " lines, at most " + std::to_string(kMostLines));
+  const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n'), most = reason.empty() ? kMostLines : kMostWithAReason;
+  if (lines > most)
+    complaints.push_back(path + ": " + std::to_string(lines) + " lines, at most " + std::to_string(most) +
+                         (reason.empty() ? ", with a reason " + std::to_string(kMostWithAReason) : ""));
+  if (!reason.empty() && lines <= kMostLines) complaints.push_back(path + ": needs no reason any more");
   return complaints;
 }
 
