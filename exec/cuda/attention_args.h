@@ -22,8 +22,8 @@ struct RowSteps {
   std::int64_t position, sample;
 };
 
-// Which keys a query sees. Causal: those up to its own position, of them at most `window`, or none before its chunk of `chunk` positions (0:
-// no limit). Kernels number keys in the order of their positions; order.row(number) is the row of a key in memory.
+// The keys that a query attends to. Causal: those up to its own position; of them only the last `window`, or only those in its own chunk of
+// `chunk` positions (0: no limit). Kernels number keys in the order of their positions; order.row(number) is the row of a key in memory.
 struct AttentionMask {
   bool causal;
   std::int64_t window, chunk;
@@ -35,9 +35,9 @@ struct ScoreSettings {
   float scale, cap;
 };
 
-// Fused attention, which does not store the map: context = softmax(scores) v. lse and delta [sample, head, query], fp32: logarithm of the sum
-// of e^scores, and sum of context * dcontext. Gradients: dq, dk, dv (+)= ... sinks [head]: a score of each query without a value; dsinks
-// (+)= its gradient.
+// Fused attention, which does not store the map of scores: context = softmax(scores) v. lse and delta [sample, head, query], fp32: log(sum
+// of e^scores), and sum of context * dcontext. The gradients dq, dk, dv and dsinks are accumulated if `accumulate` is set. sinks [head]:
+// one more score for each query, with the value 0.
 struct AttentionArgs {
   View q, k, v, sinks, context, lse, dcontext, delta, dq, dk, dv, dsinks;
   std::int64_t samples, queries, keys, heads, kv_heads, dim, value_dim;
@@ -63,7 +63,8 @@ struct MergeArgs {
   }
 };
 
-// Heads for an all-to-all (ops::HeadParts): rows of [heads | kv_heads | kv_heads] to `parts` arrays with a part of the heads each.
+// Heads for an all-to-all (ops::HeadParts): rows of [heads | kv_heads | kv_heads] to `parts` arrays with a part of the heads each; `join`:
+// the reverse.
 struct HeadPartsArgs {
   View x, y;
   std::int64_t rows, heads, kv_heads, dim;
@@ -77,8 +78,8 @@ struct HeadPartsArgs {
 
 // RMSNorm of query and key heads (ops::HeadNorm). A row of x has groups of elements, each with a norm of its own: `groups[0]` groups of
 // widths[0] elements for queries, then `groups[1]` for keys. A row of y has the same and then `values` elements, which are copied from
-// `value` (backward: to it). Forward: y = x inverse (one + weight). Backward: dx (+)= gradient of x, `value` (+)= gradient of the values,
-// stats[row, group] = inverse, if there are stats; dx without data: only stats.
+// `value` (backward: to it). Forward: y = x inverse (one + weight), with inverse = 1 / root mean square of the group. Backward: dx (+)=
+// gradient of x, `value` (+)= gradient of the values, stats[row, group] = inverse, if there are stats; dx without data: only stats.
 struct HeadNormArgs {
   View x, value, weights[2], y, dy, dx, stats;
   std::int64_t rows, width, values;  // width: of a row of x

@@ -17,11 +17,11 @@ struct AttentionArray {
 };
 
 // context = softmax(scale q k^T) v. Query head h attends to key head h kv_heads / heads. `causal`: the query at position p attends to keys
-// 0 to p; with a `window` only to the last `window` of them. lse [sample, head, query], fp32, is the logarithm of the sum of e^(scale q k) over the keys. The forward reads q, k, v and writes
-// context and lse. The backward reads these five and dcontext and writes dq, dk, dv, with the same bits in every run unless `any_order`.
-// Dropout: each entry of the softmax becomes 0 with probability `dropped`, else it is multiplied by 1 / (1 - dropped). The library makes
-// the random numbers from `random`, two int64 in GPU memory: a seed and an offset. With equal seed and offset, forward and backward drop
-// the same entries.
+// 0 to p; with a `window` only to the last `window` of them. lse [sample, head, query], fp32, is the logarithm of the sum of e^(scale q k)
+// over the keys. The forward reads q, k, v and writes context and lse. The backward reads these five and dcontext and writes dq, dk, dv,
+// with the same bits in every run unless `any_order`. Dropout: each entry of the softmax becomes 0 with probability `dropped`, else it is
+// multiplied by 1 / (1 - dropped). The library makes the random numbers from `random`, two int64 in GPU memory: a seed and an offset. With
+// equal seed and offset, forward and backward drop the same entries.
 struct AttentionCall {
   std::int64_t samples = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0;
   std::int64_t dim = 0, value_dim = 0;  // elements of a query and key head, and of a value head

@@ -6,7 +6,7 @@
 
 namespace foreshard::gpu {
 
-// Most experts of a layer, groups of them, and choices of a token: what a thread block has shared memory for.
+// The most experts of a layer, groups of experts, and choices of a token; limited by the shared memory of a thread block.
 inline constexpr int kMostExperts = 1024, kMostGroups = 64, kMostChosen = 64;
 
 enum class Scoring : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
@@ -47,8 +47,8 @@ struct BalanceArgs {
   }
 };
 
-// The rows of choices (ops::Dispatch). wanted [sources, E]: how many choices each expert has, by the place of the expert; first, end
-// [sources, E]: its rows; counts: what it gets. `own` >= 0: only rows of this rank's experts are made.
+// Assigns rows to choices (ops::Dispatch). E: experts sorted by rank. wanted [sources, E]: number of choices of each expert; first, end
+// [sources, E]: its rows [first, end); counts: number of these rows. `own` >= 0: only rows of this rank's experts are made.
 struct PlacesArgs {
   View experts, wanted, first, end, counts, places;
   std::int64_t choices, room, capacity;  // choices of one source
@@ -60,9 +60,9 @@ struct PlacesArgs {
   }
 };
 
-// Between rows of tokens [T, h] and rows of choices: those of choice i, of token i / k, are row places[i]; -1: none. `weights` [T, k] may be
-// missing. `to` (+)= weight * from, summed over the choices of a token where it receives; dots[i], if it exists, is the product of the row
-// of `from` with the row of `other` on the receiving side.
+// Copies between rows of tokens [T, h] and rows of choices. Choice i, of token i / k, has row places[i]; -1: it was dropped. `weights` [T,
+// k] may be missing. `to` (+)= weight * from; if `to` has rows of tokens, summed over the choices of a token. dots[i], if it exists, is the
+// dot product of choice i's row of `from` and its row of `other`, which is laid out as `to`.
 struct ChoiceRowsArgs {
   View from, other, to, weights, places, dots;
   std::int64_t choices, h;
@@ -74,7 +74,7 @@ struct ChoiceRowsArgs {
   }
 };
 
-// Tokens that go once to each part of the expert group (ops::SendOnce). kept [choices]: whether a choice is within the capacity of its
+// Sends tokens once to each part of the expert group (ops::SendOnce). kept [choices]: whether a choice is within the capacity of its
 // expert; without data all are. sent_experts, sent_weights [parts, room, k] and places [tokens, parts].
 struct SendArgs {
   View experts, weights, kept, sent_experts, sent_weights, places;
@@ -87,9 +87,9 @@ struct SendArgs {
   }
 };
 
-// A product for each expert. Rows of x [sources, room, ...] are sorted by expert, counts [sources, E]. Rows: y[r, c] (+)= sum over i of
-// x[r, i] w_e[i, c] (+ bias[e, c]), where w_e[i, c] = w[e size + i by_row + c by_column]. Weights: w_e[i, c] (+)= sum over the rows r of e
-// of x[r, i] y[r, c]; bias[e, c] (+)= sum of y[r, c]. x and y are parts of wider rows: of row r they begin at x_width r + x_first.
+// A matrix product for each expert. Rows of x [sources, room, ...] are sorted by expert, counts [sources, E]. Rows: y[r, c] (+)= sum over i
+// of x[r, i] w_e[i, c] (+ bias[e, c]), where w_e[i, c] = w[e size + i by_row + c by_column]. Weights: w_e[i, c] (+)= sum over the rows r of
+// e of x[r, i] y[r, c]; bias[e, c] (+)= sum of y[r, c]. x and y are parts of wider rows: of row r they begin at x_width r + x_first.
 struct GroupedArgs {
   View x, counts, w, bias, y;
   std::int64_t room, size, by_row, by_column, x_width, x_first, y_width, y_first;

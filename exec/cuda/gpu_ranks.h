@@ -15,7 +15,7 @@ struct GpuRuns {
   // Runs from this one on are timed: each step reports when it began and ended on the GPU. Timing costs time, so a training times only the
   // runs whose trace is wanted. In earlier runs, a step's times are those at which the host noticed that it had begun and ended.
   int timed_from = 0;
-  // Fuses matrix products with neighbouring instructions where possible (docs/cuda.md); they have one span together
+  // Fuses matrix products with neighbouring instructions where possible (docs/cuda.md); they are reported as one span
   bool fuse = true;
   bool any_order = false;     // gradients of attention may be added up in any order: faster, but with other bits in every run
   std::string products = {};  // file of ProductChoice; empty: the library chooses the algorithms of matrix products

@@ -325,7 +325,7 @@ struct ReduceArgs {
 // Convolution windows and pooling of images [plane, height, width]; a plane is one channel of one sample. The columns of a convolution
 // (im2col) are [plane, tap, output pixel], where a tap is a position in the window.
 struct WindowArgs {
-  View x, picture, y;  // picture: the input of the forward, for the backward of a maximum
+  View x, picture, y;  // picture: the input of the forward, for the backward of max pooling
   std::int64_t planes, height, width, out_height, out_width, kernel, stride, padding;
   bool maximum, accumulate;
   template <class F>

@@ -12,8 +12,8 @@ namespace foreshard::gpu {
 // `root`: prefix of the path, for tests.
 std::vector<int> numa_cpus(const std::string& bus, const std::string& root = "");
 
-// While it lives, this thread and the threads that it starts run only on these CPUs, as far as the thread's affinity allows them. If it
-// allows none of them, nothing changes.
+// While this object exists, this thread and the threads that it starts run only on these CPUs, as far as the thread's affinity allows them.
+// If it allows none of them, nothing changes.
 class CpuAffinity {
  public:
   explicit CpuAffinity(const std::vector<int>& cpus);

@@ -77,7 +77,7 @@ struct Multiply {
 };
 
 struct Properties {
-  std::string device = {}, driver = {}, libraries = {};  // names and versions, for people
+  std::string device = {}, driver = {}, libraries = {};  // names and versions, for display
   std::string products = {};                             // name and version of the library of matrix products
   Bytes memory = {};
   // PCI address, "0000:1b:00.0"; the same in all processes, unlike the number of the GPU

@@ -17,7 +17,7 @@ MeasuredAlgorithm algorithm_of(const char* text);
 std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::Library& library, const NcclOptions& options,
                                                        std::vector<RankId> here, Bytes largest, MeasuredAlgorithm algorithm);
 
-// The seat (exec/calibrate/calibrate_groups.h) of a rank on this GPU. `node`: this_node().
+// The location (exec/calibrate/calibrate_groups.h) of a rank on this GPU. `node`: this_node().
 RankLocation seat_of(Runtime& runtime, int gpu, const std::string& node);
 
 }  // namespace foreshard::gpu

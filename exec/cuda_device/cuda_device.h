@@ -1,6 +1,6 @@
 // A GPU as the device of one rank. Every stream of the plan has a CUDA stream and a thread that enqueues its tasks there, in order and
-// ahead of the GPU. A task that has to meet other ranks on the host blocks that thread only. The rank's own thread issues the steps, and
-// tells the observer in issue order which of them have ended.
+// ahead of the GPU. A task that has to wait for other ranks on the host blocks that thread only. The rank's own thread issues the steps,
+// and tells the observer in issue order which of them have ended.
 #pragma once
 
 #include <atomic>

@@ -27,7 +27,7 @@ struct KeptNumbers {
 struct IssuedStep {
   int step = 0, run = 0;
   Event *begin = nullptr, *met = nullptr, *end = nullptr;  // CUDA events with timing; null if the run is not timed
-  Event* border = nullptr;  // CUDA event with timing at the begin of a run that is not timed; else null
+  Event* border = nullptr;  // CUDA event with timing at the start of a run that is not timed; else null
   // The step has ended when this event is done: `end`, or for a step in a graph an event after the graph
   Event* over = nullptr;
   // has_met: `met` has been recorded. in_graph: the step is part of a CUDA graph, which owns its events.

@@ -1,6 +1,6 @@
 // Runs CUDA kernels on the CPU, for tests: one thread block at a time, with a fiber per CUDA thread. Kernel files are compiled with
 // FORESHARD_EMULATED for it (kernels/words.h). Errors that show on a GPU only sometimes are detected in every run and thrown as Fault:
-//   data races on shared memory: two threads access an element, one writes it, and there is no barrier between
+//   data races on shared memory: two threads access an element, one writes it, and there is no barrier between them
 //   reading shared memory that was not written
 //   access outside of an array; writing to an array that is declared as read-only
 //   threads of a block that wait at different barriers
@@ -49,7 +49,7 @@ std::uint32_t exchange_from(std::uint32_t value, int lane);  // __shfl_sync of a
 // The tensor-core instruction mma.m16n8k16 of bf16: d += a b, with the fragments of a warp.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b);
 void check_array(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);
-// An access of 16 bytes, to be aligned
+// As check_array, for an access of 16 bytes, which must also be aligned
 void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);
 
 // The last access to an element of shared memory.

@@ -41,7 +41,7 @@ GPU_FUNCTION float dot(const View& x, std::int64_t x_at, const View& y, std::int
   for (std::int64_t i = 0; i < dim; ++i) sum += load(x, x_at + i) * load(y, y_at + i);
   return sum;
 }
-// The keys that a query attends to, in the order of their positions, and the queries that attend to a key: from `begin` to before `end`.
+// The keys that a query attends to, numbered by position, or the queries that attend to a key: [begin, end).
 struct Seen {
   std::int64_t begin, end;
 };
@@ -60,7 +60,7 @@ GPU_FUNCTION Seen seeing_queries(const AttentionArgs& a, std::int64_t key) {
   return {begin, a.mask.query_positions.below(a.mask.chunk > 0 ? (at / a.mask.chunk + 1) * a.mask.chunk : at + a.mask.window,
                                               a.queries)};
 }
-// The score of a scaled product, and the derivative of a score by its scaled product.
+// The score x, capped if there is a cap; and its derivative by the uncapped score, from the capped one.
 GPU_FUNCTION float capped(const AttentionArgs& a, float x) {
   return a.score.cap > 0 ? a.score.cap * tanhf(x / a.score.cap) : x;
 }

@@ -93,8 +93,10 @@ GPU_KERNEL code_bytes(const CodeArgs a) {
 
 // ---- segments -------------------------------------------------------------------------------------------------------------------------
 
+// kPlaces: the most bin edges at which a border may lie, both ends included (choose_segments in exec/arithmetic/host_codec.h).
 constexpr int kBins = 4096, kShares = 128, kPlaces = 2 * kShares + 1, kMostSegments = 16;
 
+// What is sorted into bins: the number, or its magnitude if segments = 0, because the borders are then symmetric.
 GPU_FUNCTION float seen(const CodeArgs& a, std::int64_t i) {
   const float x = load(a.x, i);
   return a.segments == 0 ? fabsf(x) : x;

@@ -36,6 +36,7 @@ GPU_FUNCTION float from_eight_bits(std::uint32_t code, const EightBits& f) {
                           bits_to_float(static_cast<std::uint32_t>(128 - f.bias - f.mantissa) << 23));
   return bits_to_float(value | sign);
 }
+// The largest power of two, within 2^+-126, that keeps the largest magnitude in the format; `word`: its bits. 1 if it is 0 or not finite.
 GPU_FUNCTION float scale_of_largest(std::uint32_t word, const EightBits& f) {
   if (word == 0 || word >= 0x7F800000u) return 1.0f;
   const int exponent = static_cast<int>(word >> 23) - 127,

@@ -27,7 +27,7 @@ GPU_KERNEL token_rows(const LookupArgs a) {
     store(a.rows, t * a.h + c, here ? load(a.table, row * a.h + c) : 0.0f);
 }
 
-// The number of threads of the block before this one that have a hit, and of all threads that do. `counts` has an entry per warp, twice:
+// The number of threads of the block before this one that have a hit, and of all threads with a hit. `counts` has an entry per warp, twice:
 // `turn` alternates between 0 and 1.
 struct Hits {
   int before, all;

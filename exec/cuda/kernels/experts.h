@@ -10,7 +10,7 @@ namespace foreshard::gpu {
 
 // ---- the router -------------------------------------------------------------------------------------------------------------------
 
-// Whether expert a comes before b: of equal keys the first.
+// Whether expert `at` with key a is preferred to expert `than` with key b: the larger key, of equal keys the lower expert.
 GPU_FUNCTION bool comes_before(float a, int at, float b, int than) { return a > b || (a == b && at < than); }
 
 // The sum of the `count` largest of keys[first, last).
@@ -57,7 +57,7 @@ GPU_FUNCTION void scores_into(const RouteArgs& a, GPU_SHARED_VIEW(float, kMostEx
   for (int i = thread(); i < a.experts_of_layer; i += threads()) scores[i] = score_of(a, from + i);
 }
 
-// The weights of the chosen experts, of which `picked` has the scores.
+// The weight of the j-th chosen expert. `picked`: the scores of all chosen experts.
 GPU_FUNCTION float weight_of(const RouteArgs& a, GPU_SHARED_VIEW(float, kMostChosen) picked, int j) {
   float sum = 0, largest = picked[0];
   for (int i = 1; i < a.chosen; ++i) largest = fmaxf(largest, picked[i]);
@@ -71,7 +71,7 @@ GPU_FUNCTION float weight_of(const RouteArgs& a, GPU_SHARED_VIEW(float, kMostCho
   return picked[j] / sum * a.scale;
 }
 
-// A thread block per token. An expert is chosen if fewer than k come before it; E^2 comparisons per token. Reads 4 bytes per logit and
+// A thread block per token. An expert is chosen if fewer than k are preferred to it; E^2 comparisons per token. Reads 4 bytes per logit and
 // writes 12 per choice in fp32; bound by the comparisons from about 256 experts on.
 GPU_KERNEL route_forward(const RouteArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
@@ -191,7 +191,7 @@ GPU_KERNEL balance_experts(const BalanceArgs a) {
 
 // ---- rows of choices ----------------------------------------------------------------------------------------------------------------
 
-// The place of an expert among all, those of one rank one after the other.
+// Index of an expert when experts are sorted by rank.
 GPU_FUNCTION std::int64_t place_of(const PlacesArgs& a, std::int64_t expert) {
   return a.dealt && expert >= 0 ? expert % a.ranks * (a.experts_of_layer / a.ranks) + expert / a.ranks : expert;
 }
@@ -206,8 +206,8 @@ GPU_KERNEL count_choices(const PlacesArgs a) {
   if (thread() == 0) store_integer(a.wanted, block_y() * a.experts_of_layer + block(), static_cast<std::int64_t>(count));
 }
 
-// One thread per source: what each expert gets, at most its capacity, and of the experts of a rank together at most the room. Accesses 32
-// bytes per expert; bound by latency.
+// One thread per source: the rows that each expert gets: at most its capacity, and at most the room for all experts of a rank together.
+// Accesses 32 bytes per expert; bound by latency.
 GPU_KERNEL divide_room(const PlacesArgs a) {
   if (thread() > 0) return;
   const int each = a.experts_of_layer / a.ranks;
@@ -265,7 +265,8 @@ GPU_KERNEL spread_rows(const ChoiceRowsArgs a) {
   if (thread() == 0) store(a.dots, i, dot);
 }
 
-// A thread block per token adds up the rows of its choices, in their order. Reads 2 k bytes and writes 2 per element in bf16; bound by memory.
+// A thread block per token adds up the rows of its choices, in their order. Reads 2 k bytes and writes 2 per element in bf16; bound by
+// memory.
 GPU_KERNEL collect_rows(const ChoiceRowsArgs a) {
   GPU_SHARED(float, parts, kMostWarps);
   const std::int64_t token = block() * a.h, first = block() * a.chosen;
@@ -289,7 +290,7 @@ GPU_KERNEL collect_rows(const ChoiceRowsArgs a) {
 
 // ---- tokens that go once to each part of the group -----------------------------------------------------------------------------------
 
-// The rank of an expert, and its number among the experts of its part, where they lie on the ranks of the part as all do on those of the
+// The rank of an expert, and its index among the experts of its part, which are assigned to the ranks of the part as all experts are to the
 // group.
 GPU_FUNCTION int rank_of(const SendArgs& a, int expert) {
   return a.dealt ? expert % a.ranks : expert / (a.experts_of_layer / a.ranks);
@@ -299,7 +300,7 @@ GPU_FUNCTION int number_in_part(const SendArgs& a, int expert) {
   return a.dealt ? expert / a.ranks * ranks + rank_of(a, expert) % ranks : expert % (a.experts_of_layer / a.parts);
 }
 
-// A thread block per expert goes through the choices in order and keeps the first ones. Reads 8 bytes per choice and expert; bound by
+// A thread block per expert goes through the choices in order and keeps the first `capacity`. Reads 8 bytes per choice and expert; bound by
 // memory (L2).
 GPU_KERNEL keep_choices(const SendArgs a) {
   GPU_SHARED(int, counts, 2 * kMostWarps);
@@ -315,7 +316,7 @@ GPU_KERNEL keep_choices(const SendArgs a) {
   }
 }
 
-// The choice j of a token if it is of an expert of this block's part and kept, else -1.
+// The expert of choice j of a token if it belongs to this block's part and the choice is kept, else -1.
 GPU_FUNCTION int choice_here(const SendArgs& a, std::int64_t token, int j) {
   const std::int64_t i = token * a.chosen + j;
   const auto expert = static_cast<int>(load_integer(a.experts, i));

@@ -1,15 +1,15 @@
 // Flash attention (Dao 2023, FlashAttention-2) on tensor cores: bf16, no dropout; heads of 64, 96, 128 or 256 elements, or (latent
-// attention) of 192 with values of 128. A thread block has four warps and a tile of 64 queries (in the backward of keys and values: 64 keys). Each warp holds 16 rows of the tile as fragments in registers. The
-// block iterates over the rows of the other side, whose tiles are in shared memory as [row][dim], and as [dim][row] if a product sums over
-// the rows. The backward computes the map twice, once for the gradient of queries and once for that of keys and values, so that all sums
-// have a fixed order without atomic operations.
+// attention) of 192 with values of 128. A thread block has four warps and a tile of 64 queries (in the backward of keys and values: 64
+// keys). Each warp holds 16 rows of the tile as fragments in registers. The block iterates over the rows of the other side, whose tiles are
+// in shared memory as [row][dim], and as [dim][row] if a product sums over the rows. The backward computes the map twice, once for the
+// gradient of queries and once for that of keys and values, so that all sums have a fixed order without atomic operations.
 //
 //   fragments of mma.m16n8k16 (PTX ISA), with g = lane / 4, q = lane % 4; a word has two neighbouring elements:
 //     a   rows g and g + 8, columns from 2q and from 2q + 8
 //     b   rows from 2q and from 2q + 8, column g
 //     d   rows g and g + 8, columns 2q and 2q + 1
 //
-// Tiles of keys (of queries) that the window or the chunks hide from all 64 rows are not read.
+// Tiles of keys (of queries) that the mask hides from all 64 rows are not read.
 //
 // Reference and shapes: see attention.h. FLOPs per query and key as there: 4 dim forward, 6 dim + 8 dim backward (a single pass over the
 // map would need 10 dim instead of 14 dim). A row of the other side is read from the L2 cache once per tile of 64 rows; bound by the tensor
@@ -145,7 +145,7 @@ GPU_FUNCTION float quad_fold(float x, bool maximum) {
   return x;
 }
 
-// The part of a tile's rows: those that a row sees, as numbers of 32 bits.
+// The rows [begin, end) of the other side that a row attends to, or that attend to it (Seen), as 32-bit numbers.
 struct SeenRows {
   int begin, end;
   GPU_MEMBER bool has(int i) const { return i >= begin && i < end; }
@@ -153,7 +153,7 @@ struct SeenRows {
 GPU_FUNCTION SeenRows as_rows(const Seen& seen, bool exists) {
   return exists ? SeenRows{static_cast<int>(seen.begin), static_cast<int>(seen.end)} : SeenRows{0, 0};
 }
-// All keys that one of the queries of a tile sees, and all queries that see one of its keys: positions grow with the rows.
+// All keys that any query of a tile attends to, and all queries that attend to any of its keys. Positions increase with the row number.
 GPU_FUNCTION SeenRows keys_of_tile(const AttentionArgs& a, std::int64_t first) {
   const std::int64_t last = (first + kTile < a.queries ? first + kTile : a.queries) - 1;
   return {static_cast<int>(seen_keys(a, first).begin), static_cast<int>(seen_keys(a, last).end)};
@@ -163,7 +163,8 @@ GPU_FUNCTION SeenRows queries_of_tile(const AttentionArgs& a, std::int64_t first
   return {static_cast<int>(seeing_queries(a, first).begin), static_cast<int>(seeing_queries(a, last).end)};
 }
 
-// The score of a product, and the derivative of a score by its product; with a cap by tanh(x) = 1 - 2 / (1 + e^2x). `bends`: there is one.
+// The score of a product, and the derivative of a score by its product; with a cap by tanh(x) = 1 - 2 / (1 + e^2x). `bends`: whether there
+// is a cap.
 template <bool bends>
 GPU_FUNCTION float score_of(const AttentionArgs& a, float product) {
   const float x = a.score.scale * product;

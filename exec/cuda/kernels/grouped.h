@@ -1,4 +1,4 @@
-// A product for each expert of a mixture of experts: on tensor cores for bf16 and sizes of whole packs, else on the vector units.
+// A matrix product for each expert of a mixture of experts: on tensor cores for bf16 and sizes of whole packs, else on the vector units.
 // Reference: exec/host/host_experts.cpp.
 #pragma once
 
@@ -18,8 +18,8 @@ GPU_FUNCTION std::int64_t first_row(const GroupedArgs& a, std::int64_t s, int e)
   return row;
 }
 
-// A thread block of 16 x 16 threads per tile of y. A tile whose rows belong to several experts is computed once for each. Reads the rows of x
-// once per 16 columns and the weights of an expert once per 16 rows; bound by fp32 arithmetic on the vector units.
+// A thread block of 16 x 16 threads per tile of y. A tile whose rows belong to several experts is computed once for each. Reads the rows of
+// x once per 16 columns and the weights of an expert once per 16 rows; bound by fp32 arithmetic on the vector units.
 GPU_KERNEL grouped_rows(const GroupedArgs a) {
   GPU_SHARED(float, left, kGroupedTile* kGroupedTile);
   GPU_SHARED(float, right, kGroupedTile* kGroupedTile);
@@ -48,8 +48,8 @@ GPU_KERNEL grouped_rows(const GroupedArgs a) {
   if (here) store(a.y, to, old_value(a.accumulate, a.y, to) + sum);
 }
 
-// A thread block of 16 x 16 threads per tile of an expert's weights goes through the rows of the expert. Reads the rows of x and y once per 16
-// columns of the other; bound by fp32 arithmetic on the vector units.
+// A thread block of 16 x 16 threads per tile of an expert's weights goes through the rows of the expert. Reads the rows of x and y once per
+// 16 columns of the other; bound by fp32 arithmetic on the vector units.
 GPU_KERNEL grouped_weights(const GroupedArgs a) {
   GPU_SHARED(float, left, kGroupedTile* kGroupedTile);
   GPU_SHARED(float, right, kGroupedTile* kGroupedTile);
@@ -87,8 +87,8 @@ GPU_KERNEL grouped_weights(const GroupedArgs a) {
 // elements of the sum]; fragments as in flash.h.
 constexpr int kSide = 64, kInner = 32, kProductWords = kSide * tile_stride(kInner);
 
-// A part of a matrix: element (r, c) is at index at + r step + c. Rows before `begin` or from `end` on, and columns from `columns` on, count
-// as 0.
+// A part of a matrix: element (r, c) is at index at + r step + c. Rows before `begin` or from `end` on, and columns from `columns` on,
+// count as 0.
 struct MatrixPart {
   const View& from;
   std::int64_t at, step, begin, end, columns;
@@ -170,8 +170,8 @@ GPU_KERNEL grouped_rows_tiled(const GroupedArgs a) {
   }
 }
 
-// As grouped_weights, with by_column = 1. `bias` sums y, or x if `swapped`. Reads the rows of x and y once per 64 columns of the other; bound
-// by the L2 cache.
+// As grouped_weights, with by_column = 1. `bias` sums y, or x if `swapped`. Reads the rows of x and y once per 64 columns of the other;
+// bound by the L2 cache.
 GPU_KERNEL grouped_weights_tiled(const GroupedArgs a) {
   GPU_SHARED(std::uint32_t, left, kProductWords);
   GPU_SHARED(std::uint32_t, right, kProductWords);

@@ -7,7 +7,7 @@
 
 namespace foreshard::gpu {
 
-// A group of elements of a row that has a norm of its own; `lanes` lanes of a warp share it. part: 0 queries, 1 keys, 2 values.
+// A group of elements of a row that has a norm of its own; `lanes` lanes of a warp (a team) share it. part: 0 queries, 1 keys, 2 values.
 struct HeadGroup {
   std::int64_t row, x, y;          // number of the row; index of the first element in x (of values: in `value`), and in y
   int part, number, width, first;  // number: of the group in its row; first: element of the group where this lane begins
@@ -70,7 +70,7 @@ GPU_FUNCTION void head_norm_forward_in(const HeadNormArgs& a) {
     store_columns<type, n>(a.y, g.y + c, x);
   }
 }
-// With u = x inverse and f = dy (one + w):  dx = inverse (f - u mean(f u)). Reads 4 bytes and writes 2 per element in bf16; bound by memory.
+// With u = x inverse and f = dy (one + w): dx = inverse (f - u mean(f u)). Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 template <Type type, int n>
 GPU_FUNCTION void head_norm_backward_in(const HeadNormArgs& a) {
   const HeadGroup g = head_group<n>(a);
@@ -135,8 +135,8 @@ GPU_KERNEL head_norm_backward(const HeadNormArgs a) {
   head_norm_backward_in<Type::F32, 1>(a);
 }
 
-// A warp has 32 columns (with packs 32 packs of columns) of the rows and groups w, w + 8, ... of a chunk. Reads 4 bytes per element in bf16;
-// bound by memory.
+// A warp has 32 columns (with packs 32 packs of columns) of the rows and groups w, w + 8, ... of a chunk. Reads 4 bytes per element in
+// bf16; bound by memory.
 template <Type type, int n>
 GPU_FUNCTION void head_weights_in(const HeadWeightArgs& a, GPU_SHARED_VIEW(float, kThreads* kWidest) parts) {
   const int column = n * (static_cast<int>(block()) * kWarp + lane());

@@ -9,7 +9,7 @@ namespace foreshard::gpu {
 
 constexpr float kLowest = -3.402823466e38f;  // instead of -infinity: a logit of -infinity minus this is not NaN
 
-// Loads n logits from column c of a row on, as fp32 in registers; columns that are no classes give -infinity.
+// Loads n logits from column c of a row on, as fp32 in registers; columns that are not classes give -infinity.
 template <Type type, int n>
 GPU_FUNCTION void load_logits(const CrossEntropyArgs& a, std::int64_t at, int c, float* x) {
   load_columns<type, n>(a.x, at + c, x);

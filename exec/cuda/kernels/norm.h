@@ -81,7 +81,7 @@ GPU_KERNEL norm_forward(const NormArgs a) {
   }
 }
 
-// With u = (x - mean) inverse and g = dy (one + w):  dx = inverse (g - mean(g) - u mean(g u)). For RMSNorm, mean = 0 and the term mean(g) is
+// With u = (x - mean) inverse and g = dy (one + w): dx = inverse (g - mean(g) - u mean(g u)). For RMSNorm, mean = 0 and the term mean(g) is
 // absent. Four passes over a row; the later ones read it from the cache. Reads 4 bytes and writes 2 per element in bf16; bound by memory.
 GPU_KERNEL norm_input_grad(const NormGradArgs a) {
   const std::int64_t row = block() * warps() + warp(), at = row * a.h;

@@ -22,7 +22,7 @@ GPU_FUNCTION std::int64_t window_over(const WindowArgs& a, std::int64_t in, std:
   return at >= 0 && at % a.stride == 0 && at / a.stride < length ? at / a.stride : -1;
 }
 
-struct Pixel {  // of pictures [plane, height, width]
+struct Pixel {  // of images [plane, height, width]
   std::int64_t plane, y, x;
 };
 GPU_FUNCTION Pixel pixel_of(std::int64_t i, std::int64_t height, std::int64_t width) {

@@ -6,7 +6,7 @@
 
 namespace foreshard::gpu {
 
-// The place in its row of the i-th element that is not rotated: those of the heads come first, then what follows the heads.
+// Index within the row of the i-th element that is not rotated: those of the heads come first, then what follows the heads.
 template <class Index>
 GPU_FUNCTION Index unturned(const RopeArgs& a, Index i) {
   const Index dim = static_cast<Index>(a.dim), first = static_cast<Index>(a.first), turned = static_cast<Index>(a.turned);
