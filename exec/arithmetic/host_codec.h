@@ -1,5 +1,5 @@
-// Encodes and decodes one part of an array on the CPU; core/op/codec.h describes the codes. Used by exec/host/host_encode.cpp, and as the
-// reference in tests of the CUDA kernels.
+// Encodes and decodes one part of an array on the CPU. core/op/codec.h describes parts and codes. Used by exec/host/host_encode.cpp, and as
+// the reference in tests of the CUDA kernels.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace foreshard::host {
 template <class T>
 void encode_part(const ops::CodeForm& form, std::span<const T> x, std::int64_t length, std::byte* codes, T* left);
 
-// Decodes the first y.size() elements of a part of `length` elements. `add`: they are added to y; else they overwrite it.
+// Decodes the first y.size() elements of a part of `length` elements. `add`: adds them to y; else overwrites y.
 template <class T>
 void decode_part(const ops::CodeForm& form, const std::byte* codes, std::int64_t length, bool add, std::span<T> y);
 

@@ -18,7 +18,7 @@ namespace foreshard {
 struct Operand;
 struct OpArguments;
 
-struct LossScaleState {  // the layout in memory; all zeros at the begin
+struct LossScaleState {  // the layout in memory; all zeros at the start of training
   float exponent = 0;    // for the next backward
   float used = 0;        // the exponent with which the gradients of this step were made
   float good = 0;        // consecutive steps with a finite norm
@@ -30,7 +30,8 @@ inline constexpr std::int64_t kLossScaleFloats = sizeof(LossScaleState) / sizeof
 
 LossScaleState read_loss_scale(const Operand& state);
 void write_loss_scale(const LossScaleState& state, const Operand& into);
-// The state after the overflow check of a step. `finite`: whether the norm of its gradients is. The exponent does not fall below `least`.
+// The state after the overflow check of a step. `finite`: whether the norm of the gradients is finite. The exponent does not fall below
+// `least`.
 LossScaleState judged(LossScaleState state, bool finite, std::int64_t growth, double least);
 // The arguments with loss_scale multiplied by 2^used for an update, 2^exponent for any other phase. For an update, the number of the
 // optimizer step does not count skipped steps.

@@ -24,7 +24,7 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint32_t, 2> k
   return counter;
 }
 
-// The block with counter {index, stream} and key {seed}; of each 64-bit number, the low word comes first.
+// Block `index` of the sequence `stream`: counter {index, stream}, key {seed}; of each 64-bit number, the low word comes first.
 constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(stream),
                  static_cast<std::uint32_t>(stream >> 32)},
@@ -47,7 +47,7 @@ constexpr std::uint64_t scramble(std::uint64_t h) {
   return h ^ (h >> 33);
 }
 
-// Combines two keys to one, for example to the number of a stream; mix_keys(a, b) differs from mix_keys(b, a).
+// Combines two keys into one, for example into a `stream`; mix_keys(a, b) differs from mix_keys(b, a).
 constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) { return scramble(scramble(a + 0x9E3779B97F4A7C15u) + b); }
 
 // The 64-bit FNV-1a hash of a name, for example of a tensor or a layer.

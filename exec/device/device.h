@@ -37,7 +37,8 @@ class StreamTask {
   virtual TaskTimes run(int run) = 0;
 };
 
-// Consecutive computes of one action on one stream. Only the first may wait for another stream, and other streams wait only for the last.
+// Consecutive compute instructions of one action on one stream. Only the first may wait for another stream, and other streams wait only for
+// the last.
 struct TaskRow {
   struct Member {
     StreamTask* task = nullptr;
@@ -47,13 +48,13 @@ struct TaskRow {
   StreamId stream = {};
   std::vector<Member> members = {};
 };
-// Members [first, first + count) of row `row`, which the device runs as one task: they have one time together.
+// Members [first, first + count) of row `row`, which the device runs as one task: they report one time together.
 struct JoinedTasks {
   std::size_t row = 0, first = 0, count = 1;
 };
 
-// Receives what happens to the steps. The host calls it on the thread of the stream, a GPU on the thread of the rank; `fails` may come from
-// any thread.
+// Is told when steps begin, end and fail. The host calls it on the thread of the stream, a GPU on the thread of the rank; `fails` may come
+// from any thread.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;

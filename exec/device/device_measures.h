@@ -1,4 +1,4 @@
-// The measurements that `calibrate` (exec/calibrate/calibrate.h) puts together to a machine profile, as each kind of device makes them.
+// The measurements that `calibrate` (exec/calibrate/calibrate.h) combines into a machine profile, as each kind of device makes them.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class DeviceMeasures {
   virtual std::vector<ProfileTransfer> all_reduces() = 0;  // of 2 ranks in fp32, by size
   virtual double collective_share() { return 0; }          // fraction of the compute units that a running collective occupies
   virtual Bytes outside_memory() { return {}; }            // memory that is taken before any allocation; 0: not measured
-  virtual std::string machine() = 0;                       // names of device, driver and libraries, for people
+  virtual std::string machine() = 0;                       // names of device, driver and libraries, for display
 };
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Sizes of a cross-entropy and what its phases need of them. Used by exec/host and exec/cuda_ops.
+// Sizes of a cross-entropy, and what its phases derive from them. Used by exec/host and exec/cuda_ops.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct LossSizes {
   std::int64_t used(std::int64_t first_column) const { return std::clamp<std::int64_t>(classes - first_column, 0, columns); }
 };
 
-// The sizes of the instruction. Throws Error for a phase that its piece does not have, and for classes that its columns do not hold.
+// The sizes of the instruction. Throws Error for a phase that its piece (core/op/loss.h) does not have, and for a whole cross-entropy with
+// no class or more classes than columns.
 LossSizes loss_sizes(const Form& form);
 
 }  // namespace foreshard::host

@@ -33,7 +33,7 @@ struct Form {
   [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;  // throws Error that names the operator
 };
 
-// Whether the last write of an 8-bit linear layer is no result, but scratch memory for its two rounded factors
+// Whether the last write of an 8-bit linear layer is not a result but scratch memory for its two rounded factors
 // (core/op/eight_bit_factors.h).
 bool has_factors(const Compute& what, std::span<const Operand> writes);
 

@@ -1,5 +1,5 @@
-// Sizes and operands of a linear layer, y [m, n] = x [m, k] w [n, k]^T (+ bias), whose y may be divided by columns over several operands. Used
-// by exec/host and exec/cuda_ops.
+// Sizes and operands of a linear layer, y [m, n] = x [m, k] w [n, k]^T (+ bias). The columns of y may be divided over several operands, its
+// parts. Used by exec/host and exec/cuda_ops.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace foreshard::host {
 
 struct LinearSizes {
   std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> columns = {};  // of the parts of y, n in all
-  bool first_token = false;                // x has more rows: those of the other positions follow
-  bool eighth = false;                     // factors in 8 bits
+  std::vector<std::int64_t> columns = {};  // of each part of y, n in all
+  bool first_token = false;                // x has more rows than m: those of later positions follow
+  bool eighth = false;                     // the factors of its products are rounded to 8 bits
 };
-LinearSizes linear_sizes(const Form& form);  // throws Error for parts that have not n columns together
+LinearSizes linear_sizes(const Form& form);  // throws Error unless the parts have n columns together
 
-// All throw Error unless the operands have the sizes that their phase wants.
+// All throw Error unless the operands have the sizes that their phase needs.
 //
 //   forward              x, w [, bias]                              -> parts of y
 //   gradient of x        parts of dy, [x,] w [, bias]               -> dx    (x and the bias are not read)

@@ -8,8 +8,8 @@
 //     Update               reads: gradient, [master], [momentum], [variance], value without a master; writes: states, value
 //
 // Activations are row-major with rows ordered [position, sample]: row = position * samples + sample. With this order, a gather or scatter
-// of the sequence over ranks moves contiguous bytes. Attention maps are [sample, head, query, key], pictures [n, c, h, w].
-// Arithmetic is in double if an operand is fp64, else in float; 16-bit operands are rounded to nearest even when stored.
+// of the sequence over ranks moves contiguous bytes. Attention maps are [sample, head, query, key], images [n, c, h, w]. Arithmetic is in
+// double if an operand is fp64, else in float; 16-bit operands are rounded to nearest even when stored.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A square window that slides over pictures [n, channels, height, width]: the sizes of convolutions and pools, in elements. Used by
-// exec/host and exec/cuda_ops.
+// A square window that slides over images [n, channels, height, width]: the sizes of convolutions and pools, in elements. Used by exec/host
+// and exec/cuda_ops.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Window {
   std::int64_t out_height = 0, out_width = 0;
   std::int64_t kernel = 1, stride = 1, padding = 0;
 
-  std::int64_t picture() const { return height * width; }  // elements of one channel
+  std::int64_t picture() const { return height * width; }  // elements of one input channel
   std::int64_t out_picture() const { return out_height * out_width; }
   bool fits() const {
     return kernel >= 1 && stride >= 1 && padding >= 0 && (height + 2 * padding - kernel) / stride + 1 == out_height &&

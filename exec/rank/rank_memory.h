@@ -41,7 +41,7 @@ class RankMemory {
   // elements.
   Operand operand(const Use& use, std::int32_t slot, const std::string& where) const;
 
-  // Called at the begin and the end of an instruction, by any thread. `acquire` throws DeviceError for a block that is alive, `release` for
+  // Called at the start and the end of an instruction, by any thread. `acquire` throws DeviceError for a block that is alive, `release` for
   // one that is not.
   void acquire(const std::vector<int>& blocks);
   void release(const std::vector<int>& blocks);
