@@ -13,7 +13,7 @@ namespace foreshard {
 // Where a rank runs. GPUs are named by their PCI bus addresses.
 struct RankLocation {
   std::string node = {}, gpu = {};                   // node: this_node() of its process; gpu: "" if it runs on the CPU
-  std::vector<std::string> sees = {}, nvlinks = {};  // GPUs that its process sees; those of them that its GPU has an NVLink to
+  std::vector<std::string> sees = {}, nvlinks = {};  // GPUs visible to its process; those of them that its GPU has an NVLink to
   bool operator==(const RankLocation&) const = default;
 };
 
@@ -29,13 +29,13 @@ struct MeasuredGroup {
   bool operator==(const MeasuredGroup&) const = default;
 };
 
-// Chooses the groups to measure among ranks with these seats ([rank]):
+// Chooses the groups to measure among ranks at these locations (`seats`: [rank]):
 //   inside a node   the first 2, 4, 8, ... ranks of the first node, and all ranks of it;
 //                   for each class of links that is not yet among these, one pair of ranks
 //   between nodes   the first 2, 4, 8, ... nodes, and all nodes: once with one rank of each node,
 //                   once with as many ranks of each node as the smallest node has
 // `threads`: ranks on the CPU are threads of one process, else processes. `inside`: the class of links inside a node, if the caller knows
-// it; else it follows from the seats. Throws Error if it does not follow, because a process does not see the GPU of another.
+// it; else it is derived from the locations. Throws Error if that is impossible, because a process does not see the GPU of another.
 std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& seats, bool threads,
                                              std::optional<MeasuredLink> inside = {});
 

@@ -1,4 +1,4 @@
-// The single measurements of `calibrate` on the CPU. Each is repeated, and the result is the median.
+// The individual measurements of `calibrate` on the CPU. Each is repeated, and the result is the median.
 #pragma once
 
 #include <functional>

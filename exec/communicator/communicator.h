@@ -1,7 +1,8 @@
-// How one rank communicates with the others: collectives of groups and exchanges between two ranks, made ready before the first run.
+// How one rank communicates with the others: collectives of groups and exchanges between two ranks. Their tasks are made before the first
+// run.
 //
-// Ranks meet in issue order: the n-th collective that a rank makes of a group meets the n-th of every other member, the n-th
-// send with a (peer, tag) meets the n-th receive there. Sums are taken in the order of the group's members, so they are the
+// Calls are matched in issue order: the n-th collective that a rank issues on a group with the n-th of every other member, the n-th send
+// with a (peer, tag) with the n-th receive of the peer with this tag. Sums are taken in the order of the group's members, so they have the
 // same bits on every rank and in every run.
 #pragma once
 
@@ -52,14 +53,14 @@ struct ExchangeCall {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  // Each makes the task that does the communication whenever it is run. They throw Error for operands that do not fit, or if the other
-  // sides, as far as they have made their tasks in this process, differ in kind, size or number of members.
+  // Each makes a task that performs the communication each time it is run. They throw Error for operands that do not fit, or if a matching
+  // call of another rank of this process, where it is already known, differs in kind, size or number of members.
   virtual std::unique_ptr<StreamTask> collective(const CollectiveCall& call) = 0;
   virtual std::unique_ptr<StreamTask> exchange(const ExchangeCall& call) = 0;
 };
 
-// Throws Error unless the operands are large enough, have one number format that can be reduced if need be, and the bytes divide into parts
-// of whole elements.
+// Throws Error unless the operands are large enough, have the same number format, which can be reduced if the collective reduces, and the
+// bytes divide into parts of whole elements.
 void check_call(const CollectiveCall& call);
 
 }  // namespace foreshard

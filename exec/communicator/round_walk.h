@@ -9,7 +9,7 @@
 //   tensor       | slice 0: window 0, window 1, ... | slice 1: window 0, window 1, ... |
 //   own memory   | window w of slice 0 | window w of slice 1 |
 //
-// A piece is one window of one slice: what one message carries.
+// A slice is one of the equal parts of the tensor (CollectiveRounds::slices). A piece is one window of one slice: what one message carries.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ class RoundWalk {
     std::vector<Departure> departures = {};
   };
 
-  // Whether the communicators run this collective in rounds. The others they do in one step, in which every member sums or copies its part
-  // from all others: an all-to-all, a ring or double tree of two members, and a parameter server on every member.
+  // Whether the communicators run this collective in rounds. They run the others in one step, in which every member sums or copies its part
+  // from all others: an all-to-all, a ring or double tree of two members, and parameter servers if every member is one.
   static bool wanted(const CollectiveCall& call);
   // `own`: position of this member in the group. `most`: largest size of a piece in bytes; 0: no limit, so that without own memory a slice
   // is one piece. `own_memory`: largest size of own memory, in bytes. A piece has at least one element.
@@ -92,15 +92,15 @@ class RoundWalk {
   std::vector<Round> rounds_ = {};
 };
 
-// The arithmetic of the three parts of a window on the CPU: before the rounds, for each arrival of a round, after the rounds. `base`: as in
-// RoundWalk::piece. `sources`: addresses of the pieces of arrival.from, in this order.
+// What is done on the CPU for a window: before the rounds, for each arrival of a round, after the rounds. `base`: as in RoundWalk::piece.
+// `sources`: addresses of the pieces of arrival.from, in this order.
 void begin_window(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window);
 void receive(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window, const RoundWalk::Arrival& arrival,
              std::span<const std::byte* const> sources);
 void end_window(const RoundWalk& walk, const CollectiveCall& call, std::byte* base, int window);
 
-// Throws Error if the plan wants another algorithm for this collective than those in `known`. `whose` names the communicator in the
-// message. The host communicators know all algorithms but NvlinkSharp.
+// Throws Error if the plan asks for an algorithm that is not in `known`. `whose` names the communicator in the message. The host
+// communicators know all algorithms but NvlinkSharp.
 void check_algorithm(const CollectiveCall& call, std::span<const Algorithm> known, const std::string& whose);
 void check_host_algorithm(const CollectiveCall& call);
 

@@ -54,7 +54,7 @@ struct PendingReceive {
     arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
     wire.mesh.post(from, wire.own, channel, arrival);
   }
-  // Blocks until the message is in its place; raises `met` to the sender's time.
+  // Blocks until the message is in its place; sets `met` to the sender's time if that is later.
   void await(const RankSender& wire, std::int64_t& met) {
     wire.mesh.await(from, arrival, wire.stop, *wire.watch);
     met = std::max(met, arrival.when);

@@ -1,5 +1,5 @@
-// Checkpoints: the whole (unsharded) tensors of a training run, and how far it has come. They do not depend on the strategy: a run that is
-// saved under one sharding and resumed under another continues with the same numbers.
+// Checkpoints: the whole (unsharded) tensors of a training run, and its progress (TrainingPoint). They do not depend on the strategy: a run
+// that is saved under one sharding and resumed under another continues with the same numbers.
 //
 //   name in the file              contents
 //   layers.0.qkv.weight           the value, in the number format that the forward reads
@@ -28,12 +28,12 @@ namespace foreshard {
 int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh = nullptr);
 
-// How far the run of a checkpoint has come. Throws Error for a file that cannot be read or is no checkpoint.
+// The progress of the run that a checkpoint was saved from. Throws Error for a file that cannot be read or is not a checkpoint.
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);
 
 // Loads; called before the first step. Value and master copy are both read from the master copy of the file, or from its value if there is
 // none. The rows that pad a vocabulary may differ in number between file and plan. Returns the number of processes that read the file.
-// Throws Error that names a tensor which is missing, unknown to the plan, or has another shape.
+// Throws Error, which names the tensor, if one is missing, unknown to the plan, or has another shape.
 int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
 

@@ -5,8 +5,8 @@
 
 namespace foreshard {
 
-// Gives the checkpoint `path` a second name with its step (a hard link, no bytes are copied), and removes all such names but the `keep`
-// newest. Throws DeviceError if the file system does not support it.
+// Gives the checkpoint `path` a second name with its step (a hard link, no copy), and removes all such names except the `keep` newest.
+// Throws DeviceError if the file system does not support it.
 void keep_checkpoints(const std::string& path, int step, int keep);
 
 }  // namespace foreshard

@@ -90,7 +90,7 @@ std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::ve
 
 class SafetensorsFile {
  public:
-  // Reads the header. Throws Error if the file is no safetensors file or is truncated.
+  // Reads the header. Throws Error if the file is not a safetensors file or is truncated.
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return path_; }
@@ -98,10 +98,10 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool has(const std::string& name) const { return place_.contains(name); }
   const StoredTensor& at(const std::string& name) const { return tensors_[place_.at(name)]; }
-  // All elements of a tensor that the file has; throws Error if reading fails
+  // All elements of a tensor; it must be in the file. Throws Error if reading fails
   std::vector<double> read(const std::string& name);
-  // Tells this file from another one, also from one of another run or step. It is computed from the size of the file and from 64 parts of
-  // 4 KiB, among them the begin of the header. "": reading fails
+  // Identifies the contents: differs for checkpoints of another run or step. Computed from the size of the file and 64 parts of 4 KiB,
+  // among them the beginning of the header. "": reading fails
   std::string fingerprint();
 
  private:

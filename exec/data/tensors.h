@@ -29,7 +29,8 @@ class TensorPieces {
   // Throws Error for a tensor that does not divide into its shards.
   TensorPieces(const Plan& plan, const Ranks& ranks);
 
-  // The widest number format in which a rank keeps `part` of the tensor between runs; nothing if no rank keeps it.
+  // The widest number format in which a rank keeps `part` of the tensor (value, gradient, master copy or an optimizer state) between runs;
+  // nothing if no rank keeps it.
   std::optional<DType> dtype(TensorId tensor, TensorPart part) const;
   // Gathers `part` of the tensor. `memories`: [rank]; a rank without one (null) is left out. Some buffers are only partly up to date at the
   // end of a run (ZeRO 1-2: gradients outside the rank's slice, values before their all-gather); of them, only the slice that is up to date

@@ -1,4 +1,4 @@
-// How far a training run has come, and on which data: what a checkpoint stores besides tensors, in the metadata of the file.
+// Progress of a training run, and the data that it uses: what a checkpoint stores besides tensors, in the metadata of the file.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,8 @@ namespace foreshard {
 
 class ProcessMesh;
 
-// How times of the result are made. Wall: wall-clock time. Emulated: the time that a machine would need which has a core and a link for
-// every rank. It is a replay of the plan in which each instruction takes the CPU time that was measured for it, and each transfer the time
-// of LinkModel.
+// How the times of the result are obtained. Wall: wall-clock time. Emulated: the time on a machine with a core and a link for every rank,
+// from a replay of the plan in which each instruction takes its measured CPU time and each transfer the time of LinkModel.
 enum class TimeMode : std::uint8_t { Wall, Emulated };
 
 // The alpha-beta model of a link: a transfer takes latency + bytes / bandwidth. A collective of n ranks is a ring of n - 1 such steps
@@ -42,7 +41,7 @@ struct StepReport {
   std::optional<double> loss_scale = {};  // of its gradients, if the loss scale is dynamic
   bool skipped = false;                   // the gradients overflowed, so the update was skipped
   bool stop_asked = false;                // `cancel` was set in this process or in another one
-  // Of all ranks; empty for a model without experts, and without a barrier for steps that others follow.
+  // Of all ranks. Empty for a model without experts. Without a barrier, only the last step before a checkpoint or the end has them.
   ExpertCounts experts = {};
   bool operator==(const StepReport&) const = default;
 };

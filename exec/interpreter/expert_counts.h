@@ -1,4 +1,4 @@
-// How the tokens of a training step chose experts, and how many choices had no room, counted where routers and dispatches run.
+// How the tokens of a training step chose experts, and how many choices were dropped, counted where routers and dispatches run.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ struct ExpertCounting {
 ExpertCounting counting_of(const std::vector<RouterName>& routers, const Role& role, const Instruction& instruction,
                            std::span<const Operand> writes, int part);
 
-// As bytes for other processes, and back. Throws DeviceError for bytes that are none of `routers` routers.
+// As bytes for other processes, and back. Throws DeviceError for bytes that are not the counts of `routers` routers.
 std::string packed(const ExpertCounts& counts);
 ExpertCounts counts_of(const std::string& bytes, std::size_t routers);
 

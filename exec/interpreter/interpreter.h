@@ -55,7 +55,7 @@ class Interpreter : public StepObserver {
   std::span<const StepSpan> spans(int run) const { return std::span(spans_).subspan(first_span(run), steps_.size()); }
   int kept_runs() const { return kept_runs_; }
   double loss(int run) const;  // this rank's contribution to the loss; the sum over all ranks is the loss
-  // With a dynamic loss scale: its state after a run; the loss scale at the begin of training (0: it is not dynamic); the memory of the
+  // With a dynamic loss scale: its state after a run; the loss scale at the start of training (0: it is not dynamic); the memory of the
   // state.
   const LossScaleState& loss_scale(int run) const { return scales_[static_cast<std::size_t>(run)]; }
   double first_loss_scale() const { return judge_ ? judge_->scale_start : 0; }
@@ -87,7 +87,7 @@ class Interpreter : public StepObserver {
     int loss = -1;                                  // the number, within the run, of the loss that it computes; -1: none
     Operand loss_at = {};
     Operand scale_at = {};   // the state of a dynamic loss scale that it updates; no data: none
-    double scale_start = 0;  // the loss scale at the begin of training
+    double scale_start = 0;  // the loss scale at the start of training
     ExpertCounting experts = {};
     bool kept = false;  // the device reports the loss, the state or the counts in TaskTimes::kept
     bool communicates = false;

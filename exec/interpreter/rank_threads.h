@@ -27,7 +27,7 @@ class RankThreads {
   void run(int first_step, int steps);
   // The longest time from the moment at which no rank makes progress until `execute` throws, if no rank computes.
   static std::chrono::milliseconds longest_hang(const ExecuteOptions& options);
-  // Called after a failure: waits for a moment for all threads to end, and returns whether they have. If not, the team must not be
+  // Called after a failure: waits for a moment for all threads to end, and returns whether they have. If not, this object must not be
   // destroyed.
   bool ended();
 

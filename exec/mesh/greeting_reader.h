@@ -33,7 +33,7 @@ class GreetingReader {
   };
   void listen(Deadline until, const std::vector<const Socket*>& companions);
   static bool stays(
-      PendingConnection& guest);  // reads what has arrived; false: it is no process of a run and is to be disconnected
+      PendingConnection& guest);  // reads what has arrived; false: it is not a process of a run and is to be disconnected
 
   ListeningSocket& door_;
   std::deque<PendingConnection> guests_;

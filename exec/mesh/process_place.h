@@ -23,7 +23,7 @@ struct ProcessPlace {
 //   srun      SLURM_PROCID, SLURM_NTASKS
 // The address is MASTER_ADDR, else SLURM_LAUNCH_NODE_IPADDR, else 127.0.0.1. The port is FORESHARD_PORT, else MASTER_PORT, else 29500; with
 // TORCHELASTIC_USE_AGENT_STORE=True it is MASTER_PORT + 1, because torchrun itself listens at MASTER_PORT. Returns nothing if no pair is
-// set or there is one process. Throws Error for a value that is no number or out of range.
+// set or there is one process. Throws Error for a value that is not a number or out of range.
 std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable);
 
 // Identifies this job, so that two jobs at the same port do not mix: a hash, as 16 hexadecimal digits, of FORESHARD_JOB, else of the job
