@@ -49,8 +49,8 @@ std::map<std::string, std::string> chosen_in(const Strategy& strategy);
 // one of them, else the one named first. Empty: it names none. "tp 7 x cp 1 x pp 16 = 112 does not divide ..." names tp, cp and pp.
 std::string option_meant(const std::string& reason, const std::string& last_edited, const std::vector<std::string>& paths);
 
-// Applies a change that the program proposes: "--global-batch 1528", or "--recompute full: 41.3 GiB on stage 0 of 80.0 GiB", of which
-// the text after the colon is ignored. False, with `choices` unchanged: the text is no change of options.
+// Applies a change that the program proposes: "--global-batch 1528", or "--recompute full: 41.3 GiB on stage 0 of 80.0 GiB", of which the
+// text after the colon is ignored. False, with `choices` unchanged: the text is not such a change.
 bool apply_remedy(Choices& choices, const std::string& remedy);
 
 void write_choices(JsonWriter& json, const Choices& choices);

@@ -13,7 +13,7 @@ namespace foreshard {
 
 struct Fact {
   QString label = {}, value = {};
-  Picked leads_to = {};  // a click on the value selects this; Nothing: the value is no link
+  Picked leads_to = {};  // a click on the value selects this; Nothing: the value is not a link
   bool operator==(const Fact&) const = default;
 };
 

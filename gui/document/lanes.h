@@ -2,7 +2,7 @@
 // them what lies under the mouse.
 //
 //   compute        [F0====][F1====]      [B0==========]      a slice per span; consecutive slices of an action form a cell
-//   in line           #  #    #  #          #    #   #       collectives on the compute stream, drawn on the cells' foot
+//   in line           #  #    #  #          #    #   #       collectives on the compute stream, drawn at the lower edge of the cells
 //   communication     [~~]    [~~]              [~~]         every other stream that communicates; may overlap
 //   copy                                 [--]                copies, host and storage
 #pragma once
@@ -19,8 +19,8 @@
 namespace foreshard {
 
 // The kind of work that decides the colour of a slice. InLine: a collective on the compute stream. Transfer: an exchange between stages.
-// Both: a forward and a backward in one action (the glossary's cell). Dispatch and Combine: a collective, on any stream, that sends tokens to
-// their experts, or results of experts back.
+// Both: a forward and a backward in one action (the glossary's cell). Dispatch and Combine: a collective, on any stream, that sends tokens
+// to their experts, or results of experts back.
 enum class Paint : std::uint8_t {
   Forward,
   Backward,

@@ -1,7 +1,7 @@
 // Timeline frame: draws the rows as an image without text, by a pure function. Its bytes are the same on every platform; golden hashes
 // in the tests rely on that.
 //
-//   row   | compute (hatched where idle; the foot shows collectives on the compute stream)  |
+//   row   | compute (hatched where idle; collectives on this stream at the lower edge)      |
 //         | worst member, when the row is a mean of classes that differ                     |
 //         | communication, copies                                                           |
 //         | signed error | measured compute, when there is a measured twin                  |

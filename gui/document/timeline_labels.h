@@ -14,7 +14,7 @@ struct FrameLabel {
   QRectF box = {};  // logical pixels, in the frame
   QString text = {};
   Look under = {};                              // of the cell below the text; unused for a bubble
-  bool bubble = false;                          // lies on the hatching of a bubble and needs a plain plate behind it
+  bool bubble = false;                          // lies on the hatching of a bubble and needs a plain background
   BubbleCause cause = BubbleCause::Dependency;  // of the bubble
 };
 

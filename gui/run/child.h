@@ -52,7 +52,7 @@ class Child : public QObject {
   QString program_;
   QProcess* process_ = nullptr;
   QTimer silence_;
-  QByteArray out_, rest_, said_;  // standard output; an unfinished line of standard error; its lines that are no JSON
+  QByteArray out_, rest_, said_;  // standard output; an unfinished line of standard error; its lines that are not JSON
 };
 
 // The path of the program `name` in the folder `beside`, else on PATH; empty: not found.
