@@ -32,7 +32,7 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
 
 void expect_places(const Arguments& arguments, const std::vector<std::string>& written) {
   for (const std::string& option : written)
-    if (arguments.has(option)) expect_place(arguments.text(option));
+    if (arguments.has(option)) expect_writable(arguments.text(option));
 }
 
 void expect_folders(const Arguments& arguments, const std::vector<std::string>& written) {

@@ -116,7 +116,7 @@ class LayerBuilder {
   int ring_attention(const AttentionShape& shape, int q, int kv);
   int head_attention(const AttentionShape& shape, int qkv);
   // All-to-all of heads; what.join: back again.
-  int deal_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);
+  int exchange_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);
   int kept_rows(const std::string& name, int x, bool takes);  // ops::TakeRows or ops::PutRows of the kept tokens
   ops::Dropout dropout_at(const Dims& dims);                  // takes the next site
 

@@ -89,7 +89,7 @@ int LayerBuilder::ring_attention(const AttentionShape& shape, int q, int kv) {
   return merged[0];
 }
 
-int LayerBuilder::deal_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims) {
+int LayerBuilder::exchange_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims) {
   const Value in = at(x);
   const auto arrange = [&](int from, const Dims& to, bool join) {
     ops::HeadParts op = what;
@@ -115,11 +115,12 @@ int LayerBuilder::head_attention(const AttentionShape& shape, int qkv) {
   const std::int64_t b = shape.batch, s = shape.queries, d = shape.dim;
   const ops::HeadParts parts = {.parts = cp, .heads = shape.heads, .kv_heads = shape.kv_heads, .dim = d};
   const std::int64_t width = (shape.heads + 2 * shape.kv_heads) * d;
-  const int dealt = deal_heads("qkv", qkv, parts, {b, s * cp, width / cp});
+  const int dealt = exchange_heads("qkv", qkv, parts, {b, s * cp, width / cp});
   AttentionShape whole = shape;
   whole.queries = whole.keys = s * cp, whole.heads = shape.heads / cp, whole.kv_heads = shape.kv_heads / cp;
   const int context = attention(whole, {dealt}, {.ranks = cp, .chunks = 0});
-  return deal_heads("context", context, {.parts = cp, .heads = shape.heads, .dim = d, .join = true}, {b, s, shape.heads * d});
+  return exchange_heads("context", context, {.parts = cp, .heads = shape.heads, .dim = d, .join = true},
+                        {b, s, shape.heads * d});
 }
 
 }  // namespace foreshard

@@ -63,7 +63,7 @@ struct HeadRows {
   std::int64_t heads = 0, kv_heads = 0;
 };
 
-int turned_and_normed(LayerBuilder& layer, const Transformer& m, const HeadRows& of, bool turns, bool local) {
+int rotated_and_normed(LayerBuilder& layer, const Transformer& m, const HeadRows& of, bool turns, bool local) {
   const bool first = m.attention.qk_norm != QkNorm::Unweighted;  // the norm before the rotation
   const std::string output = of.kv_heads == 0 ? "q" : of.heads == 0 ? "kv" : "qkv";
   const std::string suffix = of.kv_heads == 0 ? "_q" : of.heads == 0 ? "_k" : "";
@@ -91,12 +91,12 @@ std::vector<int> normed_heads(LayerBuilder& layer, const LocalTransformer& t, co
     const std::vector<int> parts = layer.linear(qkv, input, {dims(q), dims(k), dims(k)}, {"q_rows", "k_rows", "v_rows"});
     const HeadRows queries = {.rows = parts[0], .heads = t.heads};
     const HeadRows keys = {.rows = parts[1], .values = parts[2], .kv_heads = t.kv_heads};
-    const int normed = turned_and_normed(layer, t.model, queries, turns, local);
-    return {normed, turned_and_normed(layer, t.model, keys, turns, local)};
+    const int normed = rotated_and_normed(layer, t.model, queries, turns, local);
+    return {normed, rotated_and_normed(layer, t.model, keys, turns, local)};
   }
   const std::vector<int> parts = layer.linear(qkv, input, {dims(q + k), dims(k)}, {"qk_rows", "v_rows"});
   const HeadRows both = {.rows = parts[0], .values = parts[1], .heads = t.heads, .kv_heads = t.kv_heads};
-  return {turned_and_normed(layer, t.model, both, turns, local)};
+  return {rotated_and_normed(layer, t.model, both, turns, local)};
 }
 
 std::vector<int> plain_heads(LayerBuilder& layer, const LocalTransformer& t, int input, bool local) {

@@ -15,7 +15,7 @@ struct Rope : Laws {
   std::int64_t rotated = 0;  // the first elements of each head that are rotated; 0: all
   bool last = false;         // the last elements are rotated instead of the first
 
-  std::int64_t turned() const { return rotated > 0 ? rotated : dim; }
+  std::int64_t rotated_dim() const { return rotated > 0 ? rotated : dim; }
 
   static constexpr const char* kWord = "rope";
   static constexpr int kFirstSettings = 6;

@@ -35,7 +35,7 @@ struct CodeArgs {
 // Finds the `kept` numbers of largest magnitude in x and writes them with their positions to `codes`; their entries in `left` (residual)
 // and `velocity` become 0. Radix selection in four passes, one per 8 bits of the magnitude: `shift` is 24, 16, 8, 0. `counts` and `found`
 // hold intermediate results (see kernels/largest.h).
-struct LargestOfArgs {
+struct TopMagnitudesArgs {
   View x, codes, left, velocity, counts, found;
   std::int64_t elements, kept, per_chunk;
   int shift;

@@ -49,7 +49,7 @@ Event* EventPool::take() {
   return event;
 }
 
-std::int64_t time_of_timing(Runtime& runtime, EventPool& times, Stream* stream) {
+std::int64_t event_overhead(Runtime& runtime, EventPool& times, Stream* stream) {
   constexpr std::size_t kTimes = 9;
   std::array<std::int64_t, kTimes> apart = {};
   Event *begin = times.take(), *end = times.take();

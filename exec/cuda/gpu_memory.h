@@ -58,6 +58,6 @@ class EventPool {
 
 // Nanoseconds between two timed events that are recorded one directly after the other on an idle stream (median of several). A time
 // measured with two events is too long by this amount.
-std::int64_t time_of_timing(Runtime& runtime, EventPool& times, Stream* stream);
+std::int64_t event_overhead(Runtime& runtime, EventPool& times, Stream* stream);
 
 }  // namespace foreshard::gpu

@@ -171,12 +171,12 @@ struct SoftmaxArgs {
 };
 
 // Rotary position embedding: y (+)= rotated x. The `width` elements of a row [position, sample] begin with `heads` heads of `dim` elements,
-// of which `turned` elements from `first` on are rotated; all others are copied. table [position, {cos of turned / 2 angles, sin of them}],
+// of which `rotated` elements from `first` on are rotated; all others are copied. table [position, {cos of rotated / 2 angles, sin of them}],
 // fp32. sign: 1 forward, -1 backward.
 struct RopeArgs {
   View x, table, y;
   Positions positions;
-  std::int64_t rows, samples, width, heads, dim, first, turned;
+  std::int64_t rows, samples, width, heads, dim, first, rotated;
   float sign;
   bool accumulate;
   template <class F>
@@ -285,7 +285,7 @@ struct CastArgs {  // y = x, in the number format of y
 
 // The scale of an 8-bit factor, in two launches. First: out[block] = largest magnitude of the block's `per_block` elements. Second, with
 // `last` and one block: x is the result of the first, out = {scale, 1 / scale}.
-struct LargestArgs {
+struct MaxMagnitudeArgs {
   View x, out;
   std::int64_t count, per_block;
   bool last, gradient;  // gradient: for the format E5M2, else E4M3
@@ -299,7 +299,7 @@ struct LargestArgs {
 struct EightBitsArgs {
   View x, scale, y;
   std::int64_t rows, columns;
-  bool gradient, turned;  // gradient: as in LargestArgs; turned: y is transposed
+  bool gradient, transposed;  // gradient: as in MaxMagnitudeArgs; transposed: y is transposed
   template <class F>
   void each(F f) const {
     f(x), f(scale), f(y);

@@ -21,21 +21,21 @@
   KERNEL(norm_input_grad, NormGradArgs) \
   KERNEL(norm_backward_packed, NormGradArgs)
 
-#define FORESHARD_CODEC_KERNELS(KERNEL) \
-  KERNEL(code_source, CodeSourceArgs)   \
-  KERNEL(code_signs, CodeArgs)          \
-  KERNEL(code_bytes, CodeArgs)          \
-  KERNEL(code_range, CodeArgs)          \
-  KERNEL(code_bins, CodeArgs)           \
-  KERNEL(code_borders, CodeArgs)        \
-  KERNEL(code_segments, CodeArgs)       \
-  KERNEL(size_digits, LargestOfArgs)    \
-  KERNEL(size_found, LargestOfArgs)     \
-  KERNEL(size_tally, LargestOfArgs)     \
-  KERNEL(size_pairs, LargestOfArgs)     \
-  KERNEL(decode_array, DecodeArgs)      \
-  KERNEL(scatter_pairs, PairsArgs)      \
-  KERNEL(keep_tokens, KeepTokensArgs)   \
+#define FORESHARD_CODEC_KERNELS(KERNEL)     \
+  KERNEL(code_source, CodeSourceArgs)       \
+  KERNEL(code_signs, CodeArgs)              \
+  KERNEL(code_bytes, CodeArgs)              \
+  KERNEL(code_range, CodeArgs)              \
+  KERNEL(code_bins, CodeArgs)               \
+  KERNEL(code_borders, CodeArgs)            \
+  KERNEL(code_segments, CodeArgs)           \
+  KERNEL(top_digits, TopMagnitudesArgs)     \
+  KERNEL(top_next_digit, TopMagnitudesArgs) \
+  KERNEL(top_tally, TopMagnitudesArgs)      \
+  KERNEL(top_pairs, TopMagnitudesArgs)      \
+  KERNEL(decode_array, DecodeArgs)          \
+  KERNEL(scatter_pairs, PairsArgs)          \
+  KERNEL(keep_tokens, KeepTokensArgs)       \
   KERNEL(kept_rows, KeptRowsArgs)
 
 #define FORESHARD_EXPERT_KERNELS(KERNEL)  \
@@ -61,7 +61,7 @@
   KERNEL(head_norm_weights, HeadWeightArgs) \
   KERNEL(latent_heads, LatentHeadsArgs)     \
   KERNEL(merge_attention, MergeArgs)        \
-  KERNEL(deal_heads, HeadPartsArgs)
+  KERNEL(split_heads, HeadPartsArgs)
 
 #define FORESHARD_ATTENTION_KERNELS(KERNEL)   \
   KERNEL(attention_forward, AttentionArgs)    \
@@ -110,7 +110,7 @@
   KERNEL(update_adam, UpdateArgs)                      \
   KERNEL(update_sgd, UpdateArgs)                       \
   KERNEL(cast_array, CastArgs)                         \
-  KERNEL(largest_values, LargestArgs)                  \
+  KERNEL(max_magnitude, MaxMagnitudeArgs)              \
   KERNEL(eight_bits, EightBitsArgs)                    \
   FORESHARD_CODEC_KERNELS(KERNEL)                      \
   FORESHARD_NORM_KERNELS(KERNEL)                       \

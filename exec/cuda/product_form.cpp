@@ -21,7 +21,7 @@ ProductForm form_of(const Multiply& w, int device) {
           .b = side(w.b),
           .c = side(w.c),
           .bias_aligned = alignment_or_none(w.bias),
-          .keeps = w.keep != 0,
+          .adds = w.beta != 0,
           .epilogue = w.epilogue,
           .aux_row = w.aux_row,
           .aux_aligned = alignment_or_none(w.aux),
@@ -51,7 +51,7 @@ std::string text_of(const ProductForm& form) {
       put(number);
   }
   for (const std::int64_t number :
-       {std::int64_t{form.bias_aligned}, std::int64_t{form.keeps}, static_cast<std::int64_t>(form.epilogue), form.aux_row,
+       {std::int64_t{form.bias_aligned}, std::int64_t{form.adds}, static_cast<std::int64_t>(form.epilogue), form.aux_row,
         std::int64_t{form.aux_aligned}, static_cast<std::int64_t>(form.sums), std::int64_t{form.sums_aligned}})
     put(number);
   return text;
@@ -103,7 +103,7 @@ std::string wrong_form(const Multiply& w) {
     if (alignment(w.aux) < 16) return "a saved input that does not begin at a multiple of 16 bytes";
     if (w.count != 1) return "GELU of a batch";
   }
-  if (slope && (w.bias || w.keep != 0)) return "the gradient of GELU and a bias, or something kept";
+  if (slope && (w.bias || w.beta != 0)) return "the gradient of GELU and a bias, or something kept";
   if ((w.sums == Sums::None) != (w.sums_to == nullptr)) return "sums without a place, or a place without sums";
   if (w.sums == Sums::OfResult && !slope) return "sums of a result without the gradient of GELU";
   if (w.sums == Sums::OfFactor && (w.epilogue != Epilogue::None || w.bias || w.count != 1 || !half(w.a.dtype)))

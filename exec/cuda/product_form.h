@@ -31,7 +31,7 @@ struct ProductForm {
   std::array<std::int64_t, 4> sizes = {};  // m, n, k, count
   Side a = {}, b = {}, c = {};
   std::uint32_t bias_aligned = 0;
-  bool keeps = false;  // Multiply::keep is not 0
+  bool adds = false;  // Multiply::keep is not 0
   Epilogue epilogue = Epilogue::None;
   std::int64_t aux_row = 0;
   std::uint32_t aux_aligned = 0;

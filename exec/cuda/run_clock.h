@@ -14,7 +14,7 @@ class RunClock {
 
   static std::int64_t now();  // the host's steady clock, nanoseconds
   void start(Stream* idle);   // makes the first base; called once before the first run with a stream that is empty
-  void measure_timing(Stream* idle) { timing_ = time_of_timing(runtime_, events_, idle); }
+  void measure_timing(Stream* idle) { timing_ = event_overhead(runtime_, events_, idle); }
 
   // Events with timing, from a pool.
   Event* take() { return events_.take(); }

@@ -66,7 +66,7 @@ struct Algorithm {
 struct Multiply {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   Matrix a = {}, b = {}, c = {};
-  float alpha = 1, keep = 0;
+  float alpha = 1, beta = 0;
   const std::byte* bias = nullptr;  // [n], in the format of c
   Epilogue epilogue = Epilogue::None;
   std::byte* aux = nullptr;  // [m, n], in the format of c; Gelu writes it, GeluSlope reads it

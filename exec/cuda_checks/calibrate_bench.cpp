@@ -7,7 +7,7 @@ Bench::Bench(Runtime& runtime, int times, std::chrono::milliseconds lasting)
     : runtime_(runtime), rows_(times), lasting_(lasting), memory_(runtime), times_(runtime, 0, true) {
   runtime.select(0);
   stream_ = runtime.open_stream(false);
-  timing_ = time_of_timing(runtime, times_, stream_);
+  timing_ = event_overhead(runtime, times_, stream_);
   other_bytes_ = {std::min(std::int64_t{256} << 20U, runtime.properties(0).memory.value / 256)};
   other_ = memory_.allocate(Space::Device, other_bytes_);
 }

@@ -64,11 +64,11 @@ void add_latent_heads(Cases& all, const HeadFormat& format) {
 
 // A part of each head turns: its first elements or its last ones.
 void add_partial_rope(Cases& all, const HeadFormat& format) {
-  const std::int64_t dim = 2 * format.dim, turned = format.dim % 8 == 0 ? format.dim / 8 * 8 : format.dim / 2 * 2;
+  const std::int64_t dim = 2 * format.dim, rotated = format.dim % 8 == 0 ? format.dim / 8 * 8 : format.dim / 2 * 2;
   const std::int64_t width = 4 * dim, size = 2 * 6 * width;
   for (const bool last : {false, true})
     for (const bool back : {false, true}) {
-      const ops::Rope op{.heads = 2, .kv_heads = 1, .dim = dim, .theta = 100, .rotated = turned, .last = last};
+      const ops::Rope op{.heads = 2, .kv_heads = 1, .dim = dim, .theta = 100, .rotated = rotated, .last = last};
       const Compute what{
           .op = op, .phase = back ? Phase::InputGrad : Phase::Forward, .shapes = {{{2, 6, width}}}, .accumulate = back && last};
       all.add(std::string(last ? "rope_last" : "rope_first") + (back ? "_grad" : "") + format.suffix, what, {size}, {size},

@@ -91,19 +91,19 @@ struct Encoding {
 
   void largest(const Launcher& on, const View& x, const View& codes, const View& left, const View& velocity, const View& counts,
                const View& found) const {
-    LargestOfArgs args = {.x = x, .counts = counts, .found = found};
+    TopMagnitudesArgs args = {.x = x, .counts = counts, .found = found};
     args.elements = parts.elements, args.kept = op.form.kept;
     for (args.shift = 24; args.shift >= 0; args.shift -= 8) {
       args.per_chunk = per_chunk();
-      on.launch(KernelId::size_digits, chunks(), 1, 256, args);
+      on.launch(KernelId::top_digits, chunks(), 1, 256, args);
       args.x = {}, args.per_chunk = chunks();
-      on.launch(KernelId::size_found, 1, 1, 256, args);
+      on.launch(KernelId::top_next_digit, 1, 1, 256, args);
       args.x = x;
     }
     args.per_chunk = per_chunk();
-    on.launch(KernelId::size_tally, chunks(), 1, 256, args);
+    on.launch(KernelId::top_tally, chunks(), 1, 256, args);
     args.codes = codes, args.left = left, args.velocity = velocity;
-    on.launch(KernelId::size_pairs, chunks(), 1, 256, args);
+    on.launch(KernelId::top_pairs, chunks(), 1, 256, args);
   }
 };
 

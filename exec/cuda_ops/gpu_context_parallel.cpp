@@ -28,7 +28,7 @@ Kernel make_head_parts(const host::Form& form) {
   return {.run = [args, size](const Launcher& on, const Call& call) {
     HeadPartsArgs now = args;
     now.x = reads(call.reads[0]), now.y = writes(call.writes[0]);
-    on.elements(KernelId::deal_heads, size, now);
+    on.elements(KernelId::split_heads, size, now);
   }};
 }
 

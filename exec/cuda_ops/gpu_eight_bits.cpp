@@ -20,9 +20,9 @@ struct EightBitFactor {
   bool gradient = false;
 };
 // A matrix product of a linear layer: op(a) [m, k] times op(b) [k, n]. a and b are the operands as the plan stores them.
-struct Eighth {
+struct EightBitProduct {
   EightBitFactor a = {}, b = {};
-  bool a_turned = false, b_turned = false;  // a is stored as [k, m]; b is stored as [k, n]
+  bool a_transposed = false, b_transposed = false;  // a is stored as [k, m]; b is stored as [k, n]
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t first_of_b = 0;  // the first row of the stored b that is used
 };
@@ -36,32 +36,33 @@ void find_scale(const Launcher& on, const EightBitFactor& factor, std::byte* pla
   const std::int64_t per_block = round_up(std::max(kFewest, ceil_div(count, EightBitFactors::kMostBlocks)), 1024);
   View x = reads(*factor.from);
   x.elements = count;
-  LargestArgs args = {.x = x, .count = count, .per_block = per_block, .gradient = factor.gradient};
+  MaxMagnitudeArgs args = {.x = x, .count = count, .per_block = per_block, .gradient = factor.gradient};
   const std::int64_t blocks = ceil_div(count, per_block);
   if (blocks > 1) {
     args.out = scratch_array(place, blocks, Type::F32);
-    on.launch(KernelId::largest_values, blocks, 1, 256, args);
+    on.launch(KernelId::max_magnitude, blocks, 1, 256, args);
     args.x = args.out, args.x.writes = false;
     args.count = args.per_block = blocks;
   }
   args.last = true, args.out = scales(place, which);
-  on.launch(KernelId::largest_values, 1, 1, 256, args);
+  on.launch(KernelId::max_magnitude, 1, 1, 256, args);
 }
 
 void round_factor(const Launcher& on, const EightBitFactor& factor, std::byte* place, int which, std::byte* to, bool codes,
-                  bool turned) {
+                  bool transposed) {
   EightBitsArgs args = {
       .x = reads(*factor.from), .scale = scales(place, which), .rows = factor.rows, .columns = factor.columns};
   args.scale.writes = false;
-  args.gradient = factor.gradient, args.turned = turned;
+  args.gradient = factor.gradient, args.transposed = transposed;
   const std::int64_t count = factor.rows * factor.columns;
   args.y = scratch_array(to, count, codes ? Type::U8 : args.x.type);
-  if (turned) return on.launch(KernelId::eight_bits, ceil_div(factor.columns, 32), ceil_div(factor.rows, 32), 256, args);
+  if (transposed) return on.launch(KernelId::eight_bits, ceil_div(factor.columns, 32), ceil_div(factor.rows, 32), 256, args);
   on.elements(KernelId::eight_bits, count, args);
 }
 
-Matrix matrix_of(const EightBitFactor& factor, std::byte* data, bool codes, bool turned, bool transposed, std::byte* place, int which) {
-  const std::int64_t row = codes && turned ? factor.rows : factor.columns;
+Matrix matrix_of(const EightBitFactor& factor, std::byte* data, bool codes, bool codes_transposed, bool transposed,
+                 std::byte* place, int which) {
+  const std::int64_t row = codes && codes_transposed ? factor.rows : factor.columns;
   return {.data = data,
           .row = row,
           .transposed = transposed,
@@ -71,24 +72,24 @@ Matrix matrix_of(const EightBitFactor& factor, std::byte* data, bool codes, bool
 }
 
 // As codes, a is stored as [m, k] and b as [n, k], whatever the plan's layout; as values, both have the plan's layout.
-Multiply product_of(const Eighth& e, std::byte* place, const EightBitFactors& at_place, bool codes, const Operand& c,
+Multiply product_of(const EightBitProduct& e, std::byte* place, const EightBitFactors& at_place, bool codes, const Operand& c,
                     std::int64_t at, bool keep) {
   Multiply product = {.m = e.m, .n = e.n, .k = e.k};
-  const bool b_transposed = !e.b_turned;  // the stored b is op(b)^T
   const std::int64_t skipped =
-      e.first_of_b * (codes && e.b_turned ? 1 : e.b.columns) * (codes ? 1 : size_of(e.b.from->dtype).value);
-  product.a = matrix_of(e.a, place + EightBitFactors::first, codes, e.a_turned, !codes && e.a_turned, place, 0);
-  product.b = matrix_of(e.b, place + at_place.second + skipped, codes, e.b_turned, codes || b_transposed, place, 1);
+      e.first_of_b * (codes && e.b_transposed ? 1 : e.b.columns) * (codes ? 1 : size_of(e.b.from->dtype).value);
+  product.a = matrix_of(e.a, place + EightBitFactors::first, codes, e.a_transposed, !codes && e.a_transposed, place, 0);
+  product.b = matrix_of(e.b, place + at_place.second + skipped, codes, e.b_transposed, codes || !e.b_transposed, place,
+                        1);  // the stored b is op(b)^T
   product.c = {.data = c.data + at * size_of(c.dtype).value, .row = e.n, .dtype = c.dtype};
-  product.keep = keep ? 1.0F : 0.0F;
+  product.beta = keep ? 1.0F : 0.0F;
   return product;
 }
 
 // All matrix products of a layer in one phase: one per part of y.
-std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand> reads,
-                                const std::vector<std::int64_t>& parts) {
+std::vector<EightBitProduct> products_of(const host::Form& form, std::span<const Operand> reads,
+                                         const std::vector<std::int64_t>& parts) {
   const std::int64_t m = form.dims(0, 4)[1], n = form.dims(0, 4)[2], k = form.dims(0, 4)[3];
-  std::vector<Eighth> all;
+  std::vector<EightBitProduct> all;
   std::int64_t at = 0;
   for (std::size_t part = 0; part < parts.size(); at += parts[part++]) {
     const std::int64_t columns = parts[part];
@@ -97,10 +98,16 @@ std::vector<Eighth> products_of(const host::Form& form, std::span<const Operand>
       all.push_back({.a = {&reads[0], m, k}, .b = {&reads[1], n, k}, .m = m, .n = columns, .k = k, .first_of_b = at});
     } else if (form.what.phase == Phase::InputGrad) {
       const std::size_t weight = reads.size() == parts.size() + 1 ? parts.size() : parts.size() + 1;
-      all.push_back({.a = dy, .b = {&reads[weight], n, k}, .b_turned = true, .m = m, .n = k, .k = columns, .first_of_b = at});
-    } else {
       all.push_back(
-          {.a = dy, .b = {&reads[parts.size()], m, k}, .a_turned = true, .b_turned = true, .m = columns, .n = k, .k = m});
+          {.a = dy, .b = {&reads[weight], n, k}, .b_transposed = true, .m = m, .n = k, .k = columns, .first_of_b = at});
+    } else {
+      all.push_back({.a = dy,
+                     .b = {&reads[parts.size()], m, k},
+                     .a_transposed = true,
+                     .b_transposed = true,
+                     .m = columns,
+                     .n = k,
+                     .k = m});
     }
   }
   return all;
@@ -116,11 +123,11 @@ struct Layer {
     return eight_bit_factors(what.shapes[0], what.phase, parts, codes ? 1 : size_of(reads[0].dtype).value);
   }
   std::byte* place(const Call& call) const { return planned ? call.factors : call.scratch; }
-  std::vector<Eighth> products(std::span<const Operand> reads, std::span<const Operand> writes) const {
+  std::vector<EightBitProduct> products(std::span<const Operand> reads, std::span<const Operand> writes) const {
     return products_of({what, reads, writes}, reads, parts);
   }
   // The product of one part; its columns of y begin at column `at`.
-  Multiply product(const std::vector<Eighth>& all, std::size_t part, std::int64_t at, const Call& call) const {
+  Multiply product(const std::vector<EightBitProduct>& all, std::size_t part, std::int64_t at, const Call& call) const {
     const bool keep = what.accumulate || (!forward && !weights && part > 0);
     Multiply product = product_of(all[part], place(call), layout(call.reads), codes, call.writes[forward ? part : 0],
                                   weights ? at * all[part].n : 0, keep);
@@ -128,26 +135,26 @@ struct Layer {
     return product;
   }
   bool in_codes(const Call& call, Runtime& library) const {
-    const std::vector<Eighth> all = products(call.reads, call.writes);
+    const std::vector<EightBitProduct> all = products(call.reads, call.writes);
     std::int64_t at = 0;
     for (std::size_t part = 0; part < all.size(); at += parts[part++])
       if (library.algorithms(product(all, part, at, call), kMultiplyWorkspace, 1).empty()) return false;
     return true;
   }
   void run(const Launcher& on, const Call& call) const {
-    const std::vector<Eighth> all = products(call.reads, call.writes);
+    const std::vector<EightBitProduct> all = products(call.reads, call.writes);
     const EightBitFactors lies = layout(call.reads);
     const Operand* held[2] = {};  // a factor of several products is rounded once
-    const auto hold = [&](const EightBitFactor& factor, int which, std::int64_t at, bool turned) {
+    const auto hold = [&](const EightBitFactor& factor, int which, std::int64_t at, bool transposed) {
       if (held[which] == factor.from) return;
       held[which] = factor.from;
       find_scale(on, factor, place(call), which);
-      round_factor(on, factor, place(call), which, place(call) + at, codes, codes && turned);
+      round_factor(on, factor, place(call), which, place(call) + at, codes, codes && transposed);
     };
     std::int64_t at = 0;
     for (std::size_t part = 0; part < all.size(); at += parts[part++]) {
-      const Eighth& e = all[part];
-      hold(e.a, 0, EightBitFactors::first, e.a_turned), hold(e.b, 1, lies.second, e.b_turned);
+      const EightBitProduct& e = all[part];
+      hold(e.a, 0, EightBitFactors::first, e.a_transposed), hold(e.b, 1, lies.second, e.b_transposed);
       on.multiply(product(all, part, at, call));
       if (!weights || !bias) continue;
       ColumnSumArgs sum = {.x = reads(call.reads[part]), .out = writes(call.writes[1]), .rows = e.k, .columns = e.m};

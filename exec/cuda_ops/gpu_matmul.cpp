@@ -56,7 +56,7 @@ Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
                   product.a = matrix(call.reads[part], 0, columns);
                   product.b = matrix(call.reads[weight], at * sizes.k, sizes.k);
                   product.c = matrix(call.writes[0], 0, sizes.k);
-                  product.keep = accumulate || part > 0 ? 1.0F : 0.0F;
+                  product.beta = accumulate || part > 0 ? 1.0F : 0.0F;
                   on.multiply(product);
                   at += columns;
                 }
@@ -85,7 +85,7 @@ struct WeightGrad {
       Multiply product = {.m = columns, .n = sizes.k, .k = sizes.m};
       product.a = matrix(call.reads[part], 0, columns, true), product.b = matrix(call.reads[sizes.columns.size()], 0, sizes.k);
       product.c = matrix(call.writes[0], at * sizes.k, sizes.k);
-      product.keep = accumulate ? 1.0F : 0.0F;
+      product.beta = accumulate ? 1.0F : 0.0F;
       if (summed) {
         product.sums = Sums::OfFactor;
         product.sums_to = straight(call) ? static_cast<std::byte*>(bias_grad(call, at).data) : call.scratch;
@@ -161,21 +161,21 @@ struct HeadBatch {
   std::int64_t sample = 0, head = 0;  // the first head of the batch; the next one is `group` heads further
 
   std::int64_t group() const { return at.heads / at.kv_heads; }
-  Matrix query(const Operand& o, bool turned = false) const {
-    return matrix(o, at.query_at(sample, head), at.query_stride(), turned, group() * at.dim);
+  Matrix query(const Operand& o, bool transposed = false) const {
+    return matrix(o, at.query_at(sample, head), at.query_stride(), transposed, group() * at.dim);
   }
-  Matrix key(const Operand& o, bool turned = false) const {
-    return matrix(o, at.key_at(sample, head), at.key_stride(), turned, at.dim);
+  Matrix key(const Operand& o, bool transposed = false) const {
+    return matrix(o, at.key_at(sample, head), at.key_stride(), transposed, at.dim);
   }
-  Matrix value(const Operand& o, bool turned = false) const {
-    return matrix(o, at.value_at(sample, head), at.key_stride(), turned, at.dim);
+  Matrix value(const Operand& o, bool transposed = false) const {
+    return matrix(o, at.value_at(sample, head), at.key_stride(), transposed, at.dim);
   }
   Matrix context(const Operand& o) const {
     return matrix(o, at.context_at(sample, head), at.context_stride(), false, group() * at.dim);
   }
-  Matrix map(const Operand& o, bool turned = false) const {
+  Matrix map(const Operand& o, bool transposed = false) const {
     const std::int64_t size = at.queries * at.keys;
-    return matrix(o, (sample * at.heads + head) * size, at.keys, turned, group() * size);
+    return matrix(o, (sample * at.heads + head) * size, at.keys, transposed, group() * size);
   }
 };
 
@@ -193,10 +193,10 @@ Kernel batched(const host::HeadLayout& at, Begin begin, Products products) {
 }
 void nothing(const Launcher&, const Call&) {}
 
-// c [m, n] = a b + keep c, for each head of a batch.
+// c [m, n] = a b + beta c, for each head of a batch.
 Multiply product_of(const HeadBatch& batch, std::array<std::int64_t, 3> m_n_k, const Matrix& a, const Matrix& b,
-                    const Matrix& c, float keep = 0) {
-  return {.m = m_n_k[0], .n = m_n_k[1], .k = m_n_k[2], .count = batch.at.kv_heads, .a = a, .b = b, .c = c, .keep = keep};
+                    const Matrix& c, float beta = 0) {
+  return {.m = m_n_k[0], .n = m_n_k[1], .k = m_n_k[2], .count = batch.at.kv_heads, .a = a, .b = b, .c = c, .beta = beta};
 }
 
 Kernel scores_grad(const host::Form& form, const host::HeadLayout& at, std::int64_t maps) {
@@ -222,9 +222,9 @@ Kernel weighted_values_grad(const host::Form& form, const host::HeadLayout& at, 
   const auto clear = [=](const Launcher& on, const Call& call) {
     if (!accumulate) on.fill(call.writes[1], std::byte{0});
   };
-  return batched(at, clear, [at, keep = accumulate ? 1.0F : 0.0F](const Launcher& on, const Call& call, const HeadBatch& b) {
+  return batched(at, clear, [at, beta = accumulate ? 1.0F : 0.0F](const Launcher& on, const Call& call, const HeadBatch& b) {
     const Operand &dy = call.reads[0], &p = call.reads[1], &v = call.reads[2];
-    on.multiply(product_of(b, {at.queries, at.keys, at.dim}, b.context(dy), b.value(v, true), b.map(call.writes[0]), keep));
+    on.multiply(product_of(b, {at.queries, at.keys, at.dim}, b.context(dy), b.value(v, true), b.map(call.writes[0]), beta));
     on.multiply(product_of(b, {at.keys, at.dim, at.queries}, b.map(p, true), b.context(dy), b.value(call.writes[1]), 1));
   });
 }

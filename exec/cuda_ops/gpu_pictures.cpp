@@ -30,11 +30,11 @@ struct Convolution : host::Convolution {
 };
 
 // `count` matrices of `rows` x `row` elements, one per sample, from sample `first` on.
-Matrix of_samples(const Operand& operand, std::int64_t first, std::int64_t step, std::int64_t row, bool turned = false) {
+Matrix of_samples(const Operand& operand, std::int64_t first, std::int64_t step, std::int64_t row, bool transposed = false) {
   return {.data = operand.data + first * step * size_of(operand.dtype).value,
           .row = row,
           .step = step,
-          .transposed = turned,
+          .transposed = transposed,
           .dtype = operand.dtype};
 }
 
@@ -90,7 +90,7 @@ Kernel convolution_forward(const host::Form& form, const Convolution& conv) {
                                               .a = of_samples(call.reads[1], 0, 0, conv.taps()),
                                               .b = columns,
                                               .c = of_samples(y, first, conv.out_size(), conv.pixels()),
-                                              .keep = bias ? 1.0F : 0.0F});
+                                              .beta = bias ? 1.0F : 0.0F});
                                });
               },
           .scratch = conv.scratch(form.reads[0].dtype),
@@ -119,7 +119,7 @@ Kernel convolution_input_grad(const host::Form& form, const Convolution& conv) {
                                .b = of_samples(call.reads[0], first, conv.out_size(), conv.pixels()),
                                .c = conv.plain() ? of_samples(call.writes[0], first, conv.in_size(), conv.pixels())
                                                  : of_samples(columns, 0, conv.columns_size(), conv.pixels()),
-                               .keep = conv.plain() && accumulate ? 1.0F : 0.0F});
+                               .beta = conv.plain() && accumulate ? 1.0F : 0.0F});
                   if (conv.plain()) continue;
                   WindowArgs sum = window_args(conv.window, count);
                   sum.x = reads(columns), sum.accumulate = accumulate;
@@ -145,15 +145,16 @@ Kernel convolution_weight_grad(const host::Form& form, const Convolution& conv) 
                                [&](std::int64_t first, std::int64_t count, const Matrix& columns) {
                                  // one product after the other, because all are added to the same weights
                                  for (std::int64_t n = 0; n < count; ++n) {
-                                   Matrix turned = columns;
-                                   turned.data += n * columns.step * size_of(columns.dtype).value, turned.transposed = true;
+                                   Matrix transposed = columns;
+                                   transposed.data += n * columns.step * size_of(columns.dtype).value,
+                                       transposed.transposed = true;
                                    on.multiply({.m = conv.filters,
                                                 .n = conv.taps(),
                                                 .k = conv.pixels(),
                                                 .a = of_samples(dy, first + n, conv.out_size(), conv.pixels()),
-                                                .b = turned,
+                                                .b = transposed,
                                                 .c = of_samples(dw, 0, 0, conv.taps()),
-                                                .keep = accumulate || first + n > 0 ? 1.0F : 0.0F});
+                                                .beta = accumulate || first + n > 0 ? 1.0F : 0.0F});
                                  }
                                });
                 if (!bias) return;

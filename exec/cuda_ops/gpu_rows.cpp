@@ -195,30 +195,30 @@ Kernel make_softmax(const host::Form& form) {
 Kernel make_rope(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
   const auto& op = form.as<ops::Rope>();
-  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = op.dim, turned = op.turned();
-  const std::int64_t heads = op.heads + op.kv_heads, half = turned / 2, first = op.last ? dim - turned : 0;
-  if (turned < 2 || turned % 2 != 0 || turned > dim || heads * dim > width)
+  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = op.dim, rotated = op.rotated_dim();
+  const std::int64_t heads = op.heads + op.kv_heads, half = rotated / 2, first = op.last ? dim - rotated : 0;
+  if (rotated < 2 || rotated % 2 != 0 || rotated > dim || heads * dim > width)
     form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = host::size_of_dims(dims);
   form.expect({size}, {size});
   const SequenceSplit split = op.split;
   const std::int64_t all = positions * split.ranks;                  // positions of the whole sequence
-  std::vector<float> table(static_cast<std::size_t>(all * turned));  // computed in double and rounded once, as on the host
+  std::vector<float> table(static_cast<std::size_t>(all * rotated));  // computed in double and rounded once, as on the host
   for (std::int64_t p = 0; p < all; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
-          static_cast<double>(p) * std::pow(op.theta, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
-      table[static_cast<std::size_t>(p * turned + i)] = static_cast<float>(std::cos(angle));
-      table[static_cast<std::size_t>(p * turned + half + i)] = static_cast<float>(std::sin(angle));
+          static_cast<double>(p) * std::pow(op.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
+      table[static_cast<std::size_t>(p * rotated + i)] = static_cast<float>(std::cos(angle));
+      table[static_cast<std::size_t>(p * rotated + half + i)] = static_cast<float>(std::sin(angle));
     }
   const float sign = form.forward() ? 1.0F : -1.0F;
   const bool accumulate = form.what.accumulate;
   Kernel kernel{.run = [=](const Launcher& on, const Call& call) {
     RopeArgs args = {.x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = positions * samples, .samples = samples};
-    args.table = scratch_array(const_cast<std::byte*>(call.table), all * turned, Type::F32);
+    args.table = scratch_array(const_cast<std::byte*>(call.table), all * rotated, Type::F32);
     args.table.writes = false;
     args.positions = positions_of(split.rows_of(call.arguments.cp_rank, positions));
-    args.width = width, args.heads = heads, args.dim = dim, args.first = first, args.turned = turned;
+    args.width = width, args.heads = heads, args.dim = dim, args.first = first, args.rotated = rotated;
     args.sign = sign, args.accumulate = accumulate;
     on.launch(KernelId::rotate, args.rows, 1, 256, args);
   }};

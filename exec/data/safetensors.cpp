@@ -61,7 +61,7 @@ std::string header_of(const std::vector<StoredTensor>& tensors, const std::map<s
 
 }  // namespace
 
-void expect_place(const std::string& path) {
+void expect_writable(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw Error(path, "", "something else than a file", "the name of a file");
@@ -114,7 +114,7 @@ void TensorPlaces::sync() {
 SafetensorsWriter::SafetensorsWriter(std::string path, const std::vector<StoredTensor>& tensors,
                                      const std::map<std::string, std::string>& metadata)
     : path_(std::move(path)) {
-  expect_place(path_);
+  expect_writable(path_);
   const std::string part = path_ + ".part";
   StdioFile file(std::fopen(part.c_str(), "wb"));
   if (!file) throw Error(part, "", std::strerror(errno), "a file that can be written");

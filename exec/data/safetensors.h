@@ -27,7 +27,7 @@ struct StoredTensor {
 };
 
 // Throws Error if no file of this name can be created or replaced.
-void expect_place(const std::string& path);
+void expect_writable(const std::string& path);
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }

@@ -16,7 +16,7 @@ namespace foreshard::host {
 LinearSizes linear_sizes(const Form& form) {
   const auto& dims = form.dims(0, 4);
   LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.as<ops::MatMul>().first_token};
-  sizes.eighth = form.what.shapes[0].dtype == DType::F8;
+  sizes.eight_bits = form.what.shapes[0].dtype == DType::F8;
   const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
   if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {
     sizes.columns = {sizes.n};
@@ -68,7 +68,7 @@ bool expect_linear_weight_grad(const Form& form, const LinearSizes& sizes) {
 namespace {
 
 // Elements of scratch memory for two factors in 8 bits.
-std::int64_t scratch_of(const LinearSizes& sizes, std::int64_t a, std::int64_t b) { return sizes.eighth ? a + b : 0; }
+std::int64_t scratch_of(const LinearSizes& sizes, std::int64_t a, std::int64_t b) { return sizes.eight_bits ? a + b : 0; }
 
 template <class T>
 void fill_rows(const T* bias, std::int64_t rows, std::int64_t columns, T* out) {
@@ -77,8 +77,8 @@ void fill_rows(const T* bias, std::int64_t rows, std::int64_t columns, T* out) {
 
 // x, or what stands for it in 8 bits, at `to`.
 template <class T>
-const T* factor(bool eighth, const T* x, std::int64_t count, Float8 format, T* to) {
-  if (!eighth) return x;
+const T* factor(bool eight_bits, const T* x, std::int64_t count, Float8 format, T* to) {
+  if (!eight_bits) return x;
   float largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const float magnitude = std::abs(static_cast<float>(x[i]));
@@ -93,8 +93,8 @@ template <class T>
 Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
   const bool bias = expect_linear_forward(form, sizes);
   const auto run = [sizes, bias](const Call<T>& call) {
-    const T* x = factor(sizes.eighth, call.in[0], sizes.m * sizes.k, Float8::E4M3, call.scratch);
-    const T* w = factor(sizes.eighth, call.in[1], sizes.n * sizes.k, Float8::E4M3, call.scratch + sizes.m * sizes.k);
+    const T* x = factor(sizes.eight_bits, call.in[0], sizes.m * sizes.k, Float8::E4M3, call.scratch);
+    const T* w = factor(sizes.eight_bits, call.in[1], sizes.n * sizes.k, Float8::E4M3, call.scratch + sizes.m * sizes.k);
     std::int64_t at = 0;
     for (std::size_t part = 0; part < sizes.columns.size(); ++part) {
       const std::int64_t columns = sizes.columns[part];
@@ -121,7 +121,7 @@ Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
   const auto [parts, weight] = expect_linear_input_grad(form, sizes);
   const bool accumulate = form.what.accumulate;
   const auto run = [sizes, parts = parts, weight = weight, accumulate](const Call<T>& call) {
-    const T* w = factor(sizes.eighth, call.in[weight], sizes.n * sizes.k, Float8::E4M3, call.scratch);
+    const T* w = factor(sizes.eight_bits, call.in[weight], sizes.n * sizes.k, Float8::E4M3, call.scratch);
     if (sizes.first_token && !accumulate) std::fill_n(call.out[0], call.writes[0].elements, T(0));
     std::int64_t at = 0;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -129,7 +129,7 @@ Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
       multiply({.m = sizes.m,
                 .n = sizes.k,
                 .k = columns,
-                .a = factor(sizes.eighth, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.n * sizes.k),
+                .a = factor(sizes.eight_bits, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.n * sizes.k),
                 .lda = columns,
                 .b = w + at * sizes.k,
                 .ldb = sizes.k,
@@ -147,7 +147,7 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
   const std::size_t parts = sizes.columns.size();
   const bool bias = expect_linear_weight_grad(form, sizes), accumulate = form.what.accumulate;
   const auto run = [sizes, parts, bias, accumulate](const Call<T>& call) {
-    const T* x = factor(sizes.eighth, call.in[parts], sizes.m * sizes.k, Float8::E4M3, call.scratch);
+    const T* x = factor(sizes.eight_bits, call.in[parts], sizes.m * sizes.k, Float8::E4M3, call.scratch);
     if (bias && !accumulate) std::fill_n(call.out[1], sizes.n, T(0));
     std::int64_t at = 0;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -155,7 +155,7 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
       multiply({.m = columns,
                 .n = sizes.k,
                 .k = sizes.m,
-                .a = factor(sizes.eighth, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.m * sizes.k),
+                .a = factor(sizes.eight_bits, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.m * sizes.k),
                 .lda = columns,
                 .transpose_a = true,
                 .b = x,

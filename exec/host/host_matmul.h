@@ -14,7 +14,7 @@ struct LinearSizes {
   std::int64_t m = 0, n = 0, k = 0;
   std::vector<std::int64_t> columns = {};  // of each part of y, n in all
   bool first_token = false;                // x has more rows than m: those of later positions follow
-  bool eighth = false;                     // the factors of its products are rounded to 8 bits
+  bool eight_bits = false;                 // the factors of its products are rounded to 8 bits
 };
 LinearSizes linear_sizes(const Form& form);  // throws Error unless the parts have n columns together
 

@@ -11,30 +11,30 @@ namespace {
 
 struct RopeSizes {
   std::int64_t samples = 1, positions = 0, width = 0, heads = 0, dim = 0;  // heads: rotated ones, at the front of a row
-  std::int64_t first = 0, turned = 0;                                      // the dimensions of each head that turn
+  std::int64_t first = 0, rotated = 0;                                     // the dimensions of each head that turn
   SequenceSplit split = {};
 };
 
-// cos and sin of position * theta^(-2 i / turned), [position, 2, turned / 2]. Made once, read by every run.
+// cos and sin of position * theta^(-2 i / rotated), [position, 2, rotated / 2]. Made once, read by every run.
 template <class T>
 std::vector<T> angles(const RopeSizes& sizes, double theta) {
-  const std::int64_t half = sizes.turned / 2;
+  const std::int64_t half = sizes.rotated / 2;
   const std::int64_t positions = sizes.positions * sizes.split.ranks;  // of the whole sequence
-  std::vector<T> table(static_cast<std::size_t>(positions * sizes.turned));
+  std::vector<T> table(static_cast<std::size_t>(positions * sizes.rotated));
   for (std::int64_t p = 0; p < positions; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
-          static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.turned));
-      table[static_cast<std::size_t>(p * sizes.turned + i)] = static_cast<T>(std::cos(angle));
-      table[static_cast<std::size_t>(p * sizes.turned + half + i)] = static_cast<T>(std::sin(angle));
+          static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rotated));
+      table[static_cast<std::size_t>(p * sizes.rotated + i)] = static_cast<T>(std::cos(angle));
+      table[static_cast<std::size_t>(p * sizes.rotated + half + i)] = static_cast<T>(std::sin(angle));
     }
   return table;
 }
 
-// The gradient is turned back: sign = -1.
+// The gradient is rotated back: sign = -1.
 template <class T>
 void rotate_row(const T* x, const T* table, const RopeSizes& sizes, T sign, bool add, T* y) {
-  const std::int64_t half = sizes.turned / 2, rest = sizes.first + sizes.turned;
+  const std::int64_t half = sizes.rotated / 2, rest = sizes.first + sizes.rotated;
   const auto copy = [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t i = from; i < to; ++i) y[i] = (add ? y[i] : T(0)) + x[i];
   };
@@ -65,10 +65,10 @@ Kernel<T> make_rope(const Form& form) {
                         .width = dims[2],
                         .heads = op.heads + op.kv_heads,
                         .dim = op.dim,
-                        .first = op.last ? op.dim - op.turned() : 0,
-                        .turned = op.turned(),
+                        .first = op.last ? op.dim - op.rotated_dim() : 0,
+                        .rotated = op.rotated_dim(),
                         .split = op.split};
-  if (sizes.turned < 2 || sizes.turned % 2 != 0 || sizes.turned > sizes.dim || sizes.heads * sizes.dim > sizes.width)
+  if (sizes.rotated < 2 || sizes.rotated % 2 != 0 || sizes.rotated > sizes.dim || sizes.heads * sizes.dim > sizes.width)
     form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = size_of_dims(dims);
   form.expect({size}, {size});
@@ -79,8 +79,8 @@ Kernel<T> make_rope(const Form& form) {
   return {.run = [sizes, table, sign, add](const Call<T>& call) {
     const RowPositions held = sizes.split.rows_of(call.arguments.cp_rank, sizes.positions);
     for (std::int64_t row = 0; row < sizes.positions * sizes.samples; ++row)
-      rotate_row(call.in[0] + row * sizes.width, table->data() + held.position(row / sizes.samples) * sizes.turned, sizes, sign,
-                 add, call.out[0] + row * sizes.width);
+      rotate_row(call.in[0] + row * sizes.width, table->data() + held.position(row / sizes.samples) * sizes.rotated, sizes,
+                 sign, add, call.out[0] + row * sizes.width);
   }};
 }
 

@@ -35,7 +35,7 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
   const bool writes = !options.processes || options.processes->process() == 0;
-  if (!options.save.empty() && writes) expect_place(options.save);
+  if (!options.save.empty() && writes) expect_writable(options.save);
   if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
   if (options.keep < 0) throw Error("options", "keep", std::to_string(options.keep), "0 or more");
 }

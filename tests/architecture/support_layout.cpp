@@ -308,7 +308,8 @@ static Complaints check_functions(const std::string& path, const std::string& co
 Complaints check_sizes(const std::string& path, const std::string& text, const std::string& reason) {
   static constexpr std::ptrdiff_t kMostLines = 400, kMostWithAReason = 450;
   Complaints complaints = check_functions(path, without_comments_and_literals(text));
-  const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n'), most = reason.empty() ? kMostLines : kMostWithAReason;
+  const std::ptrdiff_t lines = std::count(text.begin(), text.end(), '\n'),
+                       most = reason.empty() ? kMostLines : kMostWithAReason;
   if (lines > most)
     complaints.push_back(path + ": " + std::to_string(lines) + " lines, at most " + std::to_string(most) +
                          (reason.empty() ? ", with a reason " + std::to_string(kMostWithAReason) : ""));

@@ -58,7 +58,7 @@ TEST(EightBits, EveryValueThatIsWrongIsSeen) {
   }
 }
 
-// Each of the 256 codes, the middles between them and what is beyond, by the kernel and by the host: the same codes, also turned.
+// Each of the 256 codes, the middles between them and what is beyond, by the kernel and by the host: the same codes, also transposed.
 TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
   for (const Float8 format : {Float8::E4M3, Float8::E5M2}) {
     std::vector<float> numbers;
@@ -79,19 +79,19 @@ TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
     runtime.copy(x, reinterpret_cast<const std::byte*>(numbers.data()), {4 * count}, stream);
     const Launcher on(runtime, stream, nullptr);
     const View from = {.data = x, .elements = count, .type = Type::F32};
-    on.launch(KernelId::largest_values, 1, 1, 256,
-              LargestArgs{.x = from,
-                          .out = scratch_array(scale, 2, Type::F32),
-                          .count = count,
-                          .per_block = count,
-                          .last = true,
-                          .gradient = format == Float8::E5M2});
+    on.launch(KernelId::max_magnitude, 1, 1, 256,
+              MaxMagnitudeArgs{.x = from,
+                               .out = scratch_array(scale, 2, Type::F32),
+                               .count = count,
+                               .per_block = count,
+                               .last = true,
+                               .gradient = format == Float8::E5M2});
     EightBitsArgs args = {.x = from, .y = scratch_array(y, count, Type::U8), .rows = rows, .columns = count / rows};
     args.scale = {.data = scale, .elements = 2, .type = Type::F32};
     args.gradient = format == Float8::E5M2;
-    for (const bool turned : {false, true}) {
-      args.turned = turned;
-      if (turned)
+    for (const bool transposed : {false, true}) {
+      args.transposed = transposed;
+      if (transposed)
         on.launch(KernelId::eight_bits, ceil_div(args.columns, 32), ceil_div(rows, 32), 256, args);
       else
         on.elements(KernelId::eight_bits, count, args);
@@ -102,8 +102,9 @@ TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
       EXPECT_EQ(found[0], wanted);
       EXPECT_EQ(found[1], 1 / wanted);
       for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t at = turned ? i % args.columns * rows + i / args.columns : i;
-        ASSERT_EQ(static_cast<int>(y[at]), float8_code(numbers[static_cast<std::size_t>(i)] * wanted, format)) << i << turned;
+        const std::int64_t at = transposed ? i % args.columns * rows + i / args.columns : i;
+        ASSERT_EQ(static_cast<int>(y[at]), float8_code(numbers[static_cast<std::size_t>(i)] * wanted, format))
+            << i << transposed;
       }
     }
     runtime.close_stream(stream);

@@ -69,7 +69,7 @@ void multiply_now(const Multiply& w) {
     const std::vector<float> a = loaded(w.a, rows_of_a, columns_of_a, i);
     const std::vector<float> b = loaded(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, i);
     std::vector<float> c(static_cast<std::size_t>(w.m * w.n)), bias(static_cast<std::size_t>(w.n));
-    if (w.keep != 0) c = loaded(w.c, w.m, w.n, i);
+    if (w.beta != 0) c = loaded(w.c, w.m, w.n, i);
     if (w.bias) host::load({const_cast<std::byte*>(w.bias), w.n, w.c.dtype}, 0, w.n, bias.data());
     host::multiply({.m = w.m,
                     .n = w.n,
@@ -83,7 +83,7 @@ void multiply_now(const Multiply& w) {
                     .c = c.data(),
                     .ldc = w.n,
                     .alpha = w.alpha,
-                    .beta = w.keep});
+                    .beta = w.beta});
     for (std::int64_t r = 0; r < w.m; ++r)
       for (std::int64_t n = 0; n < w.n; ++n) c[static_cast<std::size_t>(r * w.n + n)] += bias[static_cast<std::size_t>(n)];
     finish(w, c);

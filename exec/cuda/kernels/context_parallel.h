@@ -22,7 +22,7 @@ GPU_KERNEL merge_attention(const MergeArgs a) {
 }
 
 // A thread per element of the rows with all heads. Reads 2 bytes and writes 2 per element in bf16; bound by memory.
-GPU_KERNEL deal_heads(const HeadPartsArgs a) {
+GPU_KERNEL split_heads(const HeadPartsArgs a) {
   const std::int64_t width = (a.heads + 2 * a.kv_heads) * a.dim, of_part = width / a.parts;
   for (std::int64_t i = flat_thread(); i < a.rows * width; i += flat_threads()) {
     const std::int64_t row = i / width, column = i - row * width;

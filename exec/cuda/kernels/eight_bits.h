@@ -50,7 +50,7 @@ GPU_FUNCTION std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a >
 
 // One thread block per chunk of x. The last launch, of one block, reads the results of the blocks and writes {scale, 1 / scale}. Reads 2
 // bytes per element in bf16; bound by memory.
-GPU_KERNEL largest_values(const LargestArgs a) {
+GPU_KERNEL max_magnitude(const MaxMagnitudeArgs a) {
   GPU_SHARED(std::uint32_t, parts, kMostWarps);
   const std::int64_t first = block() * a.per_block, end = first + a.per_block < a.count ? first + a.per_block : a.count;
   std::uint32_t most = 0;
@@ -79,12 +79,12 @@ GPU_FUNCTION void store_eight_bits(const EightBitsArgs& a, std::int64_t i, float
   static_cast<std::uint8_t*>(a.y.data)[i] = static_cast<std::uint8_t>(code);
 }
 
-// Reads 2 bytes in bf16 and writes 1 per element; bound by memory. `turned` transposes in tiles of 32 x 32.
+// Reads 2 bytes in bf16 and writes 1 per element; bound by memory. `transposed` transposes in tiles of 32 x 32.
 GPU_KERNEL eight_bits(const EightBitsArgs a) {
   GPU_SHARED(float, tile, 32 * 33);
   const EightBits f = eight_bits_of(a.gradient);
   const float scale = load(a.scale, 0);
-  if (!a.turned) {
+  if (!a.transposed) {
     const std::int64_t size = a.rows * a.columns;
     for (std::int64_t i = first_element(); i < size; i += element_stride()) {
       float x[4];

@@ -11,7 +11,7 @@ namespace foreshard::gpu {
 // ---- the router -------------------------------------------------------------------------------------------------------------------
 
 // Whether expert `at` with key a is preferred to expert `than` with key b: the larger key, of equal keys the lower expert.
-GPU_FUNCTION bool comes_before(float a, int at, float b, int than) { return a > b || (a == b && at < than); }
+GPU_FUNCTION bool is_preferred(float a, int at, float b, int than) { return a > b || (a == b && at < than); }
 
 // The sum of the `count` largest of keys[first, last).
 GPU_FUNCTION float sum_of_best(GPU_SHARED_VIEW(float, kMostExperts) keys, int first, int last, int count) {
@@ -20,8 +20,8 @@ GPU_FUNCTION float sum_of_best(GPU_SHARED_VIEW(float, kMostExperts) keys, int fi
   for (int n = 0; n < count && n < last - first; ++n) {
     int best = -1;
     for (int i = first; i < last; ++i) {
-      const bool left = at < 0 || comes_before(before, at, keys[i], i);
-      if (left && (best < 0 || comes_before(keys[i], i, keys[best], best))) best = i;
+      const bool left = at < 0 || is_preferred(before, at, keys[i], i);
+      if (left && (best < 0 || is_preferred(keys[i], i, keys[best], best))) best = i;
     }
     at = best, before = keys[best], sum += before;
   }
@@ -92,14 +92,14 @@ GPU_KERNEL route_forward(const RouteArgs a) {
   for (int i = thread(); a.groups > 1 && i < experts; i += threads()) {
     const int mine = i / each;
     int better = 0;
-    for (int g = 0; g < a.groups; ++g) better += comes_before(of_group[g], g, of_group[mine], mine) ? 1 : 0;
+    for (int g = 0; g < a.groups; ++g) better += is_preferred(of_group[g], g, of_group[mine], mine) ? 1 : 0;
     if (better >= a.chosen_groups) keys[i] = -INFINITY;
   }
   GPU_BARRIER();
   for (int i = thread(); i < experts; i += threads()) {
     const float key = keys[i];
     int better = 0;
-    for (int other = 0; other < experts; ++other) better += comes_before(keys[other], other, key, i) ? 1 : 0;
+    for (int other = 0; other < experts; ++other) better += is_preferred(keys[other], other, key, i) ? 1 : 0;
     if (better >= a.chosen) continue;
     store_integer(a.experts, block() * a.chosen + better, i);
     const float score = scores[i];

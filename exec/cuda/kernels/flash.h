@@ -63,32 +63,32 @@ GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARE
 
 // Where a thread puts its i-th word of a tile [dim][row] with D elements per row: 8 lanes read 32 neighbouring bytes of a row, and four
 // groups of them the rows of the next pairs, so that whole sectors are read and at most two lanes use one bank.
-struct TurnedPlace {
+struct TransposedPlace {
   int pair, column;  // rows 2 pair and 2 pair + 1, columns `column` and the next
 };
 template <int D>
-GPU_FUNCTION TurnedPlace turned_place(int i) {
+GPU_FUNCTION TransposedPlace transposed_place(int i) {
   const int group = i / kWarp;
   return {group / (D / 16) * 4 + i % kWarp / 8, 2 * (group % (D / 16) * 8 + i % 8)};
 }
 // Stores two words of neighbouring rows as two words of neighbouring columns.
 template <int n, int size>
-GPU_FUNCTION void store_turned(std::uint32_t upper, std::uint32_t lower, const TurnedPlace& at,
-                               GPU_SHARED_VIEW(std::uint32_t, size) tile) {
+GPU_FUNCTION void store_transposed(std::uint32_t upper, std::uint32_t lower, const TransposedPlace& at,
+                                   GPU_SHARED_VIEW(std::uint32_t, size) tile) {
   tile[at.column * tile_stride(n) + at.pair] = (upper & 0xFFFFu) | lower << 16;
   tile[(at.column + 1) * tile_stride(n) + at.pair] = upper >> 16 | (lower & 0xFFFF0000u);
 }
 
 // Loads the same rows as [dim][row]; a word has the elements of two neighbouring rows.
 template <int D, int n>
-GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
-                                   GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
+GPU_FUNCTION void load_transposed_tile(const FlashRows& rows, std::int64_t first,
+                                       GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
   for (int i = thread(); i < (n / 2) * (D / 2); i += kFlashThreads) {
-    const TurnedPlace at = turned_place<D>(i);
+    const TransposedPlace at = transposed_place<D>(i);
     const std::int64_t row = first + 2 * at.pair;
     const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + at.column) : 0;
     const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + at.column) : 0;
-    store_turned<n, D*(n / 2 + 4)>(upper, lower, at, tile);
+    store_transposed<n, D*(n / 2 + 4)>(upper, lower, at, tile);
   }
 }
 
@@ -203,7 +203,7 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   for (int first = all.begin; first < all.end; first += n) {
     GPU_BARRIER();  // the tiles before have been read
     load_tile<D, n>(k, first, k_tile);
-    load_turned_tile<V, n>(v, first, v_tile);
+    load_transposed_tile<V, n>(v, first, v_tile);
     GPU_BARRIER();
     float s[n / 8][4] = {};
     multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, q_parts, k_tile);
@@ -244,7 +244,7 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
 template <int D, int V, int n, bool bends>
 GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) k_tile,
                                    GPU_SHARED_VIEW(std::uint32_t, n*(V / 2 + 4)) v_tile,
-                                   GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) k_turned) {
+                                   GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) k_transposed) {
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
@@ -269,7 +269,7 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::
     GPU_BARRIER();  // the tiles before have been read
     load_tile<D, n>(k, first, k_tile);
     load_tile<V, n>(v, first, v_tile);
-    load_turned_tile<D, n>(k, first, k_turned);
+    load_transposed_tile<D, n>(k, first, k_transposed);
     GPU_BARRIER();
     float s[n / 8][4] = {}, dp[n / 8][4] = {};
     multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, q_parts, k_tile);
@@ -281,7 +281,7 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a, GPU_SHARED_VIEW(std::
         s[i][j] = sees ? slope_of<bends>(a, score) * expf(score - lse[j / 2]) * (dp[i][j] - delta[j / 2]) : 0.0f;
       }
     as_fragments<n / 8>(s, s_parts);
-    multiply_tile<n, D*(n / 2 + 4)>(dq, D / 8, s_parts, k_turned);
+    multiply_tile<n, D*(n / 2 + 4)>(dq, D / 8, s_parts, k_transposed);
   }
   const float one[2] = {1, 1};
   store_rows<D>({a.dq, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, dq, one, a.accumulate);
@@ -290,9 +290,9 @@ template <int D, int V, int n>
 GPU_FUNCTION void flash_query_grad_of(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, k_tile, n * (D / 2 + 4));
   GPU_SHARED(std::uint32_t, v_tile, n * (V / 2 + 4));
-  GPU_SHARED(std::uint32_t, k_turned, D * (n / 2 + 4));
-  if (a.score.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_turned);
-  flash_query_grad<D, V, n, false>(a, k_tile, v_tile, k_turned);
+  GPU_SHARED(std::uint32_t, k_transposed, D * (n / 2 + 4));
+  if (a.score.cap > 0) return flash_query_grad<D, V, n, true>(a, k_tile, v_tile, k_transposed);
+  flash_query_grad<D, V, n, false>(a, k_tile, v_tile, k_transposed);
 }
 
 // Tiles of queries and of gradients in shared memory, as [row][dim] and as [dim][row].
@@ -300,8 +300,8 @@ template <int D, int V, int n>
 struct QueryTiles {
   GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) q;
   GPU_SHARED_VIEW(std::uint32_t, n*(V / 2 + 4)) grad;
-  GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) q_turned;
-  GPU_SHARED_VIEW(std::uint32_t, V*(n / 2 + 4)) grad_turned;
+  GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) q_transposed;
+  GPU_SHARED_VIEW(std::uint32_t, V*(n / 2 + 4)) grad_transposed;
 };
 
 // It computes the transposed map: rows are the keys of this block, columns the queries of a tile.
@@ -329,8 +329,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, 
       GPU_BARRIER();  // the tiles before have been read
       load_tile<D, n>(q, first, tiles.q);
       load_tile<V, n>(grad, first, tiles.grad);
-      load_turned_tile<D, n>(q, first, tiles.q_turned);
-      load_turned_tile<V, n>(grad, first, tiles.grad_turned);
+      load_transposed_tile<D, n>(q, first, tiles.q_transposed);
+      load_transposed_tile<V, n>(grad, first, tiles.grad_transposed);
       GPU_BARRIER();
       float s[n / 8][4] = {}, dp[n / 8][4] = {};
       multiply_tile<D, n*(D / 2 + 4)>(s, n / 8, k_parts, tiles.q);
@@ -346,8 +346,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a, const QueryTiles<D, V, 
         }
       as_fragments<n / 8>(s, p_parts);
       as_fragments<n / 8>(dp, s_parts);
-      multiply_tile<n, V*(n / 2 + 4)>(dv, V / 8, p_parts, tiles.grad_turned);
-      multiply_tile<n, D*(n / 2 + 4)>(dk, D / 8, s_parts, tiles.q_turned);
+      multiply_tile<n, V*(n / 2 + 4)>(dv, V / 8, p_parts, tiles.grad_transposed);
+      multiply_tile<n, D*(n / 2 + 4)>(dk, D / 8, s_parts, tiles.q_transposed);
     }
   }
   const float one[2] = {1, 1};
@@ -358,9 +358,9 @@ template <int D, int V, int n>
 GPU_FUNCTION void flash_key_grad_of(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, q_tile, n * (D / 2 + 4));
   GPU_SHARED(std::uint32_t, grad_tile, n * (V / 2 + 4));
-  GPU_SHARED(std::uint32_t, q_turned, D * (n / 2 + 4));
-  GPU_SHARED(std::uint32_t, grad_turned, V * (n / 2 + 4));
-  const QueryTiles<D, V, n> tiles = {q_tile, grad_tile, q_turned, grad_turned};
+  GPU_SHARED(std::uint32_t, q_transposed, D * (n / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_transposed, V * (n / 2 + 4));
+  const QueryTiles<D, V, n> tiles = {q_tile, grad_tile, q_transposed, grad_transposed};
   if (a.score.cap > 0) return flash_key_grad<D, V, n, true>(a, tiles);
   flash_key_grad<D, V, n, false>(a, tiles);
 }

@@ -107,15 +107,15 @@ GPU_FUNCTION void load_part(const MatrixPart& part, GPU_SHARED_VIEW(std::uint32_
   }
 }
 // Columns are the rows of the tile; `columns` is even.
-GPU_FUNCTION void load_turned_part(const MatrixPart& part, GPU_SHARED_VIEW(std::uint32_t, kProductWords) tile) {
+GPU_FUNCTION void load_transposed_part(const MatrixPart& part, GPU_SHARED_VIEW(std::uint32_t, kProductWords) tile) {
   for (int i = thread(); i < (kInner / 2) * (kSide / 2); i += kFlashThreads) {
-    const TurnedPlace at = turned_place<kSide>(i);
+    const TransposedPlace at = transposed_place<kSide>(i);
     const int row = 2 * at.pair;
     const bool inside = at.column < part.columns;
     const std::int64_t from = part.at + row * part.step + at.column;
     const std::uint32_t upper = inside && row < part.end ? load_word(part.from, from) : 0;
     const std::uint32_t lower = inside && row + 1 < part.end ? load_word(part.from, from + part.step) : 0;
-    store_turned<kInner, kProductWords>(upper, lower, at, tile);
+    store_transposed<kInner, kProductWords>(upper, lower, at, tile);
   }
 }
 // d += left right^T over the tiles' 32 elements.
@@ -152,7 +152,7 @@ GPU_KERNEL grouped_rows_tiled(const GroupedArgs a) {
       if (a.by_row == 1)
         load_part({a.w, w, a.by_column, 0, a.columns - column0, a.inner - k}, right);
       else
-        load_turned_part({a.w, w, a.by_row, 0, a.inner - k, a.columns - column0}, right);
+        load_transposed_part({a.w, w, a.by_row, 0, a.inner - k, a.columns - column0}, right);
       GPU_BARRIER();
       add_product(left, right, d);
     }
@@ -184,8 +184,9 @@ GPU_KERNEL grouped_weights_tiled(const GroupedArgs a) {
     const std::int64_t top = s * a.room + first_row(a, s, e);
     for (std::int64_t r = 0; r < count; r += kInner) {
       GPU_BARRIER();  // the tiles before have been read
-      load_turned_part({a.x, (top + r) * a.x_width + a.x_first + i0, a.x_width, 0, count - r, a.inner - i0}, left);
-      load_turned_part({a.y, (top + r) * a.y_width + a.y_first + column0, a.y_width, 0, count - r, a.columns - column0}, right);
+      load_transposed_part({a.x, (top + r) * a.x_width + a.x_first + i0, a.x_width, 0, count - r, a.inner - i0}, left);
+      load_transposed_part({a.y, (top + r) * a.y_width + a.y_first + column0, a.y_width, 0, count - r, a.columns - column0},
+                           right);
       GPU_BARRIER();
       add_product(left, right, d);
       for (int w = 0; sums && w < kInner / 2; ++w) {

@@ -7,15 +7,15 @@
 namespace foreshard::gpu {
 
 // ---- the largest numbers ----------------------------------------------------------------------------------------------------------------
-// Radix selection: the key of a number is its magnitude as bits; a digit is eight bits of the key. Four passes of size_digits and
-// size_found find the digits of the smallest selected key, from the highest on. found = {key of the smallest selected number, how many
-// numbers with this key are selected}. Then size_tally counts, and size_pairs writes the selected numbers.
+// Radix selection: the key of a number is its magnitude as bits; a digit is eight bits of the key. Four passes of top_digits and
+// top_next_digit find the digits of the smallest selected key, from the highest on. found = {key of the smallest selected number, how many
+// numbers with this key are selected}. Then top_tally counts, and top_pairs writes the selected numbers.
 
 GPU_FUNCTION std::uint32_t size_key(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
 
 // counts[chunk, digit]: numbers of the chunk with this digit whose higher digits are those found so far. One thread block per chunk. Reads
 // 4 bytes per element; bound by memory.
-GPU_KERNEL size_digits(const LargestOfArgs a) {
+GPU_KERNEL top_digits(const TopMagnitudesArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) digits[d] = 0;
   GPU_BARRIER();
@@ -31,7 +31,7 @@ GPU_KERNEL size_digits(const LargestOfArgs a) {
 
 // Finds the next digit. One thread block. In this kernel, per_chunk is the number of chunks. Reads 1 KiB per chunk; bound by the time of a
 // launch.
-GPU_KERNEL size_found(const LargestOfArgs a) {
+GPU_KERNEL top_next_digit(const TopMagnitudesArgs a) {
   GPU_SHARED(std::uint32_t, digits, 256);
   for (int d = thread(); d < 256; d += threads()) {
     std::uint32_t sum = 0;
@@ -52,7 +52,7 @@ GPU_KERNEL size_found(const LargestOfArgs a) {
 
 // counts[chunk, 2]: count of numbers above the key, and of numbers with the key. One thread block per chunk. Reads 4 bytes per element;
 // bound by memory.
-GPU_KERNEL size_tally(const LargestOfArgs a) {
+GPU_KERNEL top_tally(const TopMagnitudesArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   if (thread() < 2) tally[thread()] = 0;
   GPU_BARRIER();
@@ -83,7 +83,7 @@ GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std
 // Writes the selected numbers and their positions in ascending order of positions. A thread block processes its chunk, one element per
 // thread at a time. Reads 4 bytes per element and writes 8 per pair; bound by memory, and nearly by the barriers of a prefix sum for each
 // such group of elements.
-GPU_KERNEL size_pairs(const LargestOfArgs a) {
+GPU_KERNEL top_pairs(const TopMagnitudesArgs a) {
   GPU_SHARED(std::uint32_t, start, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
   const std::uint32_t key = load_bits(a.found, 0), quota = load_bits(a.found, 1);

@@ -228,7 +228,7 @@ void Products::run(const Multiply& w, std::byte* workspace, Bytes bytes, void* s
                    [&] { return std::make_unique<const Description>(w, chosen.relaxed); });
   const cublasLtMatmulAlgo_t algorithm = of(chosen);
   expect(cublasLtMatmul(handle, description->product(), &w.alpha, w.b.data, description->a(), w.a.data, description->b(),
-                        &w.keep, w.c.data, description->c(), w.c.data, description->c(), &algorithm, workspace,
+                        &w.beta, w.c.data, description->c(), w.c.data, description->c(), &algorithm, workspace,
                         static_cast<std::size_t>(bytes.value), static_cast<cudaStream_t>(stream)),
          "cublasLtMatmul");
 }
