@@ -1,22 +1,22 @@
 // check_plan: an independent validator of a Plan. It shares no code with `lower`.
 //
-// Two instructions of a role count as ordered only if the streams and events of that role order them; what its ranks learn from other
-// ranks does not count. Two runs of the plan are checked back to back without a barrier, so that a slot which the second run takes too
-// early is found as well. All ranks of a role run the same program, and a peer or a group is the same pattern seen from each of them, so
-// one representative rank per role is checked.
+// Two instructions of a role count as ordered only if the streams and events of that role order them; an order that only communication
+// with other ranks enforces does not count. Two runs of the plan are checked back to back without a barrier, so that a slot which the
+// second run acquires too early is found as well. All ranks of a role run the same program, and a peer or a group is the same pattern seen
+// from each of them, so one representative rank per role is checked.
 //
 // Rules, by the name that a defect carries in PlanDefect::rule:
 //   index-out-of-range       an index, slot, argument, byte range, count or size outside what it refers to
-//   too-large                the plan has more instructions, byte ranges or micro-batches than the check has room for
+//   too-large                the plan has more instructions, byte ranges or micro-batches than the memory of the check allows
 //   exchange-mismatch        sends and receives of a (peer, tag) differ in count or bytes
 //   peer-missing             some rank of the role has no such peer
 //   collective-mismatch      members of a group differ in the number of their calls, or in kind, algorithm, bytes or type of a call
 //   group-without-role       a role calls a group that does not list it
 //   group-asymmetric         the roles of a group differ in axes outside the group
-//   deadlock                 a dry run under rendezvous stops: every stream in order, both sides of an exchange and all
-//                            members of a collective present before any of them goes on
-//   operand-missing          an exchange, collective or copy without, or with too short, a block to read or write; a rank
-//                            reads its part of an all-gather and writes its part of a reduce-scatter, all of it in place
+//   deadlock                 a dry run stops in which every stream runs in order, and neither side of an exchange and no member of a
+//                            collective continues before all of them have arrived (rendezvous)
+//   operand-missing          an exchange, collective or copy whose block to read or write is missing or too short; a rank reads its part
+//                            of an all-gather and writes its part of a reduce-scatter, or the whole tensor if it works in place
 //   wait-without-record      an event that the role never records
 //   resident-acquired        a resident block acquired or released
 //   double-acquire, release-without-acquire, life-not-closed
@@ -28,8 +28,8 @@
 //   work-missing, work-repeated, work-order   a (stage, micro-batch) that does not have exactly one F and then one B, or I and W
 //   update-count             a (role, stage) whose number of updates is not Plan::updates
 //   weight-version           a backward names another weight version than its forward; version -1 (the newest) is accepted
-//   rate-delay               an update whose learning rate is divided by another delay than that of its gradients, or not divided, or
-//                            over another number of steps, where some update of the plan divides it (ops::DelayedRate)
+//   rate-delay               some update of the plan adapts its learning rate to the delay of its gradients (ops::DelayedRate), but this
+//                            one does not, or with a delay that is not that of its gradients, or over another number of steps
 //   shard-axes               a tensor cut (Shard::split_by) over axes whose ranks hold the same part of it, cut flat (flat_by) over axes
 //                            whose ranks hold different parts, or an expert's tensor not cut over an expert axis. Kinds are those of the
 //                            tensor's grid

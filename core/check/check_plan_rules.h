@@ -32,7 +32,7 @@ class Defects {
   const Plan* plan_;
   std::size_t most_;
   std::vector<PlanDefect> found_;
-  std::set<std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t>> told_;
+  std::set<std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t>> told_;  // reported before
 };
 
 // The memory accesses of one role. Each slot of a buffer is cut into pieces at every byte border of any access to that buffer, so two
@@ -70,7 +70,7 @@ class RoleUses {
   std::size_t block_count_ = 0, piece_count_ = 0;
 };
 
-std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);
+std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);  // for messages
 
 // Which steps of which roles meet in exchanges and collectives, as check_meetings sees them. A step is counted within one run of its role.
 struct CheckedMeetings {
@@ -90,6 +90,10 @@ struct CheckedMeetings {
 };
 CheckedMeetings checked_meetings(const Plan& plan);
 
+// The rules by function (names as in core/check/check_plan.h). Meetings: exchange-*, collective-*, group-*, peer-missing, deadlock,
+// operand-missing. Lives: *-acquire*, *-unordered, life-not-closed, use-outside-life. Shards: shard-axes, frozen-tensor. Context:
+// context-split. Gradients: gradient-*, update-without-gradient. Partial sums: partial-sum. Work: work-*, update-count, weight-version,
+// rate-delay. Capacity: capacity, host-capacity.
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
 void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_shards(const Plan& plan, RoleId role, Defects& defects);

@@ -44,7 +44,8 @@ struct NodeQuote {
     int a = 0, b = 0, links = 1;
   };
   std::vector<Pair> pairs = {};  // of a mesh; empty: every pair of GPUs
-  // PCIe and sockets
+  // PCIe and sockets. Per direction: from each GPU and NIC; from each PCIe switch to its socket; between two sockets (0: not joined); from
+  // each GPU to its socket by NVLink-C2C, in place of PCIe (0: PCIe)
   int sockets = 2, switches = 0;  // of the node
   BytesPerSecond pcie_bandwidth = {}, uplink_bandwidth = {}, socket_bandwidth = {}, c2c_bandwidth = {};
   // NICs
@@ -58,8 +59,8 @@ struct NodeQuote {
   BytesPerSecond memory_bandwidth = {}, nvme_bandwidth = {};
   DriveQueue nvme_queue = {};
 };
-// What the drives of a node give: by Little's law a queue of `depth` requests moves depth x block bytes in the time of a request, which is
-// latency + block / bandwidth; never more than their bandwidth.
+// The bandwidth that the drives of a node reach. By Little's law a queue of `depth` requests moves depth x block bytes in the time of one
+// request, latency + block / bandwidth; at most nvme_bandwidth.
 BytesPerSecond drive_bandwidth(const NodeQuote& quote);
 NodeShape build_shape(const NodeQuote& quote);  // its parts and links, spelled out
 

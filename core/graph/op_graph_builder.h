@@ -29,7 +29,7 @@ struct Linear {
   std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"
   bool tied = false;                        // Parameter::tied
   bool first_token = false;                 // x is only the first token of each sample
-  bool shared = false;                      // several linear layers of the layer use one weight: the parameter of this name
+  bool shared = false;                      // several linear layers share this weight: the parameter is added once
   bool adapter = false;                     // one of the two products of an adapter
 };
 
@@ -115,7 +115,7 @@ class LayerBuilder {
   int context_gather(const std::string& name, int x);  // gathers keys and values of all context-parallel ranks
   int ring_attention(const AttentionShape& shape, int q, int kv);
   int head_attention(const AttentionShape& shape, int qkv);
-  // All-to-all of heads; what.join: back again.
+  // All-to-all that gives this rank all positions of a part of the heads (Ulysses); what.join: the inverse.
   int exchange_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);
   int kept_rows(const std::string& name, int x, bool takes);  // ops::TakeRows or ops::PutRows of the kept tokens
   ops::Dropout dropout_at(const Dims& dims);                  // takes the next site
@@ -124,7 +124,7 @@ class LayerBuilder {
   SequenceSplit split_;
   LayerGraph layer_;
   std::string prefix_ = {};
-  int sites_ = 0;            // dropout sites taken so far
+  int sites_ = 0;            // dropout sites (ops::Dropout::site) taken so far
   int kept_ = -1;            // the value with the indices of the kept tokens; -1: all tokens are kept
   std::int64_t tokens_ = 0;  // number of tokens of a sample, set if some are kept
 };

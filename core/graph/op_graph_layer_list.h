@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-// [layer of the chain]: its entries, ascending. A new layer begins where a single value crosses from the entries before to those behind,
+// [layer of the chain]: its entries, ascending. A new layer begins where a single value crosses from the entries before to those after,
 // and the next entry has weights. So a residual block stays together, and norms, activations and pools stay with the layer before them.
 std::vector<std::vector<int>> chain_layers(const LayerList& list);
 

@@ -39,8 +39,8 @@ struct Mixture {
   std::int64_t room = 0;                  // rows that may be sent to each rank (core/op/experts.h)
   std::int64_t parts = 1, part_room = 0;  // parts of the group to which a token is sent once; rows that may be sent to each
   std::int64_t capacity = 0;              // rows that may be sent to one expert; 0: no limit
-  std::int64_t expected = 0;              // rows that the most loaded rank's experts work on
-  double others = 1;                      // the mean rows of the other ranks over these
+  std::int64_t expected = 0;              // rows that the most loaded rank's experts compute
+  double others = 1;                      // mean rows of the other ranks / expected
   ActivationKind activation = ActivationKind::SwiGlu;
   ops::Route route = {};
   bool router_bias = false, biases = false, scaled_inputs = false;
@@ -57,11 +57,11 @@ int experts(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what,
 struct RouterResults {
   int weights = -1, experts = -1;
 };
-// The rows of a rank's experts, [sources, room, h] (with etp [etp, sources, room, h]) and their counts; the rest is for the way back.
+// The rows of a rank's experts, [sources, room, h] (with etp [etp, sources, room, h]) and their counts. combine_tokens needs the others.
 struct SentRows {
   int rows = -1, counts = -1;
-  int places = -1, weights = -1;  // of the choices from which the rows were made
-  int once = -1;                  // the places of tokens in the parts to which they were sent once; -1: they were not
+  int places = -1, weights = -1;  // of each choice: its row (ops::Dispatch), its weight
+  int once = -1;                  // of each token: its row in each part (ops::SendOnce); -1: another dispatcher
 };
 // Adds what brings tokens x to their experts, as the dispatcher's row says, and what brings the results y of the rows back to x.
 SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x,

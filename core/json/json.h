@@ -1,5 +1,5 @@
-// Reading and writing strict JSON. A JsonReader refers to one value of a document and knows its file and path, so that every Error says
-// file, field, value found and what was expected. `//` comments are allowed. A key that occurs twice in an object is an error, and so is
+// Reading and writing JSON, strict but for `//` comments. A JsonReader refers to one value of a document and knows its file and path, so
+// that every Error says file, field, value found and what was expected. A key that occurs twice in an object is an error, and so is
 // nesting deeper than 200. No type of the JSON library appears here.
 #pragma once
 

@@ -109,10 +109,9 @@ std::vector<std::vector<int>> input_layers(const LayerList& list);
 std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list);
 
 // Reads a model from a file, from a directory that holds a config.json, or from a shipped model by its name ("gpt3-175b"). A file is a
-// Hugging Face config.json of a family of core/family, or one of the two forms that to_json writes: "model_type": "foreshard-transformer"
-// and
-// "foreshard-layers" (models/README.md). Throws Error. A model that is returned is valid: sizes are positive and bounded, no product of
-// them overflows 63 bits, and a layer list is a DAG with one end.
+// Hugging Face config.json of a family of core/family, or one of the two forms that to_json writes: "model_type":
+// "foreshard-transformer" and "foreshard-layers" (models/README.md). Throws Error. A model that is returned is valid: sizes are positive
+// and bounded, no product of them overflows 63 bits, and a layer list is a DAG with one end.
 Model load_model(const std::string& name_or_path);
 std::string model_file(const std::string& name_or_path);  // the file that load_model reads
 Model parse_model(const std::string& text, const std::string& file_name);

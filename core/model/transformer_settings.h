@@ -56,7 +56,7 @@ struct Experts {
   double scale = 1;                // multiplies the chosen experts' weights
   std::int64_t groups = 1;         // the experts form this number of equal groups
   std::int64_t chosen_groups = 1;  // a token chooses experts only from this number of best groups
-  std::int64_t best_of_group = 1;  // a group is as good as the sum of this number of its best scores
+  std::int64_t best_of_group = 1;  // the score of a group is the sum of this number of its best scores
   // A bias per expert that affects only the choice and is not trained by gradients (arXiv:2408.15664).
   bool correction_bias = false;
   double bias_speed = 0.001;   // by which a step changes the correction bias; 0: it stays 0
