@@ -27,8 +27,9 @@ struct MergeAttention : Laws {
   bool operator==(const MergeAttention&) const = default;
 };
 
-// Arranges heads for an all-to-all. Rows [position, sample] of x hold [heads | kv_heads | kv_heads] of `dim` elements each; y holds
-// `parts` such arrays one after the other, each with its part of the heads. `join`: the inverse. Shapes: dimensions of x.
+// Arranges heads for an all-to-all. Rows [position, sample] of x hold the query, key and value heads [heads | kv_heads | kv_heads] of `dim`
+// elements each; y holds `parts` such arrays one after the other, each with its part of the heads. `join`: the inverse. Shapes: dimensions
+// of x.
 struct HeadParts : Laws {
   int parts = 1;
   std::int64_t heads = 1, kv_heads = 0, dim = 0;  // all parts together

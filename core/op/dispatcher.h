@@ -15,8 +15,8 @@ struct DispatcherRow {
   // Every rank gathers the tokens of its expert group, computes the rows of its own experts, and a reduce-scatter adds the results.
   // false: an all-to-all sends rows.
   bool gathers = false;
-  // A token is sent once to each part of the group that has experts of it, with the list of its experts there, and results are added in the
-  // part before they come back. false: it is sent once for each chosen expert.
+  // A token is sent once to each part of the group that holds experts it chose, with the list of those experts, and results are added in
+  // the part before they come back. false: it is sent once for each chosen expert.
   bool once = false;
   bool by_node = false;    // with `once`: a part is a node, inside which an all-to-all sends rows; false: a part is one rank
   bool two_level = false;  // all-to-alls run inside the nodes first, then between them (Algorithm::TwoLevel)

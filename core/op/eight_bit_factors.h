@@ -14,7 +14,7 @@
 
 namespace foreshard {
 
-// Offsets in bytes.
+// Offsets in bytes. kMostBlocks: the most thread blocks that find the largest magnitudes; kBorder: alignment of scales and factors.
 struct EightBitFactors {
   static constexpr std::int64_t kMostBlocks = 512, kBorder = 256;
   static constexpr std::int64_t scales = 4 * kMostBlocks, first = scales + 2 * kBorder;

@@ -1,4 +1,4 @@
-// Operators at the begin of a model: look-ups of tokens and positions in tables, and reading of samples.
+// Operators at the start of a model: look-ups of tokens and positions in tables, and reading of samples.
 #pragma once
 
 #include "core/op/op.h"

@@ -29,7 +29,7 @@ struct ExpertLoad {
 };
 
 // "balanced", "equal", "gini:0.15", "zipf:0.5", "1.3", "worst", "loads:5,3,2,6;4,4,4,4" (measured, layer by layer) and "file:F"
-// (read_expert_loads). Throws Error; `where` says where the text stands. The text of measured loads lists them.
+// (read_expert_loads). Throws Error; `where` names the source of the text. The text of measured loads lists them.
 ExpertLoad parse_expert_load(const std::string& text, const std::string& where);
 std::string to_text(const ExpertLoad& load);
 // A file {"format": "foreshard-expert-loads", "layers": [[5, 3, 2, 6], [4, 4, 4, 4]]}. Throws Error.
@@ -47,8 +47,9 @@ struct ExpertChoices {
 };
 
 // Rows of the most loaded rank over the mean of all ranks: at least 1, and at most the factor of Worst, ranks min(k, E / ranks) / k.
-// Equal: mean + z sigma with the hypergeometric variance m (1 - 1/ranks) (E - k) / (E - 1) and the normal quantile z of 0.5264^(1/ranks).
-// Gini and Zipf: the mean over random placements from a fixed seed. Measured: of the experts where they lie, each at most its capacity.
+// Equal: 1 + z sigma / m. m: mean rows; sigma^2 = m (1 - 1/ranks) (E - k) / (E - 1), hypergeometric; z: the normal quantile of
+// 0.5264^(1/ranks), the expected maximum of `ranks` normal values (Chen and Tyler 1999). Gini and Zipf: the mean over random placements
+// from a fixed seed. Measured: with the placement of ExpertChoices, each expert at most its capacity.
 double most_loaded(const ExpertLoad& load, const ExpertChoices& choices);
 
 }  // namespace foreshard

@@ -4,8 +4,8 @@
 //   x, experts -> Dispatch -> rows, sorted by expert -> all-to-all -> GroupedMatMul -> activation -> GroupedMatMul
 //     -> all-to-all -> rows, weights -> Combine -> y
 //
-// Other dispatchers (core/op/dispatcher.h) gather tokens before Dispatch instead of sending rows behind it, or run SendOnce and an all-to-all
-// before Dispatch, so that a token is sent once to each part of the group.
+// Other dispatchers (core/op/dispatcher.h) gather tokens before Dispatch instead of sending rows after it, or run SendOnce and an
+// all-to-all before Dispatch, so that a token is sent once to each part of the group.
 //
 // Symbols: T tokens of this rank, h features, E experts of the layer, E / ranks of them on each of the `ranks` ranks of the expert group, k
 // experts chosen by each token. A rank has room for `room` rows to each rank of the group; unused rows are 0. Rows are sorted by expert,
@@ -24,8 +24,8 @@ namespace foreshard::ops {
 // to the weights (DeepSeek-V3, equation 16). An all-reduce then sums the loads over the ranks that hold other tokens of the same sequences. Shapes {T, E, k}.
 //
 // A score is a softmax over all experts, or a sigmoid; SoftmaxOfChosen takes the softmax over the k largest logits. Among equal scores the
-// first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the rank of a group is the sum of its
-// `best_of_group` best scores. The weights are the scores of the chosen experts, divided by their sum if `renormalised`, times `scale`.
+// first expert is chosen. With groups, only experts of the `chosen_groups` best groups can be chosen; the score of a group is the sum of
+// its `best_of_group` best scores. The weights are the scores of the chosen experts, divided by their sum if `renormalised`, times `scale`.
 // `auxiliary` is the coefficient of the load-balancing loss E / (k T) sum_i loads_i mean_t p_i (Fedus et al. 2021, section 2.2; p: scores
 // divided by their sum, T: all tokens that the loads count). `z_loss` is the coefficient of the mean over tokens of the squared log of the
 // sum of the exponentials of a token's logits (Zoph et al. 2022, arXiv:2202.08906, equation 5). Both add to the gradient of the logits, but
@@ -61,7 +61,8 @@ struct Route : Laws {
 
 // dispatch: x [T, h], experts [T, k] -> rows [ranks, room, h], places [T, k] (int64), counts [ranks, E / ranks] (int64). places is the row
 // of each choice, -1 if there is no room for it (the choice is dropped); counts is the number of rows of each expert. With `scaled` the
-// inputs are x, weights, experts, and each row is multiplied by its weight. Experts below 0 are none. Shapes {T, h, k, E}, {ranks, room}.
+// inputs are x, weights, experts, and each row is multiplied by its weight. An expert below 0 is no choice.
+// Shapes {T, h, k, E}, {ranks, room}.
 // With `sources` above 1 the tokens are those of this number of ranks, T of each, and only rows of this rank's experts are made: rows
 // [sources, room, h], places [sources, T, k], counts [sources, E / ranks]. Each source has room for `room` rows.
 struct Dispatch : Laws {
@@ -91,10 +92,10 @@ struct Dispatch : Laws {
 };
 
 // send_once: x [T, h], weights [T, k], experts [T, k] -> rows [parts, room, h], their weights [parts, room, k], their experts [parts, room, k]
-// (int64), places [T, parts] (int64). A token goes once to each part of the expert group that has experts of it, with its weights there and
-// the numbers of its experts among those of the part; other choices are expert -1 with weight 0. places is the row of the token in each
-// part, -1 if it has none there. The parts have equally many of `ranks` ranks, on which experts lie as in Dispatch. Shapes {T, h, k, E},
-// {parts, room}. The way back is a plain Combine with a choice per part.
+// (int64), places [T, parts] (int64). A token goes once to each part of the expert group that holds experts it chose, with its weights
+// there and the numbers of its experts among those of the part; other choices are expert -1 with weight 0. places is the row of the token
+// in each part, -1 if it has none there. The parts have equally many of `ranks` ranks, on which experts lie as in Dispatch. Shapes
+// {T, h, k, E}, {parts, room}. Results are combined by a plain Combine with one choice per part.
 struct SendOnce : Laws {
   std::int64_t capacity = 0;  // the most tokens that choose one expert: later choices are dropped; 0: no limit
   std::int64_t ranks = 1;     // of the expert group

@@ -1,5 +1,6 @@
-// What every operator declares about itself. Each operator is a struct with its settings and its laws, such as its cost (core/op/matmul.h,
-// core/op/attention.h, ...); `Operation` (core/op/operation.h) is a variant of them. Code visits the variant; no code parses text.
+// What every operator declares about itself. Each operator is a struct with its settings and its laws: its properties, such as its cost or
+// how partial sums pass (core/op/matmul.h, ...). `Operation` (core/op/operation.h) is a variant of them. Code visits the variant; no code
+// parses text.
 //
 // The struct of an operator has
 //   kWord                 its name in files and messages
@@ -18,6 +19,7 @@
 
 namespace foreshard {
 
+// Backward: one kernel computes InputGrad and WeightGrad. Recompute: the forward again. Other: outside layers and update (codecs).
 enum class Phase : std::uint8_t { Forward, InputGrad, WeightGrad, Backward, Recompute, Update, Other };
 
 struct Shape {  // of an operand or of a kernel, as the operator defines it
@@ -64,14 +66,14 @@ struct Saved {
 struct PartialSums {
   // The operator is linear: from a partial sum it makes a partial sum of the result. false: it may not read partial sums.
   bool pass = false;
-  std::size_t most_operands = 0;  // with `pass`: with more of them one is a bias, which each rank would add; 0: any number
+  std::size_t most_operands = 0;  // with `pass`: with more operands one is a bias, which each rank would add; 0: any number
   bool alike = false;             // with `pass`: only if all inputs are partial sums over the same ranks
-  unsigned passed = kAll;         // with `pass`: these outputs (bits as in Saved) are; the others are whole
+  unsigned passed = kAll;         // with `pass`: these outputs (bits as in Saved) are partial sums; the others are whole
   // The result is a sum over this dimension of the weight; -1: no. If the weight is cut along it, the outputs in `summed` (bits as in
   // Saved) are partial sums.
   int summed_dim = -1;
   unsigned summed = kAll;
-  int summed_columns = -1;   // the output of this index is a sum over the columns of the input; -1: none is
+  int summed_columns = -1;   // the output of this index is a sum over the columns of the input; -1: none
   bool new_columns = false;  // the columns of the result are rows of the weight, not columns of the input
   // All columns use the same weights: if a rank has some of the columns, its weight gradient is a partial sum.
   bool shared_weights = false;
@@ -81,7 +83,7 @@ struct PartialSums {
 // The defaults of an operator's laws.
 struct Laws {
   static constexpr int kFirstSettings =
-      64;  // program_hash includes a setting after this number of settings only if it is not at its default
+      64;  // program_hash leaves out later settings at their default, so that a new setting does not change old hashes
   static constexpr bool depends_on_microbatch = false;  // reads tokens, targets or dropout keys of the micro-batch
   static constexpr bool matrix_product = false;         // a matrix product of shapes {batch, m, n, k}
   static constexpr bool loss = false;                   // the backward begins at it

@@ -60,7 +60,7 @@ struct Sgd : Laws {
   bool operator==(const Sgd&) const = default;
 };
 
-// Adds the sum of the squares of gradients to one number, of which the gradient norm is the root.
+// Adds the sum of the squares of gradients to one number, whose square root is the gradient norm.
 struct GradNorm : Laws {
   std::int64_t divide = 1;  // the sum is divided by this number of ranks, which hold the same elements
   std::int64_t used = 0;    // leading elements that are not padding; 0: all

@@ -38,7 +38,7 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-// Sums, cuts and groups are described by kinds of axes, so that the description does not depend on the degrees.
+// Reductions, splits and groups are described by kinds of axes, so that the description does not depend on the degrees.
 using AxisKind = std::variant<DenseKind, ExpertKind>;
 
 // A list of up to eight kinds, in the given order. It does not allocate, because every parameter and every communication of an op graph

@@ -1,5 +1,5 @@
-// The pairs of a product and a GELU that a GPU computes in one product (cuBLASLt's epilogues, exec/cuda_ops/gpu_fused.cpp), as a plan shows
-// them. The executor also checks where operands lie and which streams wait; such pairs may stay apart when they run.
+// The pairs of a matrix product and a GELU that a GPU can compute in one kernel (cuBLASLt's epilogues, exec/cuda_ops/gpu_fused.cpp), as far
+// as the plan decides it. The executor also checks where operands lie and which streams wait, and may run a pair as two kernels.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct JoinedProduct {
   bool operator==(const JoinedProduct&) const = default;
 };
 
-// In the order of the products. Of one stream each, in bf16 or fp16.
+// In the order of the products. Both instructions of a pair are on one stream; products are in bf16 or fp16.
 std::vector<JoinedProduct> joined_products(const Segment& segment);
 
 }  // namespace foreshard

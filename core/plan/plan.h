@@ -79,6 +79,7 @@ struct Shard {
 };
 
 enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };
+// Transient: values and scratch of one action. Communication: values that are sent or received. Framework: outside the arena.
 enum class Category : std::uint8_t { Parameters, Gradients, Optimizer, Activations, Transient, Communication, Framework };
 inline constexpr int kCategories = 7;
 enum class Scope : std::uint8_t { Rank, Device };  // Device: shared by all ranks of a device; executors refuse it
@@ -235,6 +236,7 @@ inline std::int32_t value_of(const Slot& slot, const Action& action) {
   if (const auto* number = std::get_if<std::int32_t>(&slot.which)) return *number;
   return action.args[std::get<ParamId>(slot.which).index()];
 }
+// CopyIn: from host memory to the device; CopyOut: back. Host: computes of the CPU. Storage: copies to and from NVMe drives.
 enum class StreamKind : std::uint8_t { Compute, Communication, CopyIn, CopyOut, Host, Storage };
 struct Stream {
   std::string name = {};

@@ -16,7 +16,7 @@ Axis read_axis(const JsonReader& json);
 // Placement::order from a list with the name of every axis and "role", once each.
 std::vector<AxisId> read_order(const JsonReader& json, const std::vector<Axis>& axes);
 
-// "attributes": settings of the operator and members of the instruction, as words.
+// The member "attributes": settings of the operator and members of the instruction, as words.
 struct Attributes {
   std::vector<std::string> groups = {};  // names of the plan's groups, which "slice=NAME" refers to
 

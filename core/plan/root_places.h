@@ -10,7 +10,7 @@
 namespace foreshard {
 
 // Whether `block`, which `run` acquires, is such a block: the instruction is a collective with Algorithm::GatherToRoot that neither reads
-// nor writes it. What arrives lies there until it is added.
+// nor writes it. It holds the data received until they are added.
 inline bool is_root_place(const Instruction& run, const Block& block) {
   const auto* collective = std::get_if<Collective>(&run.what);
   if (!collective || collective->algorithm != Algorithm::GatherToRoot) return false;
