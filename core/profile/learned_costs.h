@@ -54,7 +54,8 @@ struct LearnedCosts {
   int runs = 0;
   LearnedScales scales = {};
   std::vector<LearnedShape> shapes = {};
-  std::vector<std::vector<double>> doubt = {};  // [shape][shape <= it]: lower triangle
+  // [shape][shape <= it], lower triangle: W^T (W C W^T + noise^2)^-1 W for the prior covariance C and the runs' weights W of the shapes.
+  std::vector<std::vector<double>> doubt = {};
   bool operator==(const LearnedCosts&) const = default;
 };
 

@@ -50,7 +50,7 @@ struct MachineProfile {
   Seconds link_latency = {};
   BytesPerSecond link_bandwidth = {};
   double collective_share =
-      0;  // share of compute units that a collective takes, 0 to 1: computation beside it takes 1 / (1 - share) times as long
+      0;  // share of compute units that a collective takes, 0 to 1: concurrent computation takes 1 / (1 - share) times as long
   // Device memory in use before a rank allocates anything (context, libraries, kernels); 0: not measured.
   Bytes outside_memory = {};
   std::vector<ProfileTransfer> copies = {};         // inside the device, by size

@@ -1,5 +1,5 @@
-// How the live memory of a role changes during a run of instructions (a Span covers one run): computed once per run and used for every
-// span of that run. Internal to memory_timeline.
+// How the live memory of a role changes during a MemoryRun, the consecutive instructions of a stream that a Span covers: computed once per
+// run and used for all its spans. Internal to memory_timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-// Times are isolated, in nanoseconds since the begin of the run; memory is in bytes.
+// Times are isolated, in nanoseconds since the start of the run; memory is in bytes.
 struct MemoryRun {
   struct Step {
     std::int64_t at = 0;
@@ -19,7 +19,7 @@ struct MemoryRun {
   };
   std::vector<Step> steps = {};          // in order of time; at equal times releases first
   std::vector<std::int64_t> times = {};  // the distinct times of the steps
-  std::vector<std::int64_t> live = {};   // [time]: change of the sum since the begin of the run, after all steps at that time
+  std::vector<std::int64_t> live = {};   // [time]: change of the sum since the start of the run, after all steps at that time
   std::int64_t highest = 0;              // the largest of `live`, at least 0
   std::int64_t total = 1;                // isolated time of the whole run, never 0
   LiveBytes net = {};                    // change over the whole run, by category

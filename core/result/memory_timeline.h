@@ -44,7 +44,7 @@ struct MemoryTimelineOptions {
 
 // The curves of a trace of the plan: one per class and per space that its role uses (always for the device), in that order.
 //
-// A block is alive from the begin of the instruction that acquires it to the end of the one that releases it, the end excluded: live(t)
+// A block is alive from the start of the instruction that acquires it to the end of the one that releases it, the end excluded: live(t)
 // includes all events at times <= t, so a block without duration is never alive. In a span of several instructions, each begins at
 // span.begin + (isolated times before it) * (length of the span / isolated time of all), rounded down; without isolated times they are
 // equally long. A block that the role releases before it acquires it is carried over from the previous run of the plan. Buffers of

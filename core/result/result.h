@@ -10,7 +10,8 @@
 
 namespace foreshard {
 
-enum class Granularity : std::uint8_t { Op, Layer, Stage };
+enum class Granularity : std::uint8_t { Op, Layer, Stage };  // what one step of a replay covers (replay/steps.h)
+// Which ranks one representative stands for: none but itself, equal ranks of one tensor-parallel group, or all equal ranks.
 enum class Folding : std::uint8_t { None, Tp, Full };
 
 // The hardware of a measured run; both members are empty if the file does not say.

@@ -25,7 +25,8 @@ struct StageTimes {  // isolated times of one pipeline stage, per micro-batch
 
 struct StageMemory {  // one pipeline rank (role), device space
   std::string role = {};
-  LiveBytes peak = {};  // categories at the peak moment
+  LiveBytes peak = {};  // by category at the time of the live peak
+  // with_framework: arena + Plan::framework; reserved: the arena; statics: resident parameters, gradients and optimizer states
   Bytes live_peak = {}, order_bound = {}, arena = {}, with_framework = {}, reserved = {}, statics = {};
   bool operator==(const StageMemory&) const = default;
 };
@@ -64,8 +65,8 @@ struct BubbleShares {                                        // idle compute str
 };
 
 struct CommunicationShares {
-  double exposed = 0;  // time with communication running and compute idle or itself the communication
-  double hidden = 0;   // time with communication running beside computation
+  double exposed = 0;  // the compute stream is idle because of communication, or runs communication itself
+  double hidden = 0;   // communication runs while the compute stream is busy
   bool operator==(const CommunicationShares&) const = default;
 };
 
@@ -88,7 +89,7 @@ struct Summary {
   std::vector<StageTimes> stage_times = {};  // per pipeline stage
   std::vector<StageMemory> memory = {};      // per role
   MemoryFit fit = {};
-  std::vector<LinkUtilization> links = {};  // hottest first
+  std::vector<LinkUtilization> links = {};  // highest utilization first
   std::optional<double> cost_per_million_tokens = {};
   std::optional<double> energy_per_million_tokens_j = {};
   int gpus = 0, stages = 0, microbatches = 0;

@@ -21,7 +21,7 @@ struct Span {
   std::int32_t instruction = 0;
   std::int32_t count = 1;
   StreamId stream = {};
-  Nanoseconds ready = {};  // everything that it waits for on this rank has ended; a collective or exchange has arrived
+  Nanoseconds ready = {};  // all that it waits for on this rank has ended; a collective or exchange then waits for other ranks
   Nanoseconds begin = {}, end = {};
   bool operator==(const Span&) const = default;
 };

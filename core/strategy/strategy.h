@@ -47,7 +47,9 @@ enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, Eight
 enum class SumOrder : std::uint8_t {
   Ready,
   Priority
-};  // order of gradient sums: as the gradients are ready, or those first that the next forward needs first
+};  // order in which gradients are reduced: as they become ready, or first those that the next forward needs first
+// Selective: the attention core (Korthikanti et al. 2022). Full: whole layers. Modules: named parts of layers. Each: a choice per layer.
+// Rotor, Revolve, Graph: checkpointing schedules for chains of unequal and of equal layers, and for operator graphs (strategy/recompute).
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
@@ -145,7 +147,7 @@ struct PipelineChoice {
   int microbatch_group = 0;               // interleaved: micro-batches that a chunk takes before the next chunk runs; 0: pp
   std::vector<std::string> order = {};    // Listed: [pipeline rank]: its actions, "0F0 0F1 0B0 ..."
   std::optional<ActionTimes> times = {};  // zb-2p: those that its order is made for; empty: of a trial plan
-  bool delay_wgrad = false;  // schedules of cells: weight gradients run behind the next communication (docs/schedules.md)
+  bool delay_wgrad = false;  // cells: weight gradients move after the next communication and overlap it (docs/schedules.md)
   bool operator==(const PipelineChoice&) const = default;
 };
 
@@ -171,7 +173,7 @@ struct StateDTypes {  // empty: decided by precision and framework (state_types)
 struct OptimizerChoice {
   OptimizerKind kind = OptimizerKind::Adam;
   double momentum = 0;  // of SGD
-  // Largest gradient norm; 0: no clipping; empty: as the framework does; ours: no clipping.
+  // Largest gradient norm; 0: no clipping; empty: the framework's default ("foreshard": no clipping).
   std::optional<double> clip_norm = {};
   // Multiplies the gradient of the loss; clipping and update divide by it; 0: dynamic, adapted to overflows.
   double loss_scale = 1;
@@ -182,33 +184,33 @@ struct OptimizerChoice {
   bool operator==(const OptimizerChoice&) const = default;
 };
 
-// The codec for gradients, or for the activations that tensor-parallel ranks sum, and its settings.
+// The codec for gradients, for activations that tensor-parallel ranks reduce, or for rows of experts, and its settings.
 struct Compression {
   Codec codec = Codec::None;
   double kept = 0.01;  // Dgc: share of the elements; TokenTopK: of the tokens
   int bits = 8;        // Segmented: bits per element
   int segments = 0;    // Segmented: segments with equal numbers of levels; 0: a centre and two tails
-  int warm_up = 0;     // updates without compression at the begin of the training
+  int warm_up = 0;     // updates without compression at the start of the training
   bool operator==(const Compression&) const = default;
 };
 
-// The same numbers of parts (CommunicationChoice::parts) with fewer of them, where layers at the end have the same ones.
+// The shortest list with the meaning of `parts` (CommunicationChoice::parts): the last pair holds for all later layers, so repeats are cut.
 std::vector<int> shortest_parts(std::vector<int> parts);
 
 struct CommunicationChoice {
   Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
-  std::optional<Overlap> overlap = {};                   // empty: as the framework does; ours: Overlap{}
+  std::optional<Overlap> overlap = {};                   // empty: the framework's default ("foreshard": Overlap{})
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
   int servers = 0;                                       // ParameterServer: members that serve; 0: all
   bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
   SumOrder order = SumOrder::Ready;
-  Bytes partition = {};          // Priority: a sum is cut into parts of this size; 0: whole buckets
+  Bytes partition = {};          // Priority: a reduction is cut into parts of this size; 0: whole buckets
   Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
-  Compression gradients = {};    // of the gradient sums over replicas
-  Compression activations = {};  // of the sums between tensor-parallel ranks
+  Compression gradients = {};    // of gradients that are reduced over replicas
+  Compression activations = {};  // of activations that are reduced over tensor-parallel ranks
   Compression dispatch = {};     // of rows of tokens on their way to experts
-  // Numbers of parts along the samples: one for all operations of a layer that end in a sum, or one each for attention and MLP, or two for
-  // each layer in turn, the last two for all that follow; {0}: tuned; empty: 1.
+  // Into how many parts, along the samples, attention and MLP are cut, so that the sum over tp of a part overlaps the next part: one number
+  // for both, or one each, or a pair per layer, where the last pair holds for all later layers; {0}: tuned; empty: 1.
   std::vector<int> parts = {};
   bool operator==(const CommunicationChoice&) const = default;
 };
@@ -257,7 +259,7 @@ struct Strategy {
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   ExpertChoice experts = {};
   bool sequence_parallel = false;
-  std::optional<ContextKind> context = {};  // empty: as the framework does; ours: AllGather
+  std::optional<ContextKind> context = {};  // empty: the framework's default ("foreshard": AllGather)
   PipelineChoice pipeline = {};
   std::vector<StageDegrees> stages = {};  // degrees of each stage; if not empty, dp, tp and pp are ignored
   BatchSizes batch = {};
@@ -270,7 +272,7 @@ struct Strategy {
   DType precision = DType::BF16;
   StateDTypes state_dtypes = {};
   AttentionKernel attention = AttentionKernel::Auto;
-  std::optional<double> dropout = {};  // probability; empty: as the framework does; ours: no dropout
+  std::optional<double> dropout = {};  // probability; empty: the framework's default ("foreshard": none)
   OptimizerChoice optimizer = {};
   std::int64_t vocab_multiple = 0;  // vocabulary padded to a multiple of this times tp; 0: as the framework does
   CommunicationChoice communication = {};
