@@ -19,7 +19,7 @@ class ComputeSlowdown {
   int worker(int stream) const { return worker_of_[static_cast<std::size_t>(stream)]; }  // -1: nothing can slow its computes
   // Starts it on the stream's worker.
   void compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done);
-  // A communication of the stream begins to take this share of the player's compute units; it ends.
+  // A communication of the stream begins to take this share of the player's compute units; it ends and takes none.
   void begin(int player, int stream, double sm_share) { change(player, stream, sm_share); }
   void end(int player, int stream) { change(player, stream, 0); }
 
@@ -42,7 +42,7 @@ class ComputeSlowdown {
   const PlayerInput& input_;
   Clock& clock_;
   std::vector<int> worker_of_ = {};  // [stream of all players]
-  std::vector<char> disturbs_ = {};  // [stream of all players]: its communication can run beside computes of another stream
+  std::vector<char> disturbs_ = {};  // [stream of all players]: its communication can overlap computes of another stream
   std::vector<double> taken_ = {};   // [stream of all players]: share of the compute units that it takes at present
   std::vector<Going> going_ = {};    // [stream of all players]: its last compute
 };

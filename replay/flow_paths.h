@@ -1,4 +1,4 @@
-// FlowPaths: how the clock times each flow class: as a transfer over the few links that can limit it or, where nothing can run beside it,
+// FlowPaths: how the clock times each flow class: as a transfer over the few links that can limit it or, if no other transfer can slow it,
 // as bytes * seconds_per_byte.
 #pragma once
 
@@ -18,8 +18,8 @@ struct FlowPath {
   // Isolated: all other transfers on the links that can limit it are issued by the same stream of the same rank, so they never overlap
   // with it, and the flow takes bytes * seconds_per_byte. Exclusive: the same holds for all links that it crosses.
   bool isolated = false, exclusive = false;
-  // A flow that is not exclusive is so in the actions of its parties' role before this one, if the plan runs once: other traffic on its
-  // links is issued in this action for the first time, after what the flow's own stream has done by then. 0: in no action.
+  // Of a flow that is not exclusive, if the plan runs once: in actions of its parties' role before this one it is exclusive, because other
+  // traffic on its links is issued in this action for the first time, after what the flow's own stream has done by then. 0: in none.
   std::int32_t exclusive_before = 0;
   double seconds_per_byte = 0;
   std::vector<int> route = {};  // links of the clock, each repeated by the flow's weight on it; empty when isolated

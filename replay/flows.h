@@ -1,5 +1,5 @@
 // Flows: every transfer that the ranks of a plan can make, with the links it crosses. There is one flow per (rank, peer it sends to), per
-// phase of a collective of a group instance, and per (rank, way of copying), independent of sizes, repetitions and times.
+// phase of a collective of a group instance, and per (rank, CopyPattern), independent of sizes, repetitions and times.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ class MaxMin {
   std::vector<int> flow_of_ = {}, next_ = {};  // [crossing]: its flow; the next crossing of the same link, or -1
   std::vector<Candidate> heap_ = {};
   std::vector<double> rates_ = {};  // [flow]; below 0: still growing
-  std::vector<int> named_ = {};     // the links of links_, as numbered by the caller
+  std::vector<int> named_ = {};     // [index in links_]: the caller's number of the link
 };
 
 }  // namespace foreshard::player

@@ -1,4 +1,4 @@
-// Patterns: the distinct uses of the network by the instructions of a plan: peers, collectives and ways of copying. A pattern is a small
+// Patterns: the distinct uses of the network by the instructions of a plan: peers, collectives and kinds of copies. A pattern is a small
 // number that means the same for every rank of a role. There are a handful of them however many instructions and ranks a plan has, and
 // both folding and the player work on them.
 #pragma once
@@ -37,7 +37,7 @@ struct Patterns {
   std::vector<std::vector<SegmentId>> segments = {};   // [role]: the segments that it issues
   std::vector<std::vector<int>> slots = {};            // [role]: the slots that it uses, ascending
 
-  // Every rank has one slot per pattern and direction: to a peer, from a peer, in a collective, for a way of copying.
+  // Every rank has one slot per pattern and direction: to a peer, from a peer, in a collective, for a kind of copy.
   int slot_count() const { return 2 * static_cast<int>(peers.size()) + static_cast<int>(collectives.size() + copies.size()); }
   int to_slot(int peer) const { return peer; }
   int from_slot(int peer) const { return static_cast<int>(peers.size()) + peer; }

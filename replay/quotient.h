@@ -52,8 +52,7 @@ struct Quotient {
   std::vector<std::int32_t> bundle_of = {};  // [link class]
 };
 
-// `paces` [rank]. Without find_twins, `twins` are the classes. one_class_per_role: see
-// ReplayOptions.
+// `paces` [rank]. Without find_twins, `twins` are the classes. one_class_per_role: see ReplayOptions.
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
               const std::vector<Pace>& paces, Folding folding, bool find_twins, bool one_class_per_role = false);
 

@@ -18,7 +18,7 @@
 
 namespace foreshard {
 
-struct Straggler {  // compute of one rank is slower by a factor
+struct Straggler {  // a rank whose computes take `slowdown` times as long
   RankId rank = {};
   double slowdown = 1.0;
 };
@@ -33,8 +33,8 @@ struct ReplayOptions {
   bool memory_events = false;  // keep the events of the memory timeline, not only its peaks
   // Replaces the plan's costs of instructions other than collectives and exchanges; needs Granularity::Op and Folding::None.
   std::function<Seconds(RankId rank, std::int32_t action, std::int32_t instruction)> measured = {};
-  int runs = 1;  // how often the plan runs, without a barrier between; action a of run r is number r * actions + a in the trace
-  std::vector<Straggler> stragglers = {};              // each is put into a class apart from ranks of other speed
+  int runs = 1;  // how often the plan runs, without barriers between; action a of run r is number r * actions + a in the trace
+  std::vector<Straggler> stragglers = {};              // ranks of different speed are in different classes
   const std::atomic<bool>* cancel = nullptr;           // when it becomes true, the run ends early with Error "cancelled"
   std::function<void(double fraction)> progress = {};  // called with the share of all spans that are done
 };
@@ -60,7 +60,7 @@ struct Unplayed {
 
 // A plan, folded and ready to be run any number of times with the costs that it has at construction; they must be finite and not
 // negative. The constructor throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices,
-// broken numbers). play() throws Error when ranks wait for each other, which cannot happen in a plan that check_plan accepts.
+// invalid numbers). play() throws Error when ranks wait for each other, which cannot happen in a plan that check_plan accepts.
 class Replay {
  public:
   Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});  // the plan must outlive it

@@ -25,7 +25,7 @@ struct Step {
   std::int32_t stream = 0;
   StepKind kind = StepKind::Fixed;
   double seconds = 0;    // fixed or compute step: its duration; else: before the first byte
-  double computing = 0;  // the part of `seconds` in computes, which communication kernels slow: without merged collectives
+  double computing = 0;  // the part of `seconds` that is computation, which communication kernels slow (not merged collectives)
   double bytes = 0;      // size times the wire factor; a flow moves FlowClass::bytes for each of them
   double sm_share = 0;   // share of the compute units that it takes from computes of other streams
   std::int32_t slot = -1, from_slot = -1;           // slot of its send, collective or copy; slot of its receive; -1: none

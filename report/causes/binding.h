@@ -29,7 +29,7 @@ struct Binding {
 std::vector<Binding> bind_spans(const Plan& plan, const Trace& trace);
 
 // One link of the critical chain: the run spent the time from `begin` to `end` on `span`. `begin` is the end of the
-// previous link. It is earlier than the begin of the span only where the trace has a gap (measured runs).
+// previous link. It is earlier than the start of the span only where the trace has a gap (measured runs).
 struct ChainLink {
   std::int32_t span = 0;
   Nanoseconds begin = {}, end = {};

@@ -15,7 +15,7 @@ struct ChromeTraceOptions {
   // With more slices than this, the spans inside actions are left out first, then whole classes, the last ones first; the
   // file says how many classes were left out.
   std::int64_t most_slices = 200'000;
-  int most_memory_points = 4096;  // per class; of more, the moment with the most bytes of each equal interval is kept
+  int most_memory_points = 4096;  // per class; if there are more, each of equal intervals keeps its moment with the most bytes
   bool critical_chain = true;
 };
 

@@ -14,7 +14,7 @@ struct SvgOptions {
   int width = 1200;           // pixels
   std::string title = {};     // "gpt3-175b on dgx-a100-x128"
   std::string subtitle = {};  // "tp 8, pp 16, dp 8, 1f1b"
-  int most_lanes = 64;        // a lane shows one class of a role; of more roles, every k-th and the last are shown
+  int most_lanes = 64;        // a lane shows one class of a role; if there are more roles, every k-th and the last are shown
 };
 
 // The SVG text. The number of SVG elements depends on the width and the lanes, not on the length of the trace: neighbouring

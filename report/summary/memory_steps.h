@@ -14,8 +14,8 @@ struct MemoryStep {
   bool operator==(const MemoryStep&) const = default;
 };
 
-// In time order, one step per moment with events, and one at 0. Of more than `most` moments each of `most` equal intervals of
-// the makespan keeps only the step with the most live bytes; so the peak is always kept, the step at 0 not.
+// In time order, one step per moment with events, and one at 0. If that is more than `most` steps, each of `most` equal intervals
+// of the makespan keeps only its step with the most live bytes; so the peak is always kept, the step at 0 may not be.
 std::vector<MemoryStep> memory_steps(const MemoryCurve& curve, Nanoseconds makespan, int most);
 
 // The device-memory curves with their events: those of the result when it has events, otherwise computed from its plan and

@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// Where the summary comes from; these keys are written beside those of the Summary.
+// Where the summary comes from; these keys are written in addition to those of the Summary.
 struct SummaryOrigin {
   std::string model = {}, cluster = {};
   std::string strategy_json = {};   // as to_json(Strategy) writes it; empty: null

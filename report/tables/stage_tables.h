@@ -9,7 +9,7 @@ namespace foreshard {
 std::string words_of(BubbleCause cause);  // "warm-up", "exposed communication"
 
 // The times of each stage per micro-batch and, when every pipeline rank holds one stage, its bubble. `most_rows` limits the rows,
-// here and below: of more, the middle ones are left out.
+// here and below: if there are more, the middle ones are left out.
 TextTable stage_table(const Summary& summary, int most_rows);
 
 // The bubbles of each pipeline rank, when ranks hold several stages; otherwise empty.
