@@ -17,7 +17,7 @@ namespace foreshard {
 // The key of the row's sweep: rows that differ in their strategy only have the same key.
 std::string sweep_of(const MeasuredRow& row);
 
-// A row, the question that it puts to the engine (or why there is none), and the engine's answer.
+// A row, the case that is predicted for it (or why there is none), and its prediction.
 struct Asked {
   const MeasuredRow* row = nullptr;
   std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;

@@ -22,7 +22,7 @@ enum class SkipReason : std::uint8_t {
   Mla,             // multi-head latent attention whose widths are not stated
   Lora,            // adapters whose rank is not stated
   Fp4,
-  Precision,  // an unknown word
+  Precision,  // an unknown word for it
   UnknownShape,
   UnknownDegree,
   UnknownBatch,

@@ -91,9 +91,9 @@ struct Validation {
   std::map<std::string, SourceCount> sources = {};
 };
 
-// Logarithm of measured over predicted, of times: rates are turned around, so that rows of both say the same.
+// ln(measured time / predicted time). For a rate, where larger is better, the ratio is inverted.
 double log_ratio_of_times(const ValidatedRow& row);
-// Ends of the 90 % interval of one more residual of this kind.
+// The 90 % interval for one more residual like these: empirical quantiles, for few residuals at least Student's prediction interval.
 struct LogEnds {
   double low = 0, high = 0;
 };

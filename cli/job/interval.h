@@ -1,4 +1,4 @@
-// The interval of a predicted iteration time of a job.
+// The 90 % interval around the predicted iteration time of a job.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace foreshard {
 
-// From the runs that the job's profile was learned from (this lowers the strategy); without such a profile from the shipped
-// residuals, and then nothing for a host.
+// From the errors of the runs that the job's profile was learned from (this lowers the strategy), or, without such a profile,
+// from the shipped residuals of published runs. Empty for a host without such a profile.
 std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& strategy, Seconds predicted);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Notes that a verb prints on standard error, beside its answer on standard output.
+// Notes that a verb prints on standard error, separate from its answer on standard output.
 #pragma once
 
 #include <string>

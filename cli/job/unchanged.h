@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-// For options of the strategy, by path, the condition under which they matter: "cp above 1".
+// [path of a strategy option]: the condition under which the option has an effect, "cp above 1".
 const std::map<std::string, std::string>& where_options_matter();
 
 struct UnchangedOptions {

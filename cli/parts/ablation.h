@@ -30,11 +30,11 @@ struct AblationRow {
   Strategy strategy = {};    // with all steps so far
   std::string why_not = {};  // why there is no plan; empty: there is one
   Plan plan = {};
-  std::string hash = {};
-  Seconds time = {};  // of an iteration
-  Bytes peak = {};    // arena of the fullest device plus framework memory
-  Bytes margin = {};  // device memory less the peak and the reserve
-  Bytes sent = {};    // payload that the GPU with the most sends in an iteration, in collectives and exchanges
+  std::string hash = {};  // program_hash of the plan
+  Seconds time = {};      // of an iteration
+  Bytes peak = {};        // arena of the fullest device plus framework memory
+  Bytes margin = {};      // device memory less the peak and the reserve
+  Bytes sent = {};        // payload that the GPU with the most sends in an iteration, in collectives and exchanges
   std::vector<PlanDefect> defects = {};  // what check_plan finds
 };
 // Lowers and replays `job`, which has the settings of `step` and of the steps before it.

@@ -17,7 +17,7 @@ std::vector<Plan> calibration_probes(const Cluster& cluster, const std::vector<D
 std::vector<Plan> gpu_probes(const Cluster& cluster, const std::vector<DType>& dtypes, std::int64_t largest_hidden,
                              std::int64_t longest);
 
-// The parts of both.
+// Used by both.
 enum class ProbeFamily : std::uint8_t { Gpt, Llama, Bert };
 struct ProbeSize {
   std::int64_t hidden = 0, head_dim = 0, seq = 0, micro_batch = 0, vocab = 0;

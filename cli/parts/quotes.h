@@ -17,7 +17,7 @@ struct QuoteOptions {
   Objective objective = Objective::Time;
 };
 
-enum class Searched : std::uint8_t { All, Partly, Not };  // how much of the strategies was searched; Partly, Not: interrupted
+enum class Searched : std::uint8_t { All, Partly, Not };  // how much of the search space was covered; Partly, Not: interrupted
 const char* name_of(Searched searched);                   // "complete", "partial", "not searched"
 
 struct Quote {

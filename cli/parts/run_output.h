@@ -7,10 +7,11 @@
 
 namespace foreshard {
 
+// The input of run_text and run_json.
 struct RunWords {
   const Execution& done;  // the finished run
   TimeMode time = TimeMode::Wall;
-  int ranks = 1;
+  int ranks = 1;                  // of the plan
   int ranks_here = 1, cores = 1;  // ranks on this machine, and its usable cores
   MemoryChecks checks = {};
   std::string gpu = {};         // the GPUs in words; empty: the run was on the host

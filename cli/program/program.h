@@ -1,4 +1,4 @@
-// The whole program behind main: parse, call one verb, print, turn errors into exit codes.
+// The program that main calls: parses the command line, runs one verb, prints, and turns errors into exit codes.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void report(double fraction, const std::string& note = {});  // 0 to 1; `note` is shown behind the bar
+  void report(double fraction, const std::string& note = {});  // 0 to 1; `note` is shown after the bar
   // In mode "json" writes this line to standard error at once; otherwise does nothing.
   void line(const std::string& json);
 

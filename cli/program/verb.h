@@ -33,10 +33,10 @@ class Arguments {
   std::vector<std::string> all(const std::string& option) const;
   // integer, number: `otherwise` when the option is not given; Error when the value is no number in [least, most].
   std::int64_t integer(const std::string& option, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
-  // Copies of the arguments: with `option` given once, as `value`; ...
+  // Copies of the arguments in which `option` has the only value `value`, one more value, or one value less.
   Arguments with(const std::string& option, const std::string& value) const;
-  Arguments adding(const std::string& option, const std::string& value) const;   // ... given once more; ...
-  Arguments without(const std::string& option, const std::string& value) const;  // ... without one value
+  Arguments adding(const std::string& option, const std::string& value) const;
+  Arguments without(const std::string& option, const std::string& value) const;
   double number(const std::string& option, double otherwise, double least, double most) const;
   // The value, `otherwise` when not given. Throws Error, which names the nearest of `known`, when the value is none of them.
   std::string choice(const std::string& option, const std::string& otherwise, const std::vector<std::string>& known) const;
