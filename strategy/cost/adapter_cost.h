@@ -1,4 +1,4 @@
-// Memory traffic of the kernels beside the products of low-rank adapters, and what frozen weights in 8 bits save and cost
+// Memory traffic of the kernels beside the products of low-rank adapters, and the traffic that frozen 8-bit weights save or add
 // (docs/cost-model.md, "Adapters").
 #pragma once
 
@@ -8,15 +8,16 @@
 
 namespace foreshard {
 
-// Rank of the plan's adapters: the smaller side of its trained matrices, when others are frozen. 0: no adapters.
+// Rank of the plan's adapters: the smallest side of its trained matrices, if other tensors are frozen. 0: no adapters.
 std::int64_t adapter_rank(const Plan& plan);
 
-// Bytes that separate kernels read and write beside the product x A^T [m, rank] or z B^T [m, n] of an adapter: the framework's passes over
-// its input and its result (AdapterPasses). 0: another operator.
+// Bytes that separate kernels move in addition to the product x A^T [m, rank] or z B^T [m, n] of an adapter: the framework's passes over
+// its input and its result (AdapterPasses). 0 for other operators and for weight gradients.
 Bytes adapter_bytes(const FrameworkPreset& preset, std::int64_t rank, const Compute& what);
 
-// Bytes that a product of frozen weights in 8 bits moves more than one of trained weights; negative: fewer. Its input is not transposed for a
-// gradient of weights; its backward transposes the weights where the framework keeps no transposed copy and the GPU multiplies in one layout only.
+// Bytes that an 8-bit product with frozen weights moves, less those with trained weights (may be negative). Its input is not transposed for
+// a weight gradient; its backward transposes the weights if the framework keeps no transposed copy and the GPU multiplies 8-bit operands in
+// one layout only.
 Bytes frozen_bytes(const FrameworkPreset& preset, std::int64_t rank, const Compute& what, const Gpu& gpu);
 
 }  // namespace foreshard

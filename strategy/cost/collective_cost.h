@@ -29,8 +29,8 @@ struct CommunicationPath {
   bool operator==(const CommunicationPath&) const = default;
 };
 
-// With the protocol of NCCL that is fastest, or NVLink SHARP where the collective names it and the group is in one node. One member: zero.
-// `own_kernels`: an all-to-all by the kernels of DeepEP or HybridEP, which reach what NCCL's rings do.
+// With NCCL's fastest protocol, or with NVLink SHARP if that is the collective's algorithm and the group is in one node. One member: zero.
+// `own_kernels`: an all-to-all by the kernels of DeepEP or HybridEP, which reach the same share of a link's rate as NCCL's rings.
 Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, bool own_kernels = false);
 
 // Point to point (pipeline, ring attention): one step.

@@ -1,4 +1,4 @@
-// The path of a collective: what its phases put on the links between the devices of one group.
+// The path of a collective: the latency steps and bytes of its phases on the links between the devices of its group.
 #pragma once
 
 #include <vector>

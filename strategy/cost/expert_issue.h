@@ -9,28 +9,29 @@
 
 namespace foreshard {
 
-// Whether the segment has products of experts, and whether it sends tokens once (core/op/dispatcher.h).
+// Whether the segment has matrix products of experts, and whether its dispatcher sends tokens once (core/op/dispatcher.h).
 bool has_experts(const Segment& segment);
 bool sends_once(const Segment& segment);
-// Whether it dispatches tokens without a capacity.
+// Whether it dispatches tokens without a capacity limit, so that none is dropped.
 bool drops_none(const Segment& segment);
 
-// Kernels that the host issues for the operator: those of its style; of a grouped product one for each expert where the preset says so,
-// in 8 bits with casts and scales.
+// Number of kernels that the host launches for the operator: OpStyle::kernels; for a grouped product times the number of experts if
+// ExpertIssue::each_expert, and in 8 bits times ExpertIssue::eight_bit_kernels (casts and scales).
 double issued_kernels(const FrameworkPreset& preset, const Compute& what);
 
-// Calls of Python for the weights of the experts whose product or gradient of weights the operator is, without kernels.
+// Number of Python calls that launch no kernel, if the operator is a product of experts or its weight gradient
+// (ExpertIssue::calls_per_weight).
 double calls_for_weights(const FrameworkPreset& preset, const Compute& what);
 
 // Time of the host to issue the operator; `experts`: in a segment with experts.
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts);
 
-// Kernels beside the operator's first, which the device runs one after the other: casts and scales of each expert's operands, and the other
-// kernels of the operator's style.
+// Number of kernels after the operator's first, which the device runs one after the other: casts and scales of each expert's operands, and
+// the other kernels of the operator's style.
 double further_kernels(const FrameworkPreset& preset, const Compute& what);
 
-// A grouped product that the host issues expert by expert, on `kStreams` streams: so many experts of it fill the device together, and the
-// operator takes as many times as long as is the second result.
+// For a grouped product that the host issues expert by expert on `kStreams` streams: `what` is the product of kStreams experts, which run
+// together; the whole operator takes `times` as long. Empty: another operator, or at most kStreams experts.
 inline constexpr std::int64_t kStreams = 4;  // Transformer Engine, transformer_engine/common/gemm/cublaslt_gemm.cu, num_streams
 struct PartOfExperts {
   Compute what = {};
@@ -38,22 +39,24 @@ struct PartOfExperts {
 };
 std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, const Compute& what);
 
-// Whether the host waits for the device before it issues the operator: until the rows of each expert are counted, or, at a clamped
-// activation, for a copy of a number that it makes. With a capacity the sizes are known; backward phases use the sizes of the forward.
+// Whether the host waits for the device before it issues the operator: for the number of rows of each expert (a dispatch without a
+// capacity), or for the copy of a scalar (a clamped activation). With a capacity the sizes are known; the backward uses the sizes of the
+// forward.
 bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 
-// Bytes that copies of their own move beside the operator: rows that are sorted by expert after they arrived, and sorted back. In segments
-// that send tokens once there are none: the same pass makes and sorts the rows.
+// Bytes moved by separate copies that sort the received rows by expert, and back. None in segments that send tokens once: there one pass
+// makes and sorts the rows.
 Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what);
 
-// Bytes that copies of their own move to pad the rows of each expert to a multiple that products in 8 bits take: the rows before the first
-// product (not `transposed`) and those behind the second, and their gradients.
+// Bytes moved by separate copies that pad the rows of each expert to the multiple that 8-bit products need: the input of the first product
+// (not `transposed`), the output of the second, and their gradients.
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what);
 
-// The kernels that add the biases of experts to the results of the operator or, in the backward, sum up their gradients. Empty: none.
+// The kernels that add the biases of experts to the results of the operator or, in the backward, sum their gradients, as one instruction.
+// Empty: none.
 std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased);
 
-// Kernels of these, of all experts of the operator.
+// The number of these kernels, over all experts of the operator.
 double kernels_of_biases(const FrameworkPreset& preset, const Compute& what);
 
 // Host and device side by side: the host issues operators one after the other, the device runs each when it is issued and the one before
@@ -67,7 +70,7 @@ class IssueClock {
     host_ += issue, busy_ += busy;
     device_ = std::max(device_, host_) + busy;
   }
-  // Time that the segment takes longer than the device's own. A host that never waits is ahead of the device by what it issued during
+  // Seconds by which the segment takes longer than its device time. A host that never waits is ahead of the device by what it issued during
   // earlier segments, so that only its sum counts.
   double exposed() const { return waited_ ? device_ - busy_ : host_ - busy_; }
 

@@ -14,7 +14,7 @@ struct FittedConstant {
   std::string name = {}, mechanism = {};
   double value = 0;                         // times in seconds
   double low = 0, high = 0;                 // the range in which the error of its rows is at most a tenth above its minimum
-  double without = 0;                       // the value one would assume if no row could show it
+  double without = 0;                       // the value to assume if no measured row depended on it
   std::vector<std::string> fitted_on = {};  // names of sources in data/measured
   bool operator==(const FittedConstant&) const = default;
 };

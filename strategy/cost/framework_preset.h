@@ -18,12 +18,12 @@
 namespace foreshard {
 
 // How a framework runs one operator of the graph, relative to one fused kernel: the number of kernels, and `traffic`, the bytes that they
-// move together over those of the fused kernel. Of `traffic`, the share `copies` is casts and fills, which stream at full bandwidth. The
-// backward has values of its own; backward_traffic 0: as the forward.
+// move together over those of the fused kernel. Of `traffic`, the part `copies` (in the same unit) is casts and fills, which stream at full
+// bandwidth. The backward has values of its own; backward_traffic 0: as the forward.
 struct OpStyle {
   double kernels = 1, traffic = 1, copies = 0;
   double backward_traffic = 0, backward_copies = 0;
-  double backward_kernels = 0;  // 0: as in the forward. Only of the biases of experts
+  double backward_kernels = 0;  // 0: as in the forward. Only used for biases of experts
   bool operator==(const OpStyle&) const = default;
 };
 
@@ -46,11 +46,11 @@ enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanot
 // length s and hidden size h.
 enum class FlopCount : std::uint8_t { Model, Palm };
 
-// How transformer layers are distributed over pipeline stages that do not divide them: not at all, one more for each of the last stages, one
-// more for each stage from the second one on, or by the cost of layers and head, also where they divide.
+// How transformer layers are distributed over pipeline stages whose number does not divide theirs: not at all, one more for each of the
+// last stages, one more for each stage from the second one on, or by the cost of layers and head, also where they divide.
 enum class StageSplit : std::uint8_t { Even, RemainderLast, RemainderSecond, Cost };
 
-// The options of a run whose command line does not set them.
+// The values of options that a run's command line does not set.
 struct RunDefaults {
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with arithmetic in 16 or 8 bits
   std::optional<Overlap> overlap = {};
@@ -62,15 +62,15 @@ struct RunDefaults {
   StageSplit split = StageSplit::Even;
   int chunk_layers = 0;             // layers of a chunk of the interleaved schedule; 0: not interleaved
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of it
-  std::int64_t vocabulary = 0;      // size of that of the framework's usual tokenizer
+  std::int64_t vocabulary = 0;      // vocabulary size of the framework's usual tokenizer
   bool operator==(const RunDefaults&) const = default;
 };
 
-// How the parameters, gradients and states that ZeRO cuts are communicated.
+// How the parameters, gradients and states that ZeRO shards are communicated.
 struct ShardRules {
   ShardCommunication communication = ShardCommunication::Unit;
   std::int64_t least = 0;  // elements: smaller tensors are not sharded, so they need no collective of their own
-  // Elements: a larger unit is gathered once for its recomputation and once for its gradients; 0: every unit once for both.
+  // Elements: in the backward a larger unit is gathered twice, for its recomputation and for its gradients; 0: every unit once.
   std::int64_t reuse_distance = 0;
   bool gathers_narrow = false;  // fp32 parameters are cast to 16 bits before they are gathered
   bool operator==(const ShardRules&) const = default;
@@ -87,26 +87,26 @@ struct HostTimes {
   bool operator==(const HostTimes&) const = default;
 };
 
-// How the host issues the work of layers with experts. Its times are those of segments that have such layers.
+// How the host issues the work of layers with experts. In segments that have such layers, its times replace HostTimes::per_kernel.
 struct ExpertIssue {
   Seconds per_kernel = {};       // of the operators of experts; 0: HostTimes::per_kernel for all operators
   Seconds per_operator = {};     // for each kernel of other operators, with what Python and autograd take around it
-  bool each_expert = false;      // a product of every expert by a call of its own; false: all experts by one
-  double eight_bit_kernels = 1;  // of the product of one expert in 8 bits, with its casts and scales
-  // Calls of Python without a kernel for each weight of an expert, in a forward and in the backward of the weight.
+  bool each_expert = false;      // one call for each expert's product; false: one call for all experts
+  double eight_bit_kernels = 1;  // kernels of one expert's 8-bit product, casts and scales included
+  // Python calls that launch no kernel, for each weight of an expert, in a forward and in the backward of the weight.
   double calls_per_weight = 0;
-  double calls_per_recompute = 0;  // calls of Python around a part of the model that runs again: they save and set generators
+  double calls_per_recompute = 0;  // Python calls per recomputed part of the model: they save and restore random generators
   bool waits_for_counts = false;   // without a capacity the host waits until the device has counted the rows of each expert
   bool clamp_waits = false;        // the clamped activation copies a number to the device, for which the host waits
-  bool sorts_rows = false;         // rows of several experts from several ranks are sorted by a copy of their own, and back
-  bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a copy of their own, and back
-  // Adds the biases of the experts' second products: `traffic` is the bytes moved over those of the products' results, `kernels` are issued
-  // for each expert. Empty: in the products.
+  bool sorts_rows = false;         // rows of several experts from several ranks are sorted by a separate copy, and back
+  bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a separate copy, and back
+  // How the biases of the experts' second products are added: `traffic` is the bytes moved over those of the products' results, `kernels`
+  // are issued for each expert. Empty: within the products.
   std::optional<OpStyle> biases = {};
   bool operator==(const ExpertIssue&) const = default;
 };
 
-// Passes that kernels of their own make over the input and the result of an adapter: bytes per element, in the forward and in the backward.
+// Passes that separate kernels make over the input and the result of an adapter: bytes per element, in the forward and in the backward.
 struct AdapterPasses {
   double input = 0, input_backward = 0, result = 0, result_backward = 0;
   bool transposes_weights = false;  // no transposed copy of frozen 8-bit weights is kept for the backward

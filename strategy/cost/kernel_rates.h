@@ -1,5 +1,5 @@
 // Measured times of kernels, a file per GPU in accuracy/kernel_rates. They are kept as ratios to what the formulas of the cost model say of
-// the same sizes, so that the formulas carry on where no measurement reaches. docs/cost-model.md, "Measured rates".
+// the same sizes, so that the formulas, scaled by them, hold where there is no measurement. docs/cost-model.md, "Measured rates".
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct ProductRates {
   DType format = DType::BF16;                        // BF16 stands for both formats of 16 bits
   std::vector<std::int64_t> m = {}, n = {}, k = {};  // rising
   std::vector<double> teraflops = {};                // [m][n][k]; 0: not measured
-  Seconds quantisation = {};                         // what the measured times contain beside the product: launches
-  double quantisation_bytes = 0;                     // and bytes per element of x, streamed
+  Seconds quantisation = {};                         // of the input, contained in the measured times: launches
+  double quantisation_bytes = 0;                     // and streamed bytes per element of x
   bool operator==(const ProductRates&) const = default;
 };
 
@@ -52,14 +52,14 @@ class KernelRates {
  public:
   // Ratios of the catalogue's GPUs.
   explicit KernelRates(const std::vector<GpuRates>& rates);
-  // Tables of these GPUs, each read when a product first asks for it: all eight take as long as lowering a plan.
+  // Tables of these GPUs, each read when a product first asks for it, since reading all eight takes as long as lowering a plan.
   KernelRates(const std::vector<std::string>& gpus, const std::function<GpuRates(const std::string& gpu)>& read);
-  KernelRates(const KernelRates&) = delete;  // its surfaces are referred to
+  KernelRates(const KernelRates&) = delete;  // pointers to its surfaces are cached
   KernelRates& operator=(const KernelRates&) = delete;
 
   // Measured time over the formula's, of the arithmetic and traffic of a product:
-  //   a GPU with a table      its own, exact at measured points; between them the logarithm is linear in those of m, n and k, and beyond them
-  //                           that of the border holds
+  //   a GPU with a table      its own, exact at measured points; between them the logarithm is linear in those of m, n and k, and outside
+  //                           the value at the border holds
   //   without                 the mean of the logarithms of the GPUs with the same constants (MachineConstants), or else of all
   //   no table of the format  1
   double product_ratio(const Gpu& gpu, const Gemm& gemm, DType type) const;

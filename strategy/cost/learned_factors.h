@@ -1,4 +1,4 @@
-// Factors on predicted costs that a user's own runs taught (LearnedCosts), for shapes that these runs had and for others, with their
+// Factors on predicted costs, learned from a user's own runs (LearnedCosts), for shapes that these runs had and for others, with their
 // uncertainty. docs/learning.md.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace foreshard {
 
-// Prior covariance, before any run, of ln(time / predicted time) of the parts of two shapes: machine^2; where the parts are of one kind,
-// plus compute^2 or communication^2 times exp(-distance / reach).
+// Prior covariance, before any run, of ln(time / predicted time) of the parts of two shapes: machine^2; if the parts are of one kind, plus
+// compute^2 or communication^2 times exp(-distance / reach).
 double prior_covariance(const LearnedScales& scales, const PartShape& a, const PartShape& b);
 bool is_communication(CostPart part);
-// Distance of two shapes of one kind of part: sum of |differences of places| + 2 per word that differs.
+// Distance of two shapes of one kind of part: the sum of the absolute differences of `place`, plus 2 for each of `words` that differs.
 double distance(const PartShape& a, const PartShape& b);
 
 // A part's shape, and its share of an iteration: d ln(time of the iteration) / d ln(costs of the part).

@@ -22,7 +22,8 @@ struct MachineConstants {
   // under full load the power limit sets the clock, and power grows with the cube of the clock.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9, power_exponent = 1.0 / 3;
-  // The voltage is at its least and power grows with the clock alone. Such a card is at its limit within milliseconds, in benchmarks too.
+  // The voltage is at its minimum, so power grows with the clock only, not with its cube. Such a card is at its limit within milliseconds,
+  // in benchmarks too.
   bool clock_alone = false;
   double flash_watts = 0;   // W per 16-bit TFLOP/s of the card whose flash attention was measured; 0: not bound by power
   double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
@@ -30,7 +31,7 @@ struct MachineConstants {
   // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;
   double vector_ceiling = 0.9;  // share of the peak that fp32 and fp64 products reach without tensor cores
-  double fill_depth = 64;       // steps of k that filling the pipeline and writing the result cost per output tile
+  double fill_depth = 64;       // cost of filling the pipeline and writing an output tile, in steps of k
   // [FlashKernel] (op_cost.h): share of the dense peak that flash attention with head size 128 and long sequences reaches, counting the
   // FLOPs that it really executes.
   std::array<double, 4> flash_forward = {0.35, 0.6, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5, 0.33};
@@ -60,8 +61,8 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Share of the dense 16-bit peak that the best products reach.
 double tensor_ceiling(const Gpu& gpu);
-// Clock of flash attention against that of the card on which the generation's kernels were measured: a lower power limit lowers it as it
-// lowers that of products. At most 1.
+// Clock during flash attention, over that of the card on which the generation's kernels were measured: a lower power limit lowers it, as it
+// does for matrix products. At most 1.
 double flash_clock(const Gpu& gpu);
 
 // The share of a short benchmark's rate that products sustain in training (ProductConstants). A benchmark ends before the power limit acts;

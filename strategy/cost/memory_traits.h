@@ -62,7 +62,7 @@ struct Zero1Memory {
   bool operator==(const Zero1Memory&) const = default;
 };
 
-// What the framework's logs print, unless a measured row says which.
+// Which memory the framework's logs print, unless a measured row says otherwise.
 struct ReportedMemory {
   bool reserved = false;    // reserved memory, else allocated memory
   bool first_rank = false;  // of the first pipeline rank, else of the one that needs most

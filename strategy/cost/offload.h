@@ -34,7 +34,8 @@ struct OffloadRule {
 std::vector<OffloadRule> read_offload_rules(const JsonReader& json);  // throws Error
 
 // The offload that `text` asks for ("offload-opt-m offload-residual; flags --shard-weights"): the union of all rules that hold. The number
-// of activation layers is the one in "activations of 20 layers". Empty: no rule holds, or no rule has one of the words "offload-...".
+// of activation layers is the one in "activations of 20 layers". Empty: no rule holds, or the text has a word "offload-..." that is in no
+// rule.
 std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const std::string& text);
 
 // The offload options of a strategy that moves the same data. `narrow_weights` has no counterpart: a plan moves weights in the format of

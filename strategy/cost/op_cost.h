@@ -31,7 +31,7 @@ struct OpTime {
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);  // their total()
 
-// Bytes that stream at full bandwidth within a kernel; fewer of them spare time.
+// Time of `traffic` at the bandwidth of a large streaming kernel (MachineConstants::memory_efficiency); negative bytes: time saved.
 Seconds streamed_time(const Gpu& gpu, Bytes traffic);
 
 }  // namespace foreshard

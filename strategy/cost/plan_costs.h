@@ -10,7 +10,7 @@ namespace foreshard {
 
 // Fills plan.costs with one table per device kind of the plan's roles. A segment that several roles share takes the costs of the first of
 // them. Where the host issues the instructions of a segment more slowly than the device runs them, the computes of the segment are
-// stretched evenly to the host's time. For the device kind of `profile`, its measured times and bandwidths replace all this, and its
+// stretched evenly to the host's time. For the device kind of `profile`, its measured times and bandwidths replace these costs, and its
 // learned factors multiply the result.
 void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset = {}, const MachineProfile* profile = nullptr);
 

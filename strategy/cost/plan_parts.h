@@ -23,7 +23,7 @@ bool lies_between_operators(const Plan& plan, const Role& role, const Instructio
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& instruction);
 
 // The shapes of the parts. They leave out the numbers of layers, stages, micro-batches and replicas, so that runs of other models and on
-// other numbers of GPUs have the same shapes. Places are base-2 logarithms:
+// other numbers of GPUs have the same shapes. The numbers of PartShape::place are base-2 logarithms:
 //   layer, ends  words: framework, number format, attention; place: rows of a micro-batch (tokens), samples, hidden size, tp, head size
 //   tensor       words: framework; place: tp, rows times hidden size
 //   gradients    words: framework; place: ranks of the group

@@ -1,5 +1,5 @@
-// Time of a matrix product by its shape and the GPU's datasheet: what is known of a product where no measurement reaches. docs/cost-model.md
-// has the formulas with their sources.
+// Time of a matrix product from its shape and the GPU's datasheet, used where there is no measurement. docs/cost-model.md has the formulas
+// with their sources.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Gemm {
 // Arithmetic only, on tensor units (or vector units): waves of output tiles over the SMs, with the fastest tile size and split of k.
 Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type);
 
-// Share of the rate that is left where the rows of operands (n or k elements of y = x w) are no multiple of 16 bytes; 1: they are.
+// Fraction of the rate that remains where the rows of operands (n or k elements of y = x w) are no multiple of 16 bytes; 1: they are.
 double alignment_share(const Gpu& gpu, const Gemm& gemm, DType type);
 
-// The longer of both, and the share ProductConstants::exposed * arithmetic / (arithmetic + memory) of the shorter.
+// The longer of both, plus the share ProductConstants::exposed * arithmetic / (arithmetic + memory) of the shorter.
 Seconds overlapped(Seconds arithmetic, Seconds memory);
 
-// A short run of the product by itself, aligned, with its operands and result in device memory; without the launch.
+// Time of the product alone in a short benchmark: rows aligned, operands and result in device memory, without the launch.
 Seconds product_formula(const Gpu& gpu, const Gemm& gemm, DType type);
 
 }  // namespace foreshard

@@ -26,7 +26,7 @@ struct MeasuredTime {
 // choice, Direct.
 //   bytes    time is linear between two measured sizes, and beyond them: its slope gives the wire's part, the rest is latency
 //   ranks    between two measured numbers of ranks, latency per step and time per byte (steps and bytes of a ring) are interpolated over
-//            the logarithm of the ranks; beyond all of them the nearest one counts
+//            the logarithm of the ranks; outside their range the nearest one is used
 //   nodes    of groups over several nodes, those with the nearest number of ranks per node count
 // Empty: not measured.
 std::optional<MeasuredTime> profiled_collective(const MachineProfile& profile, const Collective& what, const GroupPlace& place);

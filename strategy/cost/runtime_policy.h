@@ -9,7 +9,7 @@
 //       "layers": {"ahead": 1, "keep": true, "staging": true}                        rule of block_residency.h, or
 //                 {"prefetch": 50000000, "live_cap": .., "reuse_distance": ..}       of module_residency.h, in elements
 //       "chunks": {"size": 67108864, "kept": 0.5} or {"cap": 0.9},                   instead: ChunkRule of parameter_stays.h
-//       "regions": {"window": 3},         or: a region is fetched by one of so many behind it, as plan_offload chooses
+//       "regions": {"window": 3},         or: a region is fetched during the backward of one of the next 3 (plan_offload)
 //       "offload": ["optimizer", "gradients", "parameters"],                         what lies in host memory
 //       "bucket": 500000000,              elements of gradients that are reduced together
 //       "grad_dtype": "fp32", "overlap": "grad,param"
