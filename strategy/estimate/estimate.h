@@ -20,7 +20,7 @@ struct Estimate {
   Seconds time = {};           // of one iteration
   Seconds compute = {};        // computes of the busiest rank in one iteration
   Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
-  // Schedules with split backwards: by how much a second iteration is shorter without a barrier before it, by the recurrence.
+  // Schedules with split backwards: how much shorter a second iteration is if no barrier precedes it, by evaluate() (schedule.h).
   Seconds skew = {};
   Seconds tail = {};  // from the last backward to the end (one stage: time - compute - communication)
   Bytes peak = {};    // arena of the largest rank + framework memory
@@ -41,8 +41,8 @@ struct StageDurations {
 };
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);  // [stage]
 
-// The estimate of a plan. `microbatches`: those of the iteration, where it has more than the plan; the time of the others comes from the
-// recurrence of the schedule. Throws Error when the lists of the schedule deadlock.
+// The estimate of a plan. `microbatches`: those of the iteration, where it has more than the plan; the time of the others comes from
+// evaluate() over the schedule's lists. Throws Error when the lists of the schedule deadlock.
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// The inputs of the screen: a point of the search space, the costs measured for its shape, and the costs measured for its grid of ranks
+// The inputs of the screen: a point of the search space, and the costs of its shape and of its grid of ranks, "measured" on plans of probes
 // (docs/search-estimates.md, "Screen").
 #pragma once
 
@@ -35,11 +35,11 @@ struct Point {
 // The strategy of a point. `layers`: of the model, for a nearly even split where the stages do not divide them; 0: the base's split.
 Strategy strategy_at(const Strategy& base, const Point& point, int layers = 0);
 // [stage_kind]: layers of a stage of that kind. Where stages cannot be equal, the first and the last have fewer (they also have the
-// embedding and the loss), and of the stages between, the later ones have one more (they keep fewer micro-batches).
+// embedding and the loss), and of the stages between, the later ones have one more (they have fewer micro-batches in flight).
 std::array<int, 4> layers_by_kind(int layers, int stages);
 std::string nearly_even_split(int layers, int stages);  // the same as text of --layer-split
 
-// Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
+// Orders in which ranks are placed on the GPUs, fastest axis first (Strategy::placement); the first is the default.
 const std::vector<RankOrder>& rank_orders();
 bool gpus_differ(const Cluster& cluster);
 // Distance in GPUs between neighbouring ranks of a tensor or context group.
@@ -60,7 +60,7 @@ struct PerStage {
   double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
 };
 
-// Of (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute).
+// Costs that depend on (tp, cp, ep, etp, stride, micro-batch, sequence parallel, recompute) only.
 struct ShapeCosts {
   PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch, as in StageDurations
   PerStage forward_communication = {};                       // the part of `communication` in the forward
@@ -84,7 +84,7 @@ struct ShapeCosts {
 // in `none`, without.
 ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, const std::array<double, 4>& redone);
 
-struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
+struct GridCosts {  // costs that depend on (tp, cp, pp, dp, ep, etp, ZeRO group, order) only
   static constexpr int kSizes = 18;
   static constexpr double kLeast = 4096, kStep = 4;
   using Ladder = std::array<double, kSizes>;  // [i]: isolated seconds of a collective of kLeast * kStep^i bytes
@@ -100,7 +100,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ep, etp, ZeRO group, order)
   double tensor_beside_replicas = 1, replicas_speed = 1;  // the same of a tensor collective and one over equal shards
   // NIC contention: factor on the isolated time of each when all stages that share a NIC send at once.
   double tensor_contention = 1, shards_contention = 1, replicas_contention = 1;
-  // The same of tensor collectives for roles_between() stages: it is contained in the measured ShapeCosts.
+  // The same of tensor collectives for roles_between() stages, a factor that the measured ShapeCosts already contain.
   double tensor_probed = 1;
   LinkLoads loads = {};  // where stages share a NIC
   double framework = 0;  // bytes of framework memory
@@ -123,18 +123,18 @@ struct Screened {
   double needs = 0;
 };
 
-// Number of ranks over which ZeRO cuts dense parameters, and experts; 1 without ZeRO.
+// Number of ranks over which ZeRO shards dense parameters, and experts; 1 without ZeRO.
 double shards_of(const Point& point);
 double expert_shards_of(const Point& point);
-// A compute phase of `time` isolated seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run throughout.
-// Their kernels take compute units, and where both cross the same links they share them. `over_groups`: the share of the collectives that
-// is between ZeRO groups.
+// A compute phase of `time` isolated seconds, of which `own` are tensor collectives, while collectives over the ZeRO shards run all the
+// time. The kernels of these take compute units, and both kinds of collectives share the links that both cross. `over_groups`: the share of
+// the collectives that is between ZeRO groups.
 struct SaturatedOverlap {
-  // The duration of the phase, and the isolated seconds of shard collectives that are done in it.
+  // The duration of the phase, and the isolated seconds of shard collectives that it overlaps.
   double time = 0, carried = 0;
   SaturatedOverlap(const GridCosts& grid, double time, double own, double over_groups = 0);
 };
-// Duration of such a phase with `communication` isolated seconds of shard collectives; what does not fit beside the phase follows it.
+// Duration of such a phase with `communication` isolated seconds of shard collectives; those that the phase cannot overlap follow it.
 double time_beside(const GridCosts& grid, double time, double own, double communication);
 
 }  // namespace foreshard

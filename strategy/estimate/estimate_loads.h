@@ -1,5 +1,5 @@
-// The traffic of an iteration on the links of a cluster. No iteration is shorter than its fullest link is busy. Where stages share a NIC,
-// that is often what limits a pipeline. Internal to strategy/.
+// The traffic of an iteration on the links of a cluster. An iteration takes at least as long as its busiest link is busy. Where stages
+// share a NIC, that is often what limits a pipeline. Internal to strategy/.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kFlows = 4;
 // [flow][first pipeline rank, one between, last]: isolated seconds of these collectives in an iteration.
 using FlowSeconds = std::array<std::array<double, 3>, kFlows>;
 
-// The links that could be the fullest, measured once per grid of ranks.
+// The links that could be the busiest, measured once per grid of ranks.
 struct LinkLoads {
   struct Link {
     // [flow][first pipeline rank, all ranks between, last]: seconds that the link is busy per isolated second of the collective, summed
@@ -29,9 +29,9 @@ struct LinkLoads {
   };
   std::vector<Link> links = {};
 
-  // Drops links that cannot be fuller than some other link.
+  // Drops links that cannot be busier than some other link.
   void keep_fullest();
-  // Seconds that the fullest link is busy. `to_neighbours`: bytes that each rank sends to the next; `wrapping`: bytes that the last rank
+  // Seconds that the busiest link is busy. `to_neighbours`: bytes that each rank sends to the next; `wrapping`: bytes that the last rank
   // sends to the first. Gradients go back in the same number of bytes.
   double busy(const FlowSeconds& collectives, double to_neighbours, double wrapping) const;
   bool operator==(const LinkLoads&) const = default;

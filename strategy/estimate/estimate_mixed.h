@@ -24,7 +24,7 @@ struct MixedTimes {
   double hop = 0;  // as in PipelineTimes
 };
 
-// The counterparts of pipeline_time and pipeline_bound, with which they agree where ranks are equal.
+// The counterparts of pipeline_time and pipeline_bound (estimate_pipeline.h), equal to them where ranks are equal.
 double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times);
 double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times);
 

@@ -14,7 +14,7 @@ struct PipelineTimes {
   std::array<double, 4> forward = {}, backward = {};  // [stage_kind]: one micro-batch through a chunk
   // [stage_kind]: the part of `backward` in weight gradients (schedules that split it).
   std::array<double, 4> weights = {};
-  std::array<double, 4> hidden = {};  // [stage_kind]: by which a cell is shorter than a forward and a backward
+  std::array<double, 4> hidden = {};  // [stage_kind]: time that a cell saves over its forward and backward
   double hop = 0;                     // transfer between neighbouring ranks, one direction
   // The number of stages, from the second on, that have one layer less than the others between the ends, and the time each of them saves.
   int fewer = 0;

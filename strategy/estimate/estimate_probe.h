@@ -1,5 +1,5 @@
-// Measures the costs that the screen reads: once per shape, the times and bytes of layers, on small plans that `lower` makes (probes); once
-// per grid of ranks, the times of collectives and transfers. All GPUs count as equal.
+// Measures the costs that the screen reads, on plans, not on hardware: once per shape, the times and bytes of layers, on small plans that
+// `lower` makes (probes); once per grid of ranks, the times of collectives and transfers. All GPUs are taken as equal.
 #pragma once
 
 #include "strategy/estimate/estimate_model.h"

@@ -12,7 +12,7 @@ namespace foreshard {
 
 class Screen {
  public:
-  static constexpr double kMemorySlack = 1.05;  // the memory of the screen is at most this factor off; refine decides exactly
+  static constexpr double kMemorySlack = 1.05;  // the screen's memory is wrong by at most this factor; refine decides exactly
   // `base` gives the choices that points do not vary. The model must be a transformer.
   Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile = nullptr);
   Screen(Screen&&) = default;
@@ -27,7 +27,7 @@ class Screen {
   // The same, when each rank recomputes the fewest layers with which it fits; `none`, `full`: costs without and with full recomputation.
   Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const;
 
-  // The point fits even if the screen's memory is too small by kMemorySlack.
+  // The point fits even if the screen underestimates its memory by kMemorySlack.
   bool fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
 
   double capacity() const { return capacity_; }  // bytes for arena and framework memory on the largest GPU, after the reserve

@@ -21,15 +21,15 @@ class PointTimes {
 
   // The steps of timed(). They are public for clusters whose GPUs differ, where each kind of GPU has its own.
   PipelineTimes moving() const;         // times of each kind of stage, without the communication of ZeRO 2 and 3
-  PipelineTimes communicating() const;  // the part of them in collectives of operators
-  double link_time() const;             // how long the fullest link is busy in an iteration, a lower bound on its time
+  PipelineTimes communicating() const;  // the part of moving() in collectives between operators
+  double link_time() const;             // seconds that the busiest link is busy in an iteration: a lower bound
   // Adds the communication of ZeRO 2 and 3. `ahead`: the number of layers whose parameters are gathered before an action begins.
   void shard(PipelineTimes& times, double ahead = 0) const;
-  // Delay of the first forwards by parameters that are gathered beside them.
+  // Delay of the first forwards by parameter gathers that run at the same time.
   double late_start(const PipelineTimes& times) const;
   // The end of an iteration on one rank, counted from the end of its last backward.
   struct Tail {
-    double slowed = 0;  // by which communication made its last backwards longer
+    double slowed = 0;  // by which communication makes its last backwards longer
     double all = 0;     // until the rank is done, when no embedding is tied
     double tied = 0;    // until the sum of the tied embedding could begin
     double after = 0;   // from the end of that sum until the rank is done
@@ -38,13 +38,13 @@ class PointTimes {
     double sums = 0, over_groups = 0, gathers = 0, behind = 0;
   };
   Tail tail(const PipelineTimes& times, int kind) const;  // `kind`: stage_kind
-  // `first` (the tail of the first rank), made longer by the sums and gathers of other stages that share its links.
+  // `first` (the tail of the first rank), lengthened by the sums and gathers of other stages that share its links.
   Tail among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const;
   double tied_sum() const;  // duration of the all-reduce between the two copies of a tied embedding
 
  private:
   struct ChunkTail;
-  double gathered_ahead(const PipelineTimes& plain, const PipelineTimes& times) const;
+  double gathered_ahead(const PipelineTimes& plain, const PipelineTimes& times) const;  // seconds saved by gathering while idle
   ChunkTail chunk_tail(int kind, double layers, double backward) const;
   double finished(const PipelineTimes& times) const;
 

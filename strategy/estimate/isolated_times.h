@@ -32,8 +32,8 @@ class IsolatedTimes {
   const std::vector<double>& speeds(const std::vector<int>& kinds);
   // Whether two kinds cross a common link in one direction.
   bool meet(int a, int b) const;
-  // A class of links that a kind crosses, and the share of their bandwidth that it takes when isolated. Links of equal bandwidth that all
-  // kinds cross alike are one class.
+  // A class of links that a kind crosses, and the share of their bandwidth that it takes when isolated. Links of equal bandwidth on which
+  // every kind puts equal loads form one class.
   struct Crossing {
     int which = 0;  // number of the class, below crossings()
     double share = 0;
@@ -74,7 +74,7 @@ class IsolatedTimes {
     }
   };
   std::unordered_map<std::vector<int>, std::vector<double>, Hash> speeds_ = {};
-  // Classes of links of equal bandwidth that all kinds cross alike: a cluster has thousands of links, but few classes.
+  // Classes of links, as at Crossing: a cluster has thousands of links, but few classes.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
   // [kind]: the classes that it crosses, with the load of one of their links.

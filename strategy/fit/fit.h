@@ -37,7 +37,7 @@ std::vector<FitWay> fit_ways(bool drives);
 // The first way of fit_ways (no offload), then one way for each of these runtime policies.
 std::vector<FitWay> fit_policies(const std::vector<std::string>& policies);
 
-// What is too small for the next larger member. Family: nothing, the largest member fits.
+// Which memory is too small for the next larger member. Family: none, the largest member fits.
 enum class Binds : std::uint8_t { GpuMemory, HostMemory, Drives, Family };
 const char* name_of(Binds binds);
 

@@ -43,7 +43,7 @@ class CachingAllocator {
   std::int64_t allocated_peak() const { return allocated_peak_; }
   void forget_peak() { allocated_peak_ = allocated_; }
   std::int64_t reserved() const { return reserved_; }
-  bool overflowed() const { return overflowed_; }  // a request exceeded the limit; it was fulfilled all the same
+  bool overflowed() const { return overflowed_; }  // a request exceeded the limit; it was granted all the same
 
  private:
   struct Piece {

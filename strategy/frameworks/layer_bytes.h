@@ -13,8 +13,8 @@ struct LayerBytes {
   // Kept for deferred weight gradients: inputs of the products with weights, and gradients of their results.
   double left = 0;
   double backward = 0;  // needed beside `kept` while its backward runs: recomputed activations, and gradients of activations
-  // Of `left`, what an input gradient holds and a whole backward no longer does while the operator of `backward` runs: inputs and gradients
-  // of results of the products that come before it in the backward.
+  // Of `left`, what a backward of input gradients still holds, and an unsplit backward has freed, when the operator at which `backward` is
+  // reached runs: inputs and gradients of results of the products that come before it in the backward.
   double waiting = 0;
   double loss = 0;      // of the head: needed beside all kept activations while the loss is computed
   double held = 0;      // of the head: allocated while the layers before it run backward

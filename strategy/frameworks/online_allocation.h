@@ -16,9 +16,9 @@ struct OnlineAllocation {
   }
 };
 
-// Passes the acquires and releases of a role, of blocks in `space`, to the allocator in the order in which the role issues them, since an
-// allocator on the host knows no other order. First all resident blocks, then two runs of the plan: in the second one the allocator has
-// free segments, and blocks that live from one run to the next are allocated.
+// Passes the acquires and releases of a role, of blocks in `space`, to the allocator in the order in which the role issues them, the only
+// order that an allocator on the host sees. First all resident blocks, then two runs of the plan: in the second one the allocator has free
+// segments, and blocks that live from one run to the next are allocated.
 OnlineAllocation allocate_online(const Plan& plan, RoleId role, Space space = Space::Device);
 
 }  // namespace foreshard

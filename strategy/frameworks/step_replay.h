@@ -65,7 +65,7 @@ class Blocks {
 
 constexpr double kFloatBytes = 4;  // of an fp32 element
 
-// PyTorch's streams: each has memory of its own.
+// The streams of PyTorch: the allocator has separate pools for each.
 enum class TorchStream : std::uint8_t { Compute, Gather, Reduce };
 
 class StepMemoryPool {
@@ -133,8 +133,8 @@ std::unique_ptr<StepRules> internevo_rules(const ReplayedRank& rank, StepMemoryP
 
 using MakeStepRules = std::unique_ptr<StepRules> (*)(const ReplayedRank&, StepMemoryPool&);
 
-// `limit`: what the device gives the allocator; 0: any amount. Replays three steps: states that the first one makes take blocks that the
-// second one needs again.
+// `limit`: what the device gives the allocator; 0: any amount. Replays three steps: optimizer states, which the first step creates, take
+// blocks that the second step needs again.
 ReplayedMemory replay_steps(const ReplayedRank& rank, MakeStepRules rules, Bytes limit);
 
 }  // namespace foreshard
