@@ -5,9 +5,10 @@
 //   out             | f0 | f1 | ...                       f0: the values of layer 0, after the last read of its forward
 //   in                              | f1 | f0 |           one layer ahead of the backward that reads them
 //
-// On the device, each value that is offloaded passes through a few places: two for each value of a kind of layer, shared by all layers of
-// that kind, and three for the inputs of layers, shared by all layers (an input is the output of the layer before, so two layers use it).
-// A value that a ValueMove moves has a block in the forward and one in the backward, and the move says when they are taken and freed.
+// On the device, each value that is offloaded passes through a few places (slots of a buffer): two for each value of a kind of layer,
+// shared by all layers of that kind, and three for the inputs of layers, shared by all layers (an input is the output of the layer before,
+// so two layers use it). A value with a ValueMove has one block in the forward and another in the backward; the move says when each is
+// acquired and released.
 #pragma once
 
 #include <map>
@@ -26,8 +27,8 @@ class ActivationMoves {
 
   void begin();  // call at the start of every segment: forgets which places the segment has used
 
-  // `run` writes the value in its forward: adds the wait until the copy out of the value's place is done. Only the first use of a place
-  // in a segment needs it.
+  // `run` writes the value in its forward: adds the wait until the last copy out of the value's place is done. Only the first use of a
+  // place in a segment needs it.
   void before_write(Instruction& run, int layer, int value);
   // Whether the value is offloaded between its forward and its backward.
   bool is_away(int layer, int value) const {

@@ -12,7 +12,7 @@ namespace foreshard {
 
 // Which of the backward segments of a chunk is built.
 struct BackwardVariant {
-  Work half = Work::B;       // B: the whole backward, I: input gradients only, W: weight gradients only
+  Work half = Work::B;       // B: unsplit backward, I: input gradients only, W: weight gradients only
   bool accumulates = false;  // adds to the parameters' gradients: any micro-batch of an update but its first
   bool last = false;         // the last micro-batch of an update
 };
@@ -31,7 +31,7 @@ class BackwardProgram {
   bool reads_parameters(const ChunkLayer& layer) const;
 
   // For backwards split into input and weight gradients (backward_split.cpp); `state` is that at the end of the segment of input gradients.
-  // join_kept lets the compute stream wait for other streams' uses of what the weight gradients read; weights builds the second segment.
+  // join_kept makes the compute stream wait for other streams' uses of what the weight gradients read; weights() builds the second segment.
   void join_kept(SegmentBuilder& out, const BackwardState& state) const;
   Segment weights(const BackwardVariant& variant, BackwardState state);
 
@@ -42,11 +42,11 @@ class BackwardProgram {
   void weight_gradients(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
   void write_weight_gradients(Instruction& run, int layer, const Operator& op, const BackwardVariant& variant,
                               BackwardState& state);
-  void redo_for(SegmentBuilder& out, int layer, const std::vector<int>& values, BackwardState& state);
+  void redo_for(SegmentBuilder& out, int layer, const std::vector<int>& values, BackwardState& state);  // recomputes these
   void redo(SegmentBuilder& out, int layer, int op, BackwardState& state);
-  void used(SegmentBuilder& out, int layer, int value, BackwardState& state);
-  std::vector<int> saved_now(const ChunkLayer& layer, const Operator& op, Work half) const;
-  bool lends_embedding(const ParameterPlace& place) const;
+  void used(SegmentBuilder& out, int layer, int value, BackwardState& state);  // one backward read done; the last one frees it
+  std::vector<int> saved_now(const ChunkLayer& layer, const Operator& op, Work half) const;  // what backward `half` reads
+  bool lends_embedding(const ParameterPlace& place) const;  // a tied last stage on this rank writes its gradient first
   void defer(int layer, int op, BackwardState& state);
   void leave_layer(int layer, BackwardState& state);
   void deferred_gradients(SegmentBuilder& out, const Deferred& deferred, const BackwardVariant& variant, BackwardState& state);

@@ -28,10 +28,10 @@ struct BackwardState {
   std::vector<int> gradient = {};                                 // [value of the layer]: index into held, -1 none
   std::vector<char> present = {};                                 // [value]: whether it is on the device and readable
   std::vector<Block> where = {};                                  // [value]: the block it lies in
-  std::vector<int> uses = {};                                     // [value]: backward reads to come
+  std::vector<int> uses = {};                                     // [value]: reads still to come in the backward
   std::vector<char> redone = {};                                  // [operator]: whether it has been recomputed
   std::vector<char> written = {};                                 // [unit]: this segment has written (a part of) its gradients
-  std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) whose gradient was written: finds tied ones
+  std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) with written gradients: finds tied ones
   int border = -1;  // index into held: gradient of the output of the layer whose backward comes next; -1 none
   Work half = Work::B;
   std::vector<Deferred> deferred = {};      // in the order in which the segment of weight gradients computes them

@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// First half, for a resolved strategy whose stages are not stated one by one: op graph, tables, axes and groups, but no roles.
+// First half, for a resolved strategy without --stages: op graph, tables, axes and groups, but no roles.
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
                                                   const TunedRows& tuned = {});
 
@@ -19,7 +19,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
 // Whether blocks may be packed by the order of the whole run (MemoryPlanOptions::by_order).
 bool packs_by_order(const StrategyTables& tables);
 
-// lower() of a resolved strategy that states its stages one by one (lower_stages.cpp).
+// lower() of a resolved strategy with --stages, which gives each stage its own degrees (lower_stages.cpp).
 std::variant<Lowered, Infeasible> lower_stages(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                const LowerOptions& options);
 

@@ -7,7 +7,7 @@
 //   ActivationMoves   offloaded activations
 //   RunPlayer         both directions in the order of a recomputation schedule
 //   OperatorParts     cuts instructions along the samples of a micro-batch (cut_segment.h)
-// delay_weight_gradients (strategy/program/delayed_gradients.h) has the last word on the order of a whole backward.
+// delay_weight_gradients (strategy/program/delayed_gradients.h) may then reorder an unsplit backward.
 #pragma once
 
 #include "strategy/lower/operator_parts.h"
@@ -21,7 +21,7 @@ class ChunkProgram {
   ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, ActivationPool& pool);
   ChunkProgram(const ChunkProgram&) = delete;  // its members refer to one another
 
-  // Tells the chunks of the stages before and after this one; null where that stage is on another rank or there is none.
+  // Sets the chunks of the stages before and after this one; null where that stage is on another rank or there is none.
   void meet(const ChunkProgram* before, const ChunkProgram* after);
 
   Segment forward(const ForwardVariant& variant);

@@ -38,7 +38,7 @@ struct ChunkLayer {
   const LayerGraph* graph = nullptr;
   const KeepRule* keep = nullptr;
   LayerId id = {};               // of Role::layers
-  int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
+  int counted = -1;              // index among the counted layers (stage_layout.h) of the chunk; -1: not counted
   std::vector<Block> home = {};  // [value]: where it lies on the device, from the forward on
   std::vector<char> late = {};   // [value]: whether weight gradients read it; empty unless backwards are split
   std::vector<Block> away =
@@ -72,7 +72,7 @@ class ChunkValues {
   Block input = {}, output = {}, gradient_in = {}, gradient_out = {};
   // [slot of the ring]: the slot may be written again. Free: its last reader is done. Sent: its transfer is done.
   EventId input_free = {}, output_sent = {}, gradient_free = {}, gradient_sent = {};
-  // Scratch, two slots each: gradients and values at borders between layers. Border i lies between layers i-1 and i.
+  // Scratch, two slots each: gradients and values at the boundaries between layers. Border i is the boundary between layers i-1 and i.
   BufferId border_gradient = {}, border_value = {};
   const StageRuns* runs = nullptr;  // of a recomputation schedule; null: layer by layer
   RunLives lives = {};              // with `runs`: when each value lives
@@ -82,9 +82,9 @@ class ChunkValues {
   const ChunkLayer& layer(int index) const { return layers[static_cast<std::size_t>(index)]; }
   int count() const { return static_cast<int>(layers.size()); }
   bool is_last(int layer) const { return layer + 1 == count(); }
-  bool border_stored(int border) const;  // whether the value at the border is kept for the backward
+  bool border_stored(int border) const;  // whether the value at this boundary is kept for the backward
   Bytes bytes(const Block& block) const { return frame_.role.buffers[block.buffer.index()].bytes; }
-  // The buffer that all layers of a kind share: for a value that dies inside its layer, or for the gradient of a value.
+  // The buffer that all layers of a kind share: for a value that is freed inside its layer, or for the gradient of a value.
   BufferId scratch(const LayerGraph& graph, int value, bool gradient);
   // Where the scaling factors of an 8-bit matrix product lie while it runs; invalid for other operators.
   Block factors(const Operator& op) const;
@@ -104,10 +104,10 @@ class ChunkValues {
   const ActivationRow* row(int layer) const;  // of ActivationPolicy; null: none
   // The memory in which a stored value of the layer waits for the backward. Device: it is not offloaded.
   Space space_of(int layer, int value) const;
-  Block passing_home(int layer, int value, Space space);
+  Block passing_home(int layer, int value, Space space);  // of an offloaded value: one of the places that layers share
   const ValueMove* move_of(int layer, int value) const;
   Block moved_home(int layer, int value, const ValueMove& move);
-  BufferId away_from(int layer, int value, Space space);
+  BufferId away_from(int layer, int value, Space space);  // adds the buffer in `space`: a slot per micro-batch in flight
 
   ChunkFrame frame_;
   ChunkSlots slots_;
@@ -118,13 +118,13 @@ class ChunkValues {
   std::map<std::pair<int, int>, BufferId> passing_ =
       {};  // places of offloaded values: (op graph kind, value); (-1, 0): layer inputs
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
-  std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): recomputed, and alive while other layers run
+  std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): recomputed, alive while other layers run
 };
 
 // Whether split backwards defer the operator's weight gradients to the segment of weight gradients. Norms compute both gradients in one
 // kernel: those stay with the input gradients, as do residual sums with dropout.
 bool defers(const Operator& op);
-// The operator (an all-gather of a stored value) that makes `value` again for weight gradients only; -1: none. It then runs in the segment
+// The operator (an all-gather of a stored value) that recomputes `value` for weight gradients only; -1: none. It then runs in the segment
 // of weight gradients.
 int regathered(const ChunkLayer& layer, std::size_t value);
 

@@ -1,7 +1,7 @@
 // Cuts the operators of a segment into parts along the samples of a micro-batch, so that a part's computation overlaps the tensor-parallel
 // all-reduce of the part before it. Internal to strategy/.
 //
-//   operation    the instructions up to and with a communication between ranks, such as residual1 norm2 fc1 activation fc2 | fc2_reduce
+//   operation    instructions up to and including a communication between ranks, such as residual1 norm2 fc1 activation fc2 | fc2_reduce
 //   whole        residual1 norm2 fc1 activation fc2 fc2_reduce
 //   two parts    residual1 1/2 ... fc2 1/2 fc2_reduce 1/2  residual1 2/2 ... fc2 2/2 fc2_reduce 2/2
 //

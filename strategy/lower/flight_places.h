@@ -1,4 +1,4 @@
-// Which slot each micro-batch in flight has, while the actions of a rank are listed in order. Internal to strategy/.
+// Assigns a buffer slot to each micro-batch in flight, going through the actions of a rank in order. Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-// The slots of one ring of buffers, taken and given back by keys. A key is a micro-batch; for the pool that all chunks share, a pair of
+// The slots of one ring buffer, taken and given back by keys. A key is a micro-batch; for the pool that all chunks share, a pair of
 // micro-batch and chunk as one number.
 struct FlightPlaces {
   std::deque<int> free = {};          // slots in the order in which they will be taken

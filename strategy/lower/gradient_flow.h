@@ -29,8 +29,8 @@ class GradientFlow {
   bool arrives() const;  // whether the output of the chunk has a gradient; not where nothing up to it is trained
   // Whether the value needs a gradient. The input of the model does not.
   bool wants(int layer, int value) const;
-  // Gives `value` a new gradient and returns its index. The block is one that layers of the kind share and no live gradient lies in, or the
-  // ring of gradients to send if this gradient leaves the chunk.
+  // Gives `value` a new gradient and returns its index. The block is a shared one of its kind of layer in which no live gradient lies, or
+  // the ring of gradients to send if this gradient leaves the chunk.
   int fresh(int layer, int value, BackwardState& state);
   // Copies the gradient of `value` into a block of its own if other values share it: call before adding to it.
   void own(SegmentBuilder& out, int layer, int value, BackwardState& state);
@@ -38,9 +38,9 @@ class GradientFlow {
   void pass_all(SegmentBuilder& out, int layer, int op, BackwardState& state);
   // Gradient `from` becomes the gradient of `value`, without a copy, or is added to the one it has.
   void pass(SegmentBuilder& out, int layer, int value, int from, BackwardState& state);
-  // `value` had gradient `known` before another part of its gradient was made in `block`: adds the part to it and releases the block.
+  // `value` had gradient `known` before another part of its gradient was computed in `block`: adds the part to it and releases the block.
   void add_beside(SegmentBuilder& out, int layer, int value, int known, const Block& block, BackwardState& state);
-  // `value` (of the current layer) needs its gradient no more; releases the block if no other value shares it.
+  // The gradient of `value` (of the current layer) is no longer needed; releases the block if no other value shares it.
   void drop(SegmentBuilder& out, int value, BackwardState& state);
   // Releases the block; for a ring, also records the event that its slot is free.
   void release(SegmentBuilder& out, const Block& block);

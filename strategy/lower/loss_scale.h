@@ -1,5 +1,5 @@
 // Loss scaling (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2) as part of a plan: the gradient of the loss is multiplied by the
-// scale; clipping and the update divide by it. So small gradients do not become zero in narrow formats.
+// scale; clipping and the update divide by it. This keeps small gradients from underflow in narrow formats.
 #pragma once
 
 #include "core/plan/plan.h"

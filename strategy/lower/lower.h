@@ -1,4 +1,4 @@
-// lower: Model + Cluster + Strategy -> Plan. Whatever reads the plan needs no name of a schedule or policy.
+// lower: Model + Cluster + Strategy -> Plan. Readers of a plan need not know its schedule or policies.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,12 @@ struct MachineProfile;  // core/profile/machine_profile.h
 
 struct LowerOptions {
   bool ignore_memory = false;  // give the plan even when it does not fit
-  // Pack memory by the order of a whole run (MemoryPlanOptions::by_order) where the arena gets smaller. False: only if the plan does not fit
-  // otherwise. A search lowers thousands of plans: always, it would take up to eleven times as long (VGG-16); its winners are lowered anew.
+  // Pack memory by the order of a whole run (MemoryPlanOptions::by_order) where the arena gets smaller. False: only if the plan does not
+  // fit otherwise. A search lowers thousands of plans and would take up to eleven times as long with it (VGG-16); its winners are lowered
+  // anew.
   bool pack_by_order = true;
-  // Says of a plan that does not fit what it would take. False: the reason is not read, and a plan with too much alive at one time is refused
-  // before its memory is packed, which is most of the time of lowering many micro-batches.
+  // The reason why a plan does not fit states the memory it needs. False: nobody reads the reason, so a plan with too much alive at one
+  // time is refused before packing, which takes most of the time of lowering many micro-batches.
   bool explain = true;
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
   std::vector<std::string> settings =
@@ -34,14 +35,14 @@ struct Lowered {
   Strategy strategy = {};  // with every default resolved
 };
 
-// A pure function of a tuned strategy (nothing is left as `auto` or `best`), with what `tune` decided of its activations.
+// A pure function of a tuned strategy (nothing is left as `auto` or `best`), and of the rows that `tune` decided.
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options = {}, const TunedRows& tuned = {});
 
 // Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
 // that exceeds it.
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster);
-// Whether it cannot fit wherever its blocks lie: what a device holds at one time is too much. Needs no offsets.
+// Whether it cannot fit with any offsets: the blocks alive at one time exceed a device's memory. Needs no offsets.
 bool never_fits(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

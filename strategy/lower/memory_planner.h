@@ -4,9 +4,9 @@
 //   0 ......................................................................................... arena
 //   | resident: parameters, gradients, states | rings: bytes per slot   | scratch of one action, packed |
 //
-// A ring is a buffer whose blocks live from one action to another. Its blocks have bytes of their own, except on a rank with split
-// backwards (there rings are full at different times and share bytes) and where the order of a whole run is looked at. Scratch blocks are acquired and released inside one action; they
-// share bytes with scratch that is not alive at the same time. pack() decides who shares (strategy/memory/packing.h).
+// A ring is a buffer whose blocks live from one action to another. Its blocks share no bytes, except on a rank with split backwards (there
+// rings are full at different times) and with `by_order`. Scratch blocks are acquired and released inside one action; they share bytes with
+// scratch that is not alive at the same time. pack() decides who shares (strategy/memory/packing.h).
 #pragma once
 
 #include "core/plan/plan.h"
@@ -17,7 +17,7 @@ inline constexpr std::int64_t kBlockAlignment = 256;  // bytes
 
 struct MemoryPlanOptions {
   // Activations of the only micro-batch in flight that wait for its backward (one slot) share bytes with scratch, too: under a
-  // recomputation schedule, recomputed values then lie where kept values have been released. False: they have bytes of their own, so the
+  // recomputation schedule, recomputed values then lie where kept values have been released. False: they share no bytes with others, so the
   // memory of a stage is the sum of its parts.
   bool share_kept = false;
   // Blocks that other streams than compute acquire, and rings that are not full at one time, share bytes with all others where the order of

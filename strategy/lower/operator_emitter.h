@@ -31,7 +31,7 @@ class OperatorEmitter {
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                   const Block& to, bool acquire, bool backward = false);
 
-  // The two sides of transfers between stages, and the tag that pairs the send and the receive of a transfer.
+  // The peers of transfers between stages, and the tag that pairs the send and the receive of a transfer.
   Peer next_stage() const;
   Peer previous_stage() const;
   std::string tag(bool forward, int to_stage) const;
@@ -51,7 +51,7 @@ class OperatorEmitter {
   struct Codes {    // scratch blocks of a coded sum; sums of one size share them
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
-  std::map<std::int64_t, Codes> codes_ = {};  // by the bytes of the sum; of rows by those of their codes, negative
+  std::map<std::int64_t, Codes> codes_ = {};  // key: bytes of the sum; for rows minus the bytes of their codes
 };
 
 // FLOPs and memory traffic of one phase of an operator.

@@ -30,7 +30,7 @@ class OperatorParts {
   // Part `index` of `pieces` parts, with its bytes, shapes and work. The first part has the acquires and waits of `whole`, the last part
   // its releases and records; no part has `after` edges.
   Instruction piece(const Instruction& whole, int pieces, int index) const;
-  // Whether it sends codes of a sum. The sum goes on with a compute of what arrives.
+  // Whether it sends codes of a sum. A compute on what arrives continues the sum.
   bool sends_codes(const Instruction& whole) const;
   // Whether the buffer holds values of each sample (so its bytes are cut), not parameters or a single number.
   bool of_samples(BufferId buffer) const;

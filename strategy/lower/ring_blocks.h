@@ -12,7 +12,7 @@ namespace foreshard {
 // one block. Time is counted in actions: a block is alive during the whole of the action that acquires it and of the one that releases it.
 //
 // Two groups are merged if they always use the same slot number for a micro-batch and if sharing bytes inside the block makes it smaller.
-// That is so with zero-bubble schedules: one group waits for the input gradients, which leave the other for the weight gradients.
+// That is so with zero-bubble schedules: one group lives until the input gradients, the other from these until the weight gradients.
 struct RingBlocks {
   std::vector<BufferId> buffers = {};
   std::vector<Bytes> offsets = {};  // [buffer]: from the start of the block

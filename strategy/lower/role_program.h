@@ -14,7 +14,7 @@ namespace foreshard {
 struct SharedProgram {
   std::vector<SegmentId> segments = {};                 // by chunk, then by variant (role_program.cpp); invalid: not needed
   std::vector<Buffer> scratch = {};                     // buffers that were added while the segments were built
-  std::vector<std::pair<BufferId, int>> deferred = {};  // those of `scratch` whose roles differ in their slots: with chunk, -1: pooled
+  std::vector<std::pair<BufferId, int>> deferred = {};  // those of `scratch` with slot counts that differ by role; chunk, -1: pool
 };
 using SharedPrograms = std::unordered_map<std::string, SharedProgram>;  // by signature
 

@@ -14,7 +14,7 @@ class RunPlayer {
   RunPlayer(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit,
             BackwardProgram& backward);
 
-  // The order in which forward() and backward() read the parameters of layers. Operators of one layer that follow one another are one use.
+  // The order in which forward() and backward() read the parameters of layers. Consecutive operators of one layer are one use.
   std::vector<UnitUse> visits() const;
   void forward(SegmentBuilder& out, const ForwardVariant& variant);
   void backward(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);

@@ -17,18 +17,18 @@ struct LifetimeEdge {
 };
 // All begins and ends in the order of time; at equal times the ends come first. Empty lifetimes are left out.
 std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks);
-// The two steps of it.
+// The two steps of lifetime_edges().
 void add_edges(std::vector<LifetimeEdge>& edges, const Lifetime& life, int block);
 void sort_edges(std::vector<LifetimeEdge>& edges);
 
-// The blocks of which two lifetimes overlap.
+// The pairs of blocks that have overlapping lifetimes.
 BlockPairs overlaps(std::span<const TimedBlock> blocks);
 BlockPairs overlaps(std::size_t blocks, const std::vector<LifetimeEdge>& edges);  // edges: lifetime_edges of this many blocks
 // The same as lists. [block]: the other blocks, ascending.
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks);
 
 // The sets of blocks that are alive at one time, each ascending, in the order of time. Only the sets right before a block ends after others
-// have begun: every other set of this kind is contained in one of them.
+// have begun; every other such set is contained in one of them.
 std::vector<std::vector<int>> alive_sets(std::span<const TimedBlock> blocks);
 
 }  // namespace foreshard

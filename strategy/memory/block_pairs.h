@@ -1,4 +1,4 @@
-// Pairs of blocks, as bits: a row for each block.
+// A symmetric bit matrix of pairs of blocks: one row for each block.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Packing by ejection: into an arena of a given capacity, where the greedy rules of packing.h and their local search end above it. It helps
-// with blocks of few sizes that are multiples of each other; blocks of random sizes are packed as well by the rules.
+// Packing by ejection: into an arena of a given capacity, for when the greedy rules of packing.h and their local search end above it. It
+// helps with blocks of few sizes that are multiples of each other; blocks of random sizes are packed as well by the rules.
 //
 // Blocks are placed one after the other. A block goes where it overlaps least, and what it overlaps there is taken out and waits to be
-// placed again. A block that is taken out counts a tenth more from then on, so that the search leaves the places where it goes in circles
-// (guided local search, Voudouris and Tsang 1999, applied to places as in the ejection chains of Glover 1996).
+// placed again. Each time a block is taken out, its weight grows by a tenth, so that the search does not go in circles (guided local
+// search, Voudouris and Tsang 1999, applied to places as in the ejection chains of Glover 1996).
 #pragma once
 
 #include <cstdint>

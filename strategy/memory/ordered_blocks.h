@@ -8,9 +8,9 @@
 //   transfers           [a====]                 a: its acquire waits for 0, compute 3 waits for its release
 //   a may be alive    [===========)             from 2 until 7
 //
-// Two blocks whose lifetimes do not meet on this axis are never alive together: compute is at one position at a time, and what separates them
-// there separates them by waits. Of those whose lifetimes meet, waits of other streams may still separate two: `meets` has only those blocks
-// that no wait keeps apart. The others may share bytes.
+// Two blocks whose lifetimes do not overlap on this axis are never alive together, since waits order them against the compute stream. If
+// they overlap, waits of other streams may still keep them apart: `meets` has only the pairs that no wait keeps apart. All others may share
+// bytes.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ struct OrderedBlock {
 };
 
 struct OrderedBlocks {
-  std::vector<OrderedBlock> blocks = {};  // slot by slot: what one micro-batch keeps stands together
+  std::vector<OrderedBlock> blocks = {};  // slot by slot: blocks of one micro-batch are adjacent
   BlockPairs meets = BlockPairs();        // those that may be alive together
 };
 
@@ -38,8 +38,8 @@ struct OrderedLimits {
   int blocks = 0;  // most blocks
 };
 
-// All blocks of the role in `space` that are not resident, over a run and what of the next one may overlap it. Empty: there are more
-// instructions or blocks than `most` says, or another rank of the device uses one of these buffers.
+// All blocks of the role in `space` that are not resident, over one run and the part of the next run that may overlap it. Empty: there are
+// more instructions or blocks than `most` says, or another rank of the device uses one of these buffers.
 OrderedBlocks ordered_blocks(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space, const OrderedLimits& most);
 
 }  // namespace foreshard

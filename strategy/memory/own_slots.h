@@ -1,4 +1,4 @@
-// Packs the memory of a role anew where the packing is far above the order bound because blocks have one offset in all their lifetimes.
+// Repacks the memory of a role if its arena is far above the order bound because each block has one offset in all its lifetimes.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace foreshard {
 
-// Roles whose arena on the device is above the order bound by more than a twentieth get a slot of its own for every use (slot_uses.h), and if
-// that is not enough, a buffer of its own for every lifetime of scratch inside a segment (split_scratch), and at last a packing by ejection
-// (ejection.h). Kept where arenas get smaller.
+// Steps for a role whose device arena is above the order bound by more than a twentieth: a slot for every use (slot_uses.h); if that is not
+// enough, a buffer for every lifetime of scratch inside a segment (split_scratch); at last packing by ejection (ejection.h). A step is kept
+// if arenas get smaller.
 // `bounds`: [role], order_bound or what is below it; roles without one are left alone. Runs that would have too many blocks are left alone, too.
 void pack_own_slots(Plan& plan, const std::vector<std::optional<Bytes>>& bounds, std::int64_t alignment);
 

@@ -59,18 +59,19 @@ struct PackOptions {
   std::int64_t alignment = 1;
   // Steps of the local search for each rule: it places the blocks that reach the top of the arena before the others.
   int moves = 100;
-  // For given pairs: tests of whether two blocks meet that the local search may take, so the time of packing is bounded.
+  // With `meets`: the most tests of pairs that the local search may do, which bounds the time of packing.
   std::int64_t tests = 20'000'000;
-  // For given pairs: also orders of the bytes that a block is beside and of its end, and placing from the lowest offset up (after Sekiyama et al. 2018,
-  // "Profile-guided memory optimization for deep neural networks", arXiv 1804.10001).
+  // With `meets`: also tries orders by the bytes that meet a block and by its end, and placing from the lowest offset up (after Sekiyama et
+  // al. 2018, "Profile-guided memory optimization for deep neural networks", arXiv 1804.10001).
   bool thorough = false;
 };
 
 // The packing with the smallest arena among all rules and steps. Stops at the first one whose arena equals live_bound().
 Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options = {});
 
-// The bytes of blocks of which every two are a pair of `meets`, so no arena is smaller: the most of several sets that are grown greedily,
-// larger blocks first. It can be above live_bound(): three blocks may meet two by two at different times, and a block has one offset.
+// A lower bound of every arena: the bytes of blocks of which every two are a pair of `meets` (a clique), the most of several that are grown
+// greedily, larger blocks first. It can be above live_bound(): three blocks may meet pairwise at different times, and a block has one
+// offset.
 Bytes pairs_bound(std::span<const TimedBlock> blocks, const BlockPairs& meets, std::int64_t alignment = 1);
 
 // The same as pack() where not all blocks whose lifetimes overlap are alive together: only those of a pair in `meets` may not share bytes.

@@ -1,10 +1,10 @@
-// Gives blocks other slot numbers, so that more of them can share bytes.
+// Renumbers the slots that blocks use, so that more blocks can share bytes.
 //
 // A block has one offset, so it shares bytes only with what is never alive together with it. Which slot of a ring a micro-batch has therefore
 // matters. Scratch at a fixed slot may not share bytes with anything that is alive while any micro-batch uses it:
 //
 //   1F1B, two in flight     B0 releases the layers of slot 0 one after the other, while slot 1 is full; B1 those of slot 1, while slot 0 is full
-//   scratch, one slot       beside both slots
+//   scratch, one slot       shares bytes with neither slot
 //   scratch, two slots      slot 0 in the released bytes of slot 0, slot 1 in those of slot 1
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace foreshard {
 
-// Groups of roles, as indices, of which all run the same segments. They have the same buffers at the same indices, and get numbers together.
-// Empty: some roles share some of their segments.
+// Groups of roles, as indices, that run the same segments. They have the same buffers at the same indices, and get numbers together. Empty:
+// some roles share only a part of their segments.
 std::vector<std::vector<std::size_t>> sharing_roles(const Plan& plan);
 
 // A plan of these roles, with those segments that they run; the others are empty, so that indices stay.

@@ -9,7 +9,7 @@ namespace foreshard {
 
 struct ChainLayer {
   double forward = 0, backward = 0;  // seconds of one micro-batch
-  double weights = 0;                // bytes of gradients that replicas sum
+  double weights = 0;                // bytes of gradients that are summed over replicas
   double output = 0;                 // bytes that go to the next layer; the gradient that comes back has as many
   // Bytes of parameters, gradients and optimizer states; bytes of activations that each micro-batch in flight keeps.
   double states = 0, kept = 0;

@@ -10,7 +10,7 @@
 namespace foreshard {
 
 struct DagLayer {
-  ChainLayer cost = {};          // `output`: bytes that cross each cut between the layer and its last reader
+  ChainLayer cost = {};          // `output`: bytes that cross every cut between the layer and its last reader
   std::vector<int> inputs = {};  // indices of the layers that it reads
 };
 

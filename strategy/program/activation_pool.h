@@ -1,4 +1,4 @@
-// Places for activations that the chunks of one rank share. Internal to strategy/.
+// Activation buffers that the chunks of one rank share. Internal to strategy/.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace foreshard {
 // Activation buffers that the chunks of one role share where they have equal layers. They need fewer slots than the chunks' own buffers
 // would, because the chunks do not reach their maxima of micro-batches in flight at one time (interleaved 1F1B).
 struct ActivationPool {
-  // [chunk][counted layer of the chunk]: its place in the pool, the same for one layer of every chunk; -1: not every chunk has such a layer.
-  // Empty: nothing is shared.
+  // [chunk][counted layer of the chunk]: its place in the pool, a set of buffers that one layer of every chunk shares; -1: not every chunk
+  // has such a layer. Empty: nothing is shared.
   std::vector<std::vector<int>> places = {};
   int slots = 1;                                                // most micro-batches in flight over all chunks
   int early = 1;                                                // most between their forward and their input gradients
@@ -29,7 +29,7 @@ struct ActivationPool {
   }
 };
 
-// Of the chunks that are these stages: the place of the nth layer with the same values, redone alike, is the same in every chunk.
+// For chunks that hold these stages: the nth layer with the same values and the same recomputation has the same place in every chunk.
 std::vector<std::vector<int>> pool_places(const Lowering& lowering, const std::vector<int>& stages);
 
 }  // namespace foreshard

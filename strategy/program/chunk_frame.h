@@ -23,7 +23,7 @@ struct ChunkFrame {
   bool first_stage() const { return lowering.tables.schedule.is_first(stage); }
   bool last_stage() const { return lowering.tables.schedule.is_last(stage); }
   bool splits() const { return lowering.tables.schedule.splits; }  // backwards are split into input and weight gradients
-  // Of the updates of this stage; without effect where its gradients are late by less than two updates.
+  // Learning rate of this stage's updates (Update::delay_annealing); no effect where its gradients are late by less than two updates.
   ops::DelayedRate delayed_rate() const {
     const std::int64_t steps = lowering.tables.update.delay_annealing;
     const std::vector<int>& delays = lowering.tables.schedule.delays;

@@ -1,4 +1,5 @@
-// The instructions of a sum over ranks that is sent compressed (core/op/codec.h), one function per instruction. Internal to strategy/.
+// The instructions of a sum over ranks that is sent as codes, that is, compressed (core/op/codec.h), one function per instruction. Internal
+// to strategy/.
 //
 //   exchanged   encode -> exchange (all-to-all) -> add_parts (fp32) -> encode_part -> gather (all-gather) -> decode
 //   gathered    encode -> gather (all-gather) -> decode, which adds the arrays of all ranks
@@ -24,7 +25,7 @@ class CodedSum {
   Bytes part() const { return form_.part_bytes(part_elements()); }                          // exchanged: of one encoded part
   Bytes gathered() const { return exchanged() ? codes() : codes() * ranks_; }               // of what the all-gather writes
 
-  // Each instruction acquires the block that it writes, except where it writes into a Use.
+  // Each instruction acquires the block that it writes, unless its target is given as a Use.
 
   // Encodes the array. `states`: the residual and the velocity, those of them that the coding has; they are updated. `moment`: Adam's first
   // moment, if that is sent.
@@ -32,7 +33,7 @@ class CodedSum {
                      const Block& codes) const;
   // Sends part r of the codes to rank r.
   Instruction exchange(const Block& codes, const Block& received) const;
-  // Decodes this rank's part as received from every rank, and adds these up.
+  // Decodes this rank's part as received from every rank, and sums these.
   Instruction add_parts(const Block& received, const Block& sum) const;
   // The same into an existing array of `dtype`: this rank's part, or the whole array that contains it. `accumulates`: adds to it.
   Instruction add_parts(const Block& received, const Use& sum, DType dtype, bool accumulates) const;

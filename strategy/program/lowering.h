@@ -36,7 +36,7 @@ struct Lowering {
 
   Plan plan = {};
   std::vector<AxisId> axes = {};  // of the role being built, slowest first
-  // Roles that hold the same stage as it, itself included; empty: only it.
+  // Roles that hold the same stage as the role being built, itself included; empty: no other.
   std::vector<RoleId> replica_roles = {};
   std::vector<std::pair<LayoutGroup, GroupId>> groups = {};  // groups of the plan so far
   std::unordered_map<std::string, TensorId> tensor_of = {};  // by name: parameters of stages that several roles hold
@@ -64,9 +64,9 @@ struct Lowering {
   const CommunicationRow& communication(Purpose purpose, int chunk = 0) const {
     return tables.communication.row(purpose, chunk);
   }
-  // Whether places in which layers take turns (gathered parameters, whole gradients) have the size of their layer: one buffer per size, which
-  // take turns by the same events. The memory planner lets them share bytes, by the order of a run that is not too long; elsewhere one buffer
-  // of the largest size takes less.
+  // Whether the slots that layers use in turn (gathered parameters, whole gradients) have the size of their layer: one buffer per size,
+  // ordered by the same events. The memory planner lets them share bytes by the order of the run, if that is not too long; otherwise one
+  // buffer with slots of the largest size takes less.
   bool places_by_size() const;
   DType compute_type() const { return tables.sharding.compute; }
   int stages() const { return tables.layout.layers.stages(); }
