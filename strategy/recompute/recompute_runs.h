@@ -36,9 +36,9 @@ using StageLayers = std::vector<const LayerGraph*>;
 // out.
 StageRuns runs_of_chain(const StageLayers& layers, const std::vector<RecomputeStep>& steps);
 
-// The operators of a layer as a graph for recompute_graph.h. Nodes in this order: forwards (each with the sums in place of its result); the
-// turn, a node for the work of all other layers between this layer's forward and backward, larger than all other nodes together, so that
-// the peak is there; backwards of the operators that saved a value.
+// The operators of a layer as a graph for recompute_graph.h. Nodes in this order: forwards (each together with the in-place sums of its
+// result); the turn, a node that stands for all other layers between this layer's forward and backward, larger than all other nodes
+// together, so that the peak is there; backwards of the operators that saved a value.
 struct LayerNodes {
   std::vector<RecomputeNode> nodes = {};   // their `bytes` are multiples of `unit`
   std::vector<std::vector<int>> ops = {};  // [node]: its operators; none for the turn

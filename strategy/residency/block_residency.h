@@ -1,5 +1,5 @@
-// Residency of blocks (units) that are gathered and released one by one, in the order of their uses. With the right BlockRule this is FSDP2
-// (pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py), the blocks of BMTrain at ZeRO levels 2 and 3
+// Residency of blocks (units of parameters) that are gathered and released one by one, in the order of their uses. With the right BlockRule
+// this is FSDP2 (pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py), the blocks of BMTrain at ZeRO levels 2 and 3
 // (OpenBMB/BMTrain, bmtrain/block_layer.py) or L2L (Pudipeddi et al. 2020, arXiv 2002.05645); and the two extremes, every unit gathered
 // once and kept, or gathered for each pass and released at once.
 #pragma once

@@ -1,5 +1,5 @@
-// The rule by which parameters that are sharded or offloaded are on the device as a whole, and the slots of a buffer (here: places) that
-// their stays take. The units a, b, c:
+// The rule that says when sharded or offloaded parameters are on the device as a whole, and the buffer slots (here: places) that their
+// stays take. The units a, b, c:
 //
 //   moment   0    1    2    3    4    5
 //   a        [====]              [====]     moment 0: place 0,  moment 4: place 0
@@ -20,7 +20,7 @@ namespace foreshard {
 // has room for.
 struct ChunkRule {
   std::int64_t chunk = 0;  // elements of a chunk; 0: the size with the least padding, by Gemini's search (least_padding_chunk)
-  double kept = 0;         // fixed share: of all elements, those that may stay while idle
+  double kept = 0;         // fixed share: the part of all elements that may stay while idle
   // More than 0: a budget instead of a share. The share of the device's memory that the whole plan may take, and the elements of chunks
   // that this leaves room for (0: not known yet, then no idle chunk stays).
   double cap_ratio = 0;
@@ -31,7 +31,7 @@ struct ChunkRule {
 };
 
 // Regions of whole layers that stay from the forward to the backward, or are freed and fetched again beside the backward of a later region
-// (plan_offload.h). Without choices, every layer is a region, and comes for its backward when that begins.
+// (plan_offload.h). Without choices, every layer is a region, and is fetched when its backward begins.
 struct RegionRule {
   int window = 0;                          // of OffloadSearch
   std::vector<int> region_of_layer = {};   // [layer of the chunk]

@@ -14,7 +14,7 @@ namespace foreshard {
 // What CommunicationChoice::parts says, layer by layer; empty if no operation is cut.
 std::vector<PartsRow> layer_parts(const std::vector<int>& parts, const OpGraph& graph);
 
-// Why the parts do not go with the model: they are of more layers than it has.
+// Why the parts do not match the model: they are given for more layers than it has.
 std::optional<Infeasible> refuse_parts(const Strategy& strategy, const OpGraph& graph);
 
 }  // namespace foreshard

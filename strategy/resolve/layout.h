@@ -29,7 +29,8 @@ struct ExpertDegrees {  // the expert-data degree is all ranks of the stage / (t
 //   axes           | 2     | 2     | 2     | 2     |
 //   expert grid    | etp 2 | experts 4     | edp 2 |
 //
-// Infeasible, with degrees that would be possible: a border of one grid does not divide, nor is divided by, a border of the other.
+// Infeasible, with degrees that would be possible: a boundary of one grid (product of its fastest degrees) neither divides nor is divided
+// by one of the other.
 std::variant<std::vector<Axis>, Infeasible> refined_axes(const std::vector<DenseDegree>& dense, const ExpertDegrees& expert);
 
 // The ranks of one communicator.

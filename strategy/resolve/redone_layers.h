@@ -11,7 +11,7 @@
 namespace foreshard {
 
 // Why `recompute` does not fit these stages; empty: it fits. It names a layer that the model does not have, or more layers than a stage
-// has, or another number of stages than `layout` and than pipeline ranks (`pp`).
+// has, or a number of stages that is neither that of `layout` nor of pipeline ranks (`pp`).
 std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, int pp);
 
 // Number of layers of the stage that are counted by a layer split and by `recompute full:N`: embedding and head are not.

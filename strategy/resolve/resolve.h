@@ -55,8 +55,8 @@ void set_bucket_of_policy(Strategy& strategy);
 // Chooses and checks the schedule. Degrees and batch must be resolved.
 std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);
 
-// For a strategy that states its stages one by one (--stages): checks the rules that hold only for these, and derives pp, dp and the layer
-// split. Runs before the steps for all strategies.
+// For a strategy with --stages, which gives each stage its own degrees: checks the rules that hold only for these, and derives pp, dp and
+// the layer split. Runs before the steps for all strategies.
 std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
 
 // Decides where states are updated, if that is open: what lies in host memory or on drives is updated by the processor of the host.

@@ -8,15 +8,15 @@
 
 namespace foreshard {
 
-// Some schedules (Chimera, DualPipe) have two routes: every stage of the model is held by two ranks, and half of the micro-batches go down
-// the ranks, half up. Then stages are numbered through both routes (those of the second route follow those of the first), and each route
-// counts its micro-batches from 0.
+// Bidirectional schedules (Chimera, DualPipe) have two routes: two ranks hold every stage of the model, and half of the micro-batches go
+// down the ranks, half up. Then stages are numbered through both routes (those of the second route follow those of the first), and each
+// route counts its micro-batches from 0.
 struct ScheduleTable {
   std::vector<std::vector<int>> stages_of_rank = {};  // [pipeline rank][chunk]: stage
   ScheduleLists order = {};                           // [pipeline rank]: its actions
   bool splits = false;                                // backwards are split into input gradients (I) and weight gradients (W)
   int routes = 1;                                     // 1 or 2
-  bool delays_weights = false;                        // weight gradients of a whole backward come behind the next communication
+  bool delays_weights = false;                        // weight gradients of an unsplit backward follow the next communication
 
   // Asynchronous schedules (PipeDream) update a stage several times in a run, so the order of a rank contains its updates. Version n of
   // the weights is that after n updates. Each version lies in a slot; the first and the last version lie in slot 0.

@@ -1,4 +1,4 @@
-// Activations that leave the device value by value (vDNN, free time), and rows that `tune` decides because no option says them.
+// Activations that leave the device value by value (vDNN, free time), and rows that `tune` decides because no option states them.
 #pragma once
 
 #include <optional>
@@ -23,11 +23,11 @@ struct ValueMove {
   int layer = 0, value = 0;  // the layer that makes it; of its LayerGraph
   Space home = Space::PinnedHost;
   At leaves = {}, returns = {};     // of the forward, of the backward
-  bool computes_wait_back = false;  // the computes behind that backward wait for the copy, read or not
+  bool computes_wait_back = false;  // computes after that backward wait for the copy, even if they do not read it
   bool operator==(const ValueMove&) const = default;
 };
 
-// Rows of the tables that no option says, decided by `tune`.
+// Rows of the tables that no option states, decided by `tune`.
 struct TunedRows {
   std::vector<StageRuns> runs = {};                  // [stage]: under a recomputation schedule; empty: it has none
   std::optional<std::vector<ValueMove>> moves = {};  // with --offload-activations free-time

@@ -51,8 +51,8 @@ struct ScheduleEntry {
   int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the inverse
   bool by_times = false;                                  // `lists` depends on ScheduleShape::times
   bool splits = false;                                    // all or some backwards are split: I and W instead of B
-  // 2: every stage is held by two ranks, once for the micro-batches that go down the ranks and once for those that go up. Stage p + s is
-  // then stage s of the second route; each route numbers its micro-batches from 0.
+  // 2 (bidirectional): every stage is held by two ranks, once for the micro-batches that go down the ranks and once for those that go up.
+  // Stage p + s is then stage s of the second route; each route numbers its micro-batches from 0.
   int routes = 1;
   // Of asynchronous schedules (no flush between updates): the number of backwards after which a stage is updated, and the number of
   // versions of its weights that a rank keeps. Null: synchronous, one update after all backwards, one version.
