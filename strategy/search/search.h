@@ -56,7 +56,7 @@ struct SearchOptions {
   double noise = 0.003;
   const MachineProfile* profile = nullptr;    // measured costs; null: the cost model's
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true, the search ends early with the best found by then
-  // The calling thread calls both: `found` once for every candidate that was refined and fits, soon after it was refined.
+  // The calling thread calls both functions: `found` once for every candidate that was refined and fits, soon after it was refined.
   std::function<void(double fraction)> progress = {};
   std::function<void(const Candidate&)> found = {};
 };

@@ -1,5 +1,5 @@
 // The costs that screening reads: those of every grid of ranks and of every shape of a space. Each is measured once, by any thread,
-// in an order that jumps all over the space, so that an interrupted search can screen whatever has been measured by then.
+// in an order scattered over the space, so that an interrupted search can screen whatever has been measured by then.
 //   grid   an element of SearchSpace::grids: tp, cp, pp, dp, ep, etp
 //   shape  what decides the costs of a layer on one rank: tp, cp, ep, etp, micro-batch, sequence parallelism, recomputation, and
 //          how far apart the ranks of a tensor group are
@@ -45,10 +45,10 @@ class SearchCosts {
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
   const GridCosts& grid(std::size_t grid, const Point& point) const;  // only of a measured grid
 
-  // Time and memory of `point` with `--recompute best`; `all` is the same point with every value kept. Considers all pairs of ways in
-  // which a layer can keep its values. On each rank the fewest first layers that make room take the way that keeps less; the other
-  // layers take the way that keeps more. Returns the fastest pair that fits; where none fits, the full recomputation of every layer.
-  // Ways between keeping all and recomputing all are measured at first use. Any thread; only where SearchSpace::best is set.
+  // Time and memory of `point` with `--recompute best`; `all` is the same point with every value kept. Considers all pairs of ways (which
+  // values a layer keeps, which it recomputes). On each rank the first layers, as few as make room, take the way that keeps less, the other
+  // layers the way that keeps more. Returns the fastest pair that fits; where none fits, the full recomputation of every layer. Ways
+  // between keeping all and recomputing all are measured at first use. Any thread; only where SearchSpace::best is set.
   Screened best(const Point& point, const Screened& all, const GridCosts& grid) const;
 
  private:

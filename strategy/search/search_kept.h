@@ -65,9 +65,9 @@ struct Family {
 // False for recomputation chosen per layer or inside layers, stages with degrees of their own, and layer splits of more than three
 // runs (2,3x14,2 has three).
 bool is_simple(const Strategy& strategy);
-// Ranks before, handicaps included.
+// Whether `a` ranks before `b`, handicaps included.
 inline bool better(const Candidate& a, const Candidate& b) { return a.score * a.handicap < b.score * b.handicap; }
-// The better of two candidates of one family. Where the other has the lower score without handicap, it is noted in less_simple.
+// The better of two candidates of one family. If the other has the lower score without handicap, it becomes less_simple.
 Candidate better_of(Candidate a, Candidate b);
 bool same_family(const Point& a, const Point& b);
 std::vector<Candidate> best_of_families(const std::vector<Candidate>& all);  // one candidate per family, best first
@@ -136,7 +136,7 @@ struct ScreeningTotals {
   ScreeningTotals(int most, int filled, int cells, int samples) : best(most), filled(filled), cells(cells), sample(samples) {}
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
-  BestFamilies cells;                                      // of points in cells that nobody asked for
+  BestFamilies cells;                                      // of points whose schedules have cells that nobody asked for
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // the fastest point of each range of peak memory
   std::int64_t enumerated = 0, evaluated = 0;
   double bound = kNever;  // the least lower bound of all points that fit by the screen
@@ -160,7 +160,7 @@ std::vector<Candidate> front_of(std::vector<Candidate> all);
 // the result does not depend on how grids were dealt to threads.
 std::vector<Family> merged(const std::vector<ScreeningTotals>& tallies, BestFamilies ScreeningTotals::*which, int most);
 
-// Variants that are worth refining, too: for each candidate in `of` within 1 % of the score `best`, the other variants of its family
+// Further variants that are worth refining: for each candidate in `of` within 1 % of the score `best`, the other variants of its family
 // whose screened score is within 1 % of the best of their ZeRO stage and at most `enough`.
 std::vector<Kept> near_variants(const std::vector<Family>& families, std::span<const Candidate> of, double best, double enough);
 

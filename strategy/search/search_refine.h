@@ -1,7 +1,8 @@
 // Refining: lowers a strategy, replays its plan, and decides whether it fits. Internal to strategy/.
 //
 // Without a framework the plan's arena decides. With one the memory that this framework allocates for the same strategy does
-// (strategy/frameworks), as in `simulate --framework` and `validate`; the arena says nothing then, for the plan is not what runs.
+// (strategy/frameworks), as in `simulate --framework` and `validate`; the arena does not count then, since the framework does not run the
+// plan.
 #pragma once
 
 #include <functional>
@@ -36,7 +37,7 @@ class Refiner {
   const SearchOptions& options_;
   bool asks_framework_ = false;
   mutable std::mutex mutex_ = {};
-  mutable std::map<std::string, double> known_ = {};  // by the strategy without what takes no memory: bytes
+  mutable std::map<std::string, double> known_ = {};  // [strategy without overlap and placement]: bytes
   mutable double least_excess_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// For a search that finds nothing: explains why, and loosens one constraint at a time to say which of them would let a strategy fit.
+// For a search that finds nothing: explains why, and relaxes one constraint at a time to say which of them would let a strategy fit.
 #pragma once
 
 #include <map>

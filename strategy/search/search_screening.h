@@ -21,11 +21,11 @@ class Screening {
   // early when the tally has counted `most` points.
   void screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const;
   bool found() const { return found_; }  // some point fits by the screen
-  // Cells that nobody asked for. Refining them takes several times as long, so their families are kept apart.
+  // Whether the schedule uses cells that nobody asked for. Refining these takes several times as long, so their families are kept apart.
   bool offers_cells(Schedule schedule) const {
     return screen_ && space_.schedules.empty() && !space_.only_cells && schedule_entry(schedule).cells;
   }
-  // With a framework: from now on a point is expected to take `excess` times the memory that the screen says. False: nothing changes, for
+  // With a framework: from now on a point is expected to take `excess` times the memory that the screen says. False: nothing changes, since
   // that is no more than before.
   bool expect_memory(double excess);
 

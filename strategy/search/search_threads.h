@@ -30,8 +30,8 @@ class SearchThreads {
   std::unique_ptr<Pool> pool_;
 };
 
-// Ends all worker threads of TBB when it is destroyed. Worker processes are forked after a search, and a fork keeps only the thread that
-// calls it.
+// Ends all worker threads of TBB when it is destroyed. Worker processes are forked after a search, and a forked process has only the thread
+// that called fork().
 class SearchThreadsEnd {
  public:
   SearchThreadsEnd();

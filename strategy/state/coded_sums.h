@@ -7,8 +7,8 @@
 // A sum has two halves: encode and exchange; add, encode the sum and gather. The second half of a unit is issued after the first half
 // of the next unit, so that no compute waits for an exchange that was issued just before it.
 //
-// Where the optimizer states are cut over the same ranks, the sum is a reduce-scatter. It ends when the parts are added: into the
-// rank's slice of the whole gradients, or, where gradients are cut too, into the rank's part, which accumulates over micro-batches. In
+// Where the optimizer states are sharded over the same ranks, the sum is a reduce-scatter. It ends when the parts are added: into the
+// rank's slice of the whole gradients, or, where gradients are sharded too, into the rank's part, which accumulates over micro-batches. In
 // the latter case each backward sums the gradients that it has made, and its segment ends when its last unit is added.
 #pragma once
 
@@ -26,7 +26,7 @@ struct RunPart {             // which micro-batch of the run a backward belongs 
   bool last = false;
 };
 
-// Whether `sum` is a reduce-scatter: it goes over the ranks that the optimizer states of its row are cut over.
+// Whether `sum` is a reduce-scatter: it goes over the ranks that the optimizer states of its row are sharded over.
 bool scatters(const StateRow& row, const GradientSum& sum);
 
 class CodedSums {

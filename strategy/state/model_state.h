@@ -3,8 +3,8 @@
 //
 //   units in the order in which the backward completes them:   | unit 0: last layers | unit 1 | ... | unit n-1: first layers |
 //
-// The rows of StatePolicy say which parameters make a unit, and which of its buffers are cut (sharded over ranks) or away (in host
-// memory or on a drive).
+// The rows of StatePolicy say which parameters make a unit, and which of its buffers are sharded over ranks ("cut") or offloaded to host
+// memory or a drive ("away").
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ namespace foreshard {
 struct ParameterPlace {
   int unit = 0;
   std::int64_t element = 0;   // index of its first element in the unit
-  std::int64_t elements = 0;  // of the parameter on this rank, before ZeRO cuts it
+  std::int64_t elements = 0;  // of the parameter on this rank, before ZeRO shards it
 };
 
 struct StateUnit {
-  std::int64_t elements = 0;  // on this rank before ZeRO cuts it, padded to a multiple of the sharding group's ranks
+  std::int64_t elements = 0;  // on this rank before ZeRO shards it, padded to a multiple of the sharding group's ranks
   std::int64_t used = 0;      // elements without the padding
   int row = 0;                // index into the rows of StatePolicy
-  bool states_away = false;   // the optimizer states are not at home on the device
+  bool states_away = false;   // the optimizer states are offloaded
   bool borrowed = false;      // another chunk of the rank owns it: the embedding that this chunk's head is tied to
   bool frozen = false;        // only read: it has a value, but no gradient and no states, and is not updated
   int last_layer = 0;         // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};  // invalid: the unit has none
-  // The buffer and slot that the backward writes where `gradient` is cut, away or not kept. Such units take turns in the slots of one
-  // shared buffer (a ring); a standalone unit has a buffer of its own.
+  // The buffer and slot that the backward writes where `gradient` is sharded, offloaded or not kept. Such units use the slots of one shared
+  // buffer in turn (a ring); a standalone unit has a buffer of its own.
   BufferId full_gradient = {};
   int full_gradient_slot = 0;
   bool standalone = false;

@@ -1,5 +1,5 @@
-// Emits the transfers of parameters that are cut (sharded over ranks) or away (in host memory or on a drive), and the release of the
-// places that they are transferred to. The rule of strategy/residency/parameter_stays.h says when. A visit is the forward or the
+// Emits the transfers of parameters that are sharded over ranks or offloaded to host memory or a drive, and the release of the places
+// (buffer slots) that they are transferred to. The rule of strategy/residency/parameter_stays.h says when. A visit is the forward or the
 // backward of a layer that reads such parameters; visits are numbered in the order of the program, and that number is called a moment.
 // Internal to strategy/.
 //
@@ -32,7 +32,7 @@ class ParameterVisits {
   void start(SegmentBuilder& out, int layer, bool waits_for_update);
   // Ends the visit: releases the places of parameters that leave the device with it.
   void end(SegmentBuilder& out, int layer);
-  // Emits the transfers that belong beside visits that have ended. Call it before other instructions are issued on the same streams, and
+  // Emits the transfers that are to overlap visits that have ended. Call it before other instructions are issued on the same streams, and
   // at the end of a forward or backward.
   void bring_ahead(SegmentBuilder& out, bool waits_for_update);
 
@@ -50,7 +50,7 @@ class ParameterVisits {
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
-  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows that are cut are cut alike
+  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows that are sharded are sharded alike
   std::vector<ParameterUnit> layers() const;
   void lay_units();
   void add_sizes();
@@ -64,8 +64,8 @@ class ParameterVisits {
   bool take(const Block& place);  // false: this segment has taken or released the place before
   void bring(SegmentBuilder& out, int stay, bool waits_for_update);
   void bring_layer(SegmentBuilder& out, int stay, int layer, bool waits_for_update);
-  void begin_with_moment(Instruction& transfer, int moment) const;
-  void release_left(SegmentBuilder& out);
+  void begin_with_moment(Instruction& transfer, int moment) const;  // makes it wait for the end of the visit before
+  void release_left(SegmentBuilder& out);                           // the places of stays that end with this moment
   void copy_out(SegmentBuilder& out, int layer);
   Instruction copy_in(const StateUnit& unit, const Use& place) const;
 
@@ -90,7 +90,7 @@ class ParameterVisits {
   std::vector<int> last_read_ = {};  // [moment]: the last instruction that reads the parameters; -1: not known yet
 };
 
-// The all-gather of a unit's parameters over the ranks that its optimizer states are cut over: from the rank's part `from` to `to`.
+// The all-gather of a unit's parameters over the ranks that its optimizer states are sharded over: from the rank's part `from` to `to`.
 Instruction all_gather(const ChunkFrame& frame, const StateUnit& unit, const Use& from, const Use& to);
 
 }  // namespace foreshard

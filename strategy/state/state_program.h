@@ -1,6 +1,6 @@
 // Emits what a run does with the parameters, gradients and optimizer states of one chunk, as the rows of StatePolicy say: parameters are
-// gathered and read; gradients are written, summed over replicas and measured (their norm); states are updated. As there, buffers are
-// cut (sharded over ranks) or away (in host memory or on a drive). Layers and parameters are numbered within the chunk. Internal to
+// gathered and read; gradients are written, summed over replicas and measured (their norm); states are updated. Buffers may be sharded over
+// ranks ("cut") or offloaded to host memory or a drive ("away"). Layers and parameters are numbered within the chunk. Internal to
 // strategy/.
 #pragma once
 
@@ -22,7 +22,7 @@ class StateProgram {
  public:
   // Lays out the parameters of the chunk's layers and appends their buffers to the role.
   explicit StateProgram(const ChunkFrame& frame);
-  // Appends events to the role, and places for parameters and gradients that are cut or away. Call it once, before the functions below.
+  // Appends events to the role, and places for sharded or offloaded parameters and gradients. Call it once, before the functions below.
   // `visits`: the layers of the chunk as one forward and one backward read them, in that order; `first`: the id of its first layer.
   void add_events(std::vector<UnitUse> visits, LayerId first);
 
@@ -51,11 +51,11 @@ class StateProgram {
   // Makes `run`, the first instruction that writes the unit's gradients to place `to`, acquire the place and wait until it is free.
   void open_gradient(Instruction& run, const Use& to, int unit, std::vector<char>& opened) const;
 
-  // For an update that may still read the gradients of the last run: makes `run`, which writes the unit's new gradients, wait for it.
-  // `written` [unit]: only the first call per unit and segment adds the wait.
+  // Makes `run`, which writes the unit's new gradients, wait for an update that may still read those of the last run. `written` [unit]:
+  // only the first call per unit and segment adds the wait.
   void wait_for_taken(Instruction& run, int unit, std::vector<char>& written) const;
 
-  // Gradients are summed, or copied to where they are at home, while backwards run, not at the end of the run only.
+  // Gradients are summed, or copied to their home, while backwards run, not only at the end of the run.
   bool sums_beside_backwards() const;
   // Emits the sums of units whose gradients the backward of `layer` completes. The first sum of each unit comes after instruction
   // `begins`; -1: no such condition.
@@ -73,29 +73,29 @@ class StateProgram {
   Segment gather_all();
 
  private:
-  static constexpr int kOwnPlaces = 2;  // slots for the rank's part of gradients that are cut and away; units take them in turn
+  static constexpr int kOwnPlaces = 2;  // slots for the rank's part of sharded and offloaded gradients; units use them in turn
   void add_own_gradients();
   void add_norm_places();
   void add_root_places();
-  Bytes root_places(Bytes bytes, int ranks) const;
+  Bytes root_places(Bytes bytes, int ranks) const;  // that the root of a gather needs to receive gradients
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
-  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
+  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // all rows are sharded alike
   int units() const { return static_cast<int>(state_.units.size()); }
-  bool gathers_after_update(const StateUnit& unit) const;
+  bool gathers_after_update(const StateUnit& unit) const;  // each rank updates its part of parameters that all read whole
   void add_update(SegmentBuilder& out, int unit, int mark);
-  bool is_second_copy(const StateUnit& unit) const;
-  std::int64_t own_elements(const StateUnit& unit) const;
-  GroupId slice(const StateUnit& unit) const;
+  bool is_second_copy(const StateUnit& unit) const;        // the last stage's copy of a tied embedding: not in the norm
+  std::int64_t own_elements(const StateUnit& unit) const;  // that this rank updates
+  GroupId slice(const StateUnit& unit) const;              // the group over which the optimizer states are sharded
   bool is_summed(const GradientSum& sum) const;
   bool is_summed(int unit) const;
   void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins, const SumPart* piece = nullptr);
-  bool is_ordered(int unit) const;
+  bool is_ordered(int unit) const;  // its sum is in order_
   std::vector<int> order_of_updates() const;
   void sum_in_order(SegmentBuilder& out, int layer, const RunPart& part, int begins);
-  void sum_rest(SegmentBuilder& out, int begins);
-  bool leaves(int unit) const;  // its gradients are away
+  void sum_rest(SegmentBuilder& out, int begins);  // the sums that come at the end of the run
+  bool leaves(int unit) const;                     // its gradients are offloaded
   bool updates_with_backward(int unit) const;
   Use gradient_of(const StateUnit& unit) const;
   Instruction copy_gradient(const StateUnit& unit, const Use& place, bool in, bool own_slice) const;
@@ -105,17 +105,17 @@ class StateProgram {
   void release_full_gradient(SegmentBuilder& out, const StateUnit& unit) const;
   void wait_for_sums(SegmentBuilder& out) const;
   Instruction update(int unit) const;
-  Slot weights_made() const;
+  Slot weights_made() const;                            // the version of the weights that an update writes
   EventUse ready(int unit, const Slot& version) const;  // the parameters are there
   Instruction norm(int unit, bool first) const;
-  void measure_away(SegmentBuilder& out, int unit, int turn, Instruction norm);
+  void measure_away(SegmentBuilder& out, int unit, int turn, Instruction norm);  // copies offloaded gradients in for it
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
 
   ChunkFrame frame_;
   ChunkState state_;
-  std::optional<UpdateMoves> moves_ = {};  // for units whose states are away
-  // For units whose states are on the device while their gradients or parameters are away.
+  std::optional<UpdateMoves> moves_ = {};  // for units whose states are offloaded
+  // For units whose states are on the device while their gradients or parameters are offloaded.
   std::optional<UpdateMoves> kept_moves_ = {};
   std::optional<CodedSums> coded_ = {};
   std::optional<ParameterVisits> visits_ = {};

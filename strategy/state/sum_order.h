@@ -1,6 +1,6 @@
 // The order in which gradient sums are sent, when a unit that the next forward needs first may overtake units that were ready before it
-// (ByteScheduler: Peng et al., SOSP 2019; P3; TicTac). Sums are cut into parts. A part that is being sent is not interrupted, and no more
-// bytes than the credit are being sent at once. Streams run in issue order and all ranks must issue the same order; so the order is
+// (ByteScheduler: Peng et al., SOSP 2019; P3; TicTac). Sums are divided into parts. A part that is being sent is not interrupted, and no
+// more bytes than the credit are being sent at once. Streams run in issue order and all ranks must issue the same order; so the order is
 // decided here, before the plan is made.
 //
 //   two layers, backward of 1 each, sums of 4 (layer 2) and 2 (layer 1), next forward of 1 each
@@ -41,7 +41,7 @@ struct SumSchedule {
 };
 
 // Whenever the credit allows another part, sends the next part of a ready unit: of the unit that has been ready longest
-// (SumOrder::Ready), or of the one that the next forward needs first. The latter also decides between equals.
+// (SumOrder::Ready), or of the one that the next forward needs first. The latter also breaks ties.
 SumSchedule schedule_sums(const std::vector<SummedUnit>& units, const SumChannel& channel);
 
 }  // namespace foreshard

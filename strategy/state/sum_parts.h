@@ -17,7 +17,7 @@ struct SumPart {
 };
 
 // The parts of all units whose rows are updated beside the next forward, in the order of schedule_sums; empty: no row is. Its times are
-// rough, which is enough for an order: a roofline of the operators, and rings over the route between the replicas furthest apart.
+// rough, which is enough for an order: a roofline of the operators, and rings over the path between the replicas that are furthest apart.
 std::vector<SumPart> order_of_sums(const ChunkFrame& frame, const ChunkState& state);
 
 }  // namespace foreshard

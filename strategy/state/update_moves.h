@@ -1,6 +1,6 @@
-// The optimizer step of units whose buffers are not all in the memory of the processor that updates them. Buffers that it does not reach
-// are copied to places in its memory and back. Each kind of buffer has two places, so that the copy in, the update and the copy back of
-// different units overlap. Internal to strategy/.
+// The optimizer step of units whose buffers are not all in the memory of the processor that updates them. Buffers that it cannot reach are
+// copied to places (staging slots) in its memory and back. Each kind of buffer has two places, so that the copy in, the update and the copy
+// back of different units overlap. Internal to strategy/.
 //
 //   states in host memory, updated there       to host    | g0 | g1 | g2 |              g: gradients of a unit
 //                                              host            | u0 | u1 | u2 |         u: update
@@ -19,9 +19,9 @@ namespace foreshard {
 struct UpdateStep {
   // The update, on blocks at their homes. It waits for the gradients and records when the parameters are updated.
   Instruction run = {};
-  GroupId slice = {};         // the group over which blocks that hold more than this rank's part are cut
+  GroupId slice = {};         // the group over which blocks that hold more than this rank's part are sharded
   std::int64_t elements = 0;  // that this rank updates
-  // For gradients that are away: clips them, on the same processor, before the update.
+  // For offloaded gradients: clips them, on the same processor, before the update.
   std::optional<Instruction> clip = {};
   // Recorded when the gradients are copied, so that their home may be written again.
   std::optional<EventUse> gradients_taken = {};
@@ -29,12 +29,12 @@ struct UpdateStep {
 
 class UpdateMoves {
  public:
-  // For the units whose states are away; `kept`: for those whose states stay on the device, which then updates them. Appends the places
-  // to the role.
+  // For the units whose states are offloaded; `kept`: for those whose states stay on the device, which then updates them. Appends the
+  // places to the role.
   UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row, bool kept = false);
 
-  // `backward_done` of both: an instruction of this segment after which no backward reads the parameters; -1: the segment holds the
-  // backward itself, and its order says so.
+  // `backward_done` of both functions: an instruction of this segment after which no backward reads the parameters; -1: the segment holds
+  // the backward itself, and its order says so.
   // Copies the norm of the gradients, measured on the device, to the host where the host clips. Call it once per segment, before add().
   void bring_norm(SegmentBuilder& out, int backward_done);
   // Emits the copies to the processor, the clip, the update and the copies back of one unit.

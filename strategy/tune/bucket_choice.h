@@ -16,7 +16,7 @@ namespace foreshard {
 struct SumUnits {
   Bytes bucket = {};  // bytes of gradients; 0: the default
   SumOrder order = SumOrder::Ready;
-  Bytes partition = {}, credit = {};  // as in CommunicationChoice; partition 0: apply() leaves both of its values as they are
+  Bytes partition = {}, credit = {};  // as in CommunicationChoice; partition 0: apply() leaves both as they are
   bool operator==(const SumUnits&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// Searches stages with degrees of their own: judges proposals, then improves the best of them by small steps. Shared by `partition`, which
-// judges with the simulator, and `search`, which judges with refine.
+// Searches stages with degrees of their own: judges (times) proposals, then improves the best of them by small steps (walks: local
+// searches). Shared by `partition`, which judges with the simulator, and `search`, which judges with refine.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct HybridSearch {
   int devices = 1;       // ranks that all stages together may use
   int walks = 1;         // number of walks of small steps; they begin at the best proposals
   int steps = 40;        // strategies that each walk may judge, counting those that can run
-  double cells = 1e300;  // stages times micro-batches, summed over what all walks judge: in proportion to the cost of judging
+  double cells = 1e300;  // most stages * micro-batches, summed over all judged strategies: the cost of judging
   int at_once = 1;       // strategies per call of the judge in a walk
 };
 

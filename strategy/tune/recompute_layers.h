@@ -7,7 +7,8 @@ namespace foreshard {
 
 // For each rank the least number n with which its program fits when the first n layers of each of its stages are recomputed. Ranks do
 // not share memory, so each is searched by itself, by building its program. Where recomputing all layers is not enough, the answer is
-// all layers, and does_not_fit reports what is missing later. `lowering` has no roles yet; `by_order`: of RoleTrial; its recomputation is Full with layers -1.
+// all layers, and does_not_fit reports later what is missing. `lowering` has no roles yet and recomputation Full with layers -1;
+// `by_order`: of RoleTrial.
 Recompute fewest_redone_layers(const Lowering& lowering, bool by_order);
 
 }  // namespace foreshard

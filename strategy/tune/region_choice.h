@@ -8,11 +8,10 @@
 
 namespace foreshard {
 
-// Regions are as many layers as it takes to reach 0.95 of the link's bandwidth. plan_offload chooses for them, with the times of a plan
-// that
+// Regions are as many layers as it takes to reach 0.95 of the link's bandwidth. plan_offload chooses for them, with times from a plan that
 // fetches each on demand, so that the arena is within `--offload-budget` (0: what the GPU has). The answer is its choice or fetching all on
-// demand, whichever plan is faster and fits. Where nothing fits: under a budget Infeasible, else all on demand, and does_not_fit reports
-// what is missing later. `strategy` is resolved, has one stage, and leaves nothing else open; `rows`: what was decided so far.
+// demand, whichever plan is faster and fits. Where nothing fits: with a budget Infeasible, else all on demand, and does_not_fit reports
+// later what is missing. `strategy` is resolved, has one stage, and leaves nothing else open; `rows`: what was decided so far.
 std::variant<RegionRule, Infeasible> best_regions(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                   const TunedRows& rows, const LowerOptions& options);
 

@@ -1,4 +1,4 @@
-// Finds changes that make a strategy fit that does not: single changes first, then pairs of changes.
+// For a strategy that does not fit: finds changes that make it fit, single changes first, then pairs of changes.
 #pragma once
 
 #include <string>

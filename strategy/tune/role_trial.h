@@ -11,16 +11,16 @@ namespace foreshard {
 
 class RoleTrial {
  public:
-  // `base` has no roles yet and outlives the trial. `by_order`: what does not fit slot by slot is packed by the order of the run, as lower()
-  // packs it (LowerOptions::pack_by_order).
+  // `base` has no roles yet and outlives the trial. `by_order`: a program that does not fit is packed again by the order of the run, as
+  // lower() does (LowerOptions::pack_by_order).
   RoleTrial(const Lowering& base, bool by_order);
 
   Lowering lowering;  // set the choices to be tried here; each call of arena() replaces its plan
   // Arena + framework memory + reserve <= memory of the GPU, the condition that does_not_fit tests on a whole plan.
   bool fits(int rank) { return arena(rank) <= room(rank); }
   Bytes arena(int rank) { return arena(rank, room(rank)); }  // that the rank's program needs
-  Bytes arena(int rank, Bytes enough);  // the same; packed by the order only if it is above `enough` otherwise
-  Bytes room(int rank) const;           // that the rank's GPU has for an arena
+  Bytes arena(int rank, Bytes enough);                       // the same; packed by order only if otherwise above `enough`
+  Bytes room(int rank) const;                                // that the rank's GPU has for an arena
 
  private:
   const Lowering& base_;

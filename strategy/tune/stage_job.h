@@ -1,4 +1,4 @@
-// A stage as a job of the planners of strategy/residency/tensor_offload.h: times and memory of its operators, from a plan. Internal to
+// A stage as a job for the planners of strategy/residency/tensor_offload.h: times and memory of its operators, from a plan. Internal to
 // strategy/.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace foreshard {
 
-// Fills the times, the memory beside the values and the link of `held`, the values of `stage`. `plan` moves some value of it to `home`;
-// `graph` names the layers.
+// Fills the times, the memory beside the values and the link of `held`, the values of `stage`, from `plan`, in which some value of the
+// stage moves to `home`; `graph` names the layers.
 void time_job(HeldValues& held, const Plan& plan, const Cluster& cluster, const OpGraph& graph, int stage, Space home);
 
 }  // namespace foreshard
