@@ -15,7 +15,7 @@ namespace {
 class PlayerInputBuilder {
  public:
   PlayerInputBuilder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-                     const FlowPaths& paths, const std::vector<Pace>& paces, Granularity granularity, int runs)
+                     const FlowPaths& paths, const std::vector<RankSpeed>& paces, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
@@ -182,7 +182,7 @@ class PlayerInputBuilder {
   const Flows& flows_;
   const Quotient& q_;
   const FlowPaths& paths_;
-  const std::vector<Pace>& paces_;
+  const std::vector<RankSpeed>& paces_;
   Granularity granularity_;
   int runs_;
   MeetingPoints meeting_points_;
@@ -198,7 +198,7 @@ class PlayerInputBuilder {
 }  // namespace
 
 PlayerInput make_player_input(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-                              const FlowPaths& paths, const std::vector<Pace>& paces, Granularity granularity, int runs) {
+                              const FlowPaths& paths, const std::vector<RankSpeed>& paces, Granularity granularity, int runs) {
   return PlayerInputBuilder(plan, patterns, flows, quotient, paths, paces, granularity, runs).build();
 }
 

@@ -56,6 +56,7 @@ struct PlayerInput {
 // `paces` [rank]. `runs`: how often the plan runs, one after the other. Throws Error when some members of a group do not take part in its
 // collectives.
 PlayerInput make_player_input(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-                              const FlowPaths& paths, const std::vector<Pace>& paces, Granularity granularity, int runs = 1);
+                              const FlowPaths& paths, const std::vector<RankSpeed>& paces, Granularity granularity,
+                              int runs = 1);
 
 }  // namespace foreshard::player

@@ -159,13 +159,13 @@ class Refinement {
 
 // Ranks of equal colour may share a class: they have the same role and speed, and are both root or not of each gather with places at its
 // root. With Folding::Tp they also have equal coordinates on all axes but the tensor axis.
-Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<Pace>& paces, bool only_tp) {
+Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<RankSpeed>& paces, bool only_tp) {
   Colours colours;
   colours.reserve(static_cast<std::size_t>(ranks.count()));
-  const std::vector<GroupId> rooted = groups_with_roots(plan);
+  const std::vector<GroupId> rooted = groups_with_root_only_blocks(plan);
   for (std::int32_t r = 0; r < ranks.count(); ++r) {
     const RoleId role = ranks.role({r});
-    const Pace& pace = paces[static_cast<std::size_t>(r)];
+    const RankSpeed& pace = paces[static_cast<std::size_t>(r)];
     std::uint64_t colour = mixed(static_cast<std::uint64_t>(role.value), std::bit_cast<std::uint64_t>(pace.slowdown));
     if (pace.fewer_rows) colour = mixed(colour, 23);
     for (const AxisId axis : plan.roles[role.index()].axes)
@@ -271,7 +271,7 @@ void make_bundles(Quotient& q, std::vector<std::vector<Crossing>> crossings, con
 }  // namespace
 
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<Pace>& paces, Folding folding, bool find_twins, bool one_class_per_role) {
+              const std::vector<RankSpeed>& paces, Folding folding, bool find_twins, bool one_class_per_role) {
   const UsedLinks used = used_links(network, flows);
   const Refinement refinement(ranks, patterns, flows, used);
   const auto refined = [&](bool only_tp) { return refinement.stable(initial_colours(plan, ranks, paces, only_tp)); };

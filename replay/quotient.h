@@ -16,7 +16,7 @@
 #include "core/result/result.h"
 #include "core/result/trace.h"
 #include "replay/flows.h"
-#include "replay/pace.h"
+#include "replay/rank_speed.h"
 
 namespace foreshard::player {
 
@@ -54,6 +54,6 @@ struct Quotient {
 
 // `paces` [rank]. Without find_twins, `twins` are the classes. one_class_per_role: see ReplayOptions.
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<Pace>& paces, Folding folding, bool find_twins, bool one_class_per_role = false);
+              const std::vector<RankSpeed>& paces, Folding folding, bool find_twins, bool one_class_per_role = false);
 
 }  // namespace foreshard::player

@@ -10,11 +10,11 @@
 #include "replay/flow_paths.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"
-#include "replay/pace.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
 #include "replay/player_input.h"
 #include "replay/quotient.h"
+#include "replay/rank_speed.h"
 #include "replay/validate.h"
 
 namespace foreshard {
@@ -28,7 +28,7 @@ constexpr double kLongestRun = 9e9;
 struct Replay::Folded {
   Network network;
   Ranks ranks;
-  std::vector<player::Pace> paces;  // [rank]
+  std::vector<player::RankSpeed> paces;  // [rank]
   player::Patterns patterns;
   player::Flows flows;
   player::Quotient quotient;
@@ -74,8 +74,8 @@ void Replay::play(player::Clock& clock, Played& played) const {
     played.links[l] = {player.link_use().bytes(f.quotient.bundle_of[l]), player.link_use().busy(f.quotient.bundle_of[l])};
 }
 
-Unplayed Replay::unplayed() const {
-  Unplayed unplayed;
+ResultFrame Replay::unplayed() const {
+  ResultFrame unplayed;
   Result& result = unplayed.result;
   result.granularity = options_.granularity;
   result.folding = options_.folding;
@@ -97,7 +97,7 @@ Unplayed Replay::unplayed() const {
 
 Result Replay::result(const Played& played) const { return add_played(unplayed(), options_, played); }
 
-Result add_played(Unplayed unplayed, const ReplayOptions& options, const Played& played) {
+Result add_played(ResultFrame unplayed, const ReplayOptions& options, const Played& played) {
   Result result = std::move(unplayed.result);
   result.makespan_s = played.makespan;
   result.engine_events = played.events;
@@ -111,19 +111,20 @@ Result add_played(Unplayed unplayed, const ReplayOptions& options, const Played&
   return result;
 }
 
-PlayedHere::PlayedHere(const Replay& replay, player::Clock& clock) : spans_(replay.spans()), links_(replay.links()) {
+LocalReplayOutput::LocalReplayOutput(const Replay& replay, player::Clock& clock)
+    : spans_(replay.spans()), links_(replay.links()) {
   played_ = {.spans = spans_, .links = links_};
   replay.play(clock, played_);
 }
 
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
   player::LightClock clock;
-  return PlayedHere(Replay(plan, cluster, options), clock)->makespan;
+  return LocalReplayOutput(Replay(plan, cluster, options), clock)->makespan;
 }
 
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
   const Replay replay(plan, cluster, options);
-  return replay.result(*PlayedHere(replay, clock));
+  return replay.result(*LocalReplayOutput(replay, clock));
 }
 
 }  // namespace foreshard

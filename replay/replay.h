@@ -53,7 +53,7 @@ struct Played {
 };
 
 // The part of a Result that is known before a run.
-struct Unplayed {
+struct ResultFrame {
   Result result = {};
   std::optional<PlanMemory> memory = {};  // if ReplayOptions::memory
 };
@@ -75,7 +75,7 @@ class Replay {
   const std::vector<RankClass>& classes() const;  // Span::who of Played::spans is an index into these
   // The Result of a run: its trace, with the names and classes, and its memory. Result::plan stays empty.
   Result result(const Played& played) const;
-  Unplayed unplayed() const;
+  ResultFrame unplayed() const;
 
  private:
   struct Folded;
@@ -85,14 +85,14 @@ class Replay {
 };
 
 // Adds the times of a run, and the memory timeline if options.memory, to what Replay::unplayed() returned for the same plan and options.
-Result add_played(Unplayed unplayed, const ReplayOptions& options, const Played& played);
+Result add_played(ResultFrame unplayed, const ReplayOptions& options, const Played& played);
 
 // Runs a Replay in this process and owns the memory of its output.
-class PlayedHere {
+class LocalReplayOutput {
  public:
-  PlayedHere(const Replay& replay, player::Clock& clock);
-  PlayedHere(const PlayedHere&) = delete;
-  PlayedHere& operator=(const PlayedHere&) = delete;
+  LocalReplayOutput(const Replay& replay, player::Clock& clock);
+  LocalReplayOutput(const LocalReplayOutput&) = delete;
+  LocalReplayOutput& operator=(const LocalReplayOutput&) = delete;
   const Played& operator*() const { return played_; }
   const Played* operator->() const { return &played_; }
 

@@ -13,8 +13,8 @@
 
 #include "core/plan/program.h"
 #include "core/result/result.h"
-#include "replay/pace.h"
 #include "replay/patterns.h"
+#include "replay/rank_speed.h"
 
 namespace foreshard::player {
 
@@ -73,7 +73,7 @@ struct SegmentSteps {
 // Everything in which the steps of one segment can differ between rank classes.
 struct StepVariant {
   const CostTable* costs = nullptr;
-  Pace pace = {};
+  RankSpeed pace = {};
   RoleId role = {};                 // decides where copies go; invalid when the role has no copies
   std::vector<double> merged = {};  // [collective]: seconds per byte of a collective that may be merged; below 0: it may not
   auto operator<=>(const StepVariant&) const = default;

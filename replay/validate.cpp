@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/plan/cost_tables.h"
-#include "replay/pace.h"
+#include "replay/rank_speed.h"
 
 namespace foreshard::player {
 namespace {

@@ -31,7 +31,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
     replay->play(*sim::new_simgrid_clock().release(),
                  played);  // never deleted: the process ends next, and SimGrid's clean-up would take time
   });
-  Unplayed unplayed = replay->unplayed();
+  ResultFrame unplayed = replay->unplayed();
   replay.reset();  // frees this process's copy now, which takes a while, as the clock is still running in the child
   if (meanwhile) meanwhile(plan);
   process.wait(options.cancel, options.progress);

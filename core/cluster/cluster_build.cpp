@@ -48,7 +48,7 @@ std::vector<std::string> all(const Words& words) {
 
 class ShapeBuilder {
  public:
-  explicit ShapeBuilder(const NodeQuote& quote) : quote_(quote) {
+  explicit ShapeBuilder(const ShortNode& quote) : quote_(quote) {
     shape_ = {.name = quote.name,
               .gpu = quote.gpu,
               .gpus = quote.gpus,
@@ -88,23 +88,23 @@ class ShapeBuilder {
   }
 
   void nvlink() {
-    if (quote_.nvlink == NodeQuote::Nvlink::Switch) {
+    if (quote_.nvlink == ShortNode::Nvlink::Switch) {
       const int center = part(PartKind::NvSwitch, "nvswitch");
       for (int i = 0; i < quote_.gpus; ++i)
         link(i, center, LinkKind::NvLink, quote_.nvlink_bandwidth, quote_.nvlink_latency * 0.5);
     }
-    if (quote_.nvlink != NodeQuote::Nvlink::Mesh) return;
-    std::vector<NodeQuote::Pair> pairs = quote_.pairs;
+    if (quote_.nvlink != ShortNode::Nvlink::Mesh) return;
+    std::vector<ShortNode::Pair> pairs = quote_.pairs;
     if (pairs.empty())
       for (int a = 0; a < quote_.gpus; ++a)
         for (int b = a + 1; b < quote_.gpus; ++b) pairs.push_back({a, b, 1});
     std::vector<int> used(static_cast<std::size_t>(quote_.gpus));
-    for (const NodeQuote::Pair& pair : pairs) {
+    for (const ShortNode::Pair& pair : pairs) {
       used[static_cast<std::size_t>(pair.a)] += pair.links;
       used[static_cast<std::size_t>(pair.b)] += pair.links;
     }
     const int most = *std::max_element(used.begin(), used.end());
-    for (const NodeQuote::Pair& pair : pairs)
+    for (const ShortNode::Pair& pair : pairs)
       link(pair.a, pair.b, LinkKind::NvLink, quote_.nvlink_bandwidth * (static_cast<double>(pair.links) / most),
            quote_.nvlink_latency);
   }
@@ -141,18 +141,18 @@ class ShapeBuilder {
            quote_.pcie_bandwidth, kPcieLink);
   }
 
-  const NodeQuote& quote_;
+  const ShortNode& quote_;
   NodeShape shape_;
   std::vector<int> cpus_;
 };
 }  // namespace
 
-BytesPerSecond drive_bandwidth(const NodeQuote& quote) {
+BytesPerSecond drive_bandwidth(const ShortNode& quote) {
   const double block = static_cast<double>(quote.nvme_queue.block.value), peak = quote.nvme_bandwidth.value;
   return {std::min(peak, quote.nvme_queue.depth * block / (quote.nvme_queue.latency.value + block / peak))};
 }
 
-NodeShape build_shape(const NodeQuote& quote) { return ShapeBuilder(quote).build(); }
+NodeShape build_shape(const ShortNode& quote) { return ShapeBuilder(quote).build(); }
 
 std::optional<PartKind> part_kind(const std::string& word) {
   const int value = value_of(kPartWords, word);

@@ -31,7 +31,7 @@ struct DriveQueue {
 
 // The short form of a node in a cluster file: counts and bandwidths instead of parts and links. docs/clusters.md says which parts and links
 // each field becomes.
-struct NodeQuote {
+struct ShortNode {
   std::string name = {};
   std::string gpu = {};
   int gpus = 8;
@@ -61,8 +61,8 @@ struct NodeQuote {
 };
 // The bandwidth that the drives of a node reach. By Little's law a queue of `depth` requests moves depth x block bytes in the time of one
 // request, latency + block / bandwidth; at most nvme_bandwidth.
-BytesPerSecond drive_bandwidth(const NodeQuote& quote);
-NodeShape build_shape(const NodeQuote& quote);  // its parts and links, spelled out
+BytesPerSecond drive_bandwidth(const ShortNode& quote);
+NodeShape build_shape(const ShortNode& quote);  // its parts and links, spelled out
 
 inline constexpr int kMostGpus = 576;  // of a node: the largest NVLink domain
 // `own`: the GPUs that the cluster file defines itself. Throw Error.

@@ -13,19 +13,19 @@ constexpr BytesPerSecond kDefaultSocketLink{62.4e9};  // three UPI links of 10.4
 constexpr int kMostInMesh = 32;
 constexpr Seconds kDefaultNvlinkLatency{0.6e-6}, kDefaultNicLatency{0.3e-6};  // see cluster_build.cpp
 
-void read_nvlink(const JsonReader& json, NodeQuote& node) {
+void read_nvlink(const JsonReader& json, ShortNode& node) {
   json.only({"kind", "bandwidth", "latency", "sharp", "pairs"});
-  node.nvlink = json.at("kind").as_choice({"switch", "mesh"}) == "switch" ? NodeQuote::Nvlink::Switch : NodeQuote::Nvlink::Mesh;
+  node.nvlink = json.at("kind").as_choice({"switch", "mesh"}) == "switch" ? ShortNode::Nvlink::Switch : ShortNode::Nvlink::Mesh;
   node.nvlink_bandwidth = link_bandwidth(json.at("bandwidth"));
   if (const auto time = json.find("latency")) node.nvlink_latency = short_time(*time);
   const auto sharp = json.find("sharp"), pairs = json.find("pairs");
   if (sharp) node.sharp = sharp->as_bool();
-  if (node.sharp && node.nvlink != NodeQuote::Nvlink::Switch) sharp->fail("false: only a switch can reduce");
-  if (node.nvlink == NodeQuote::Nvlink::Mesh && node.gpus < 2) json.at("kind").fail("\"switch\": a mesh needs two GPUs");
-  if (node.nvlink == NodeQuote::Nvlink::Mesh && node.gpus > kMostInMesh && !pairs)
+  if (node.sharp && node.nvlink != ShortNode::Nvlink::Switch) sharp->fail("false: only a switch can reduce");
+  if (node.nvlink == ShortNode::Nvlink::Mesh && node.gpus < 2) json.at("kind").fail("\"switch\": a mesh needs two GPUs");
+  if (node.nvlink == ShortNode::Nvlink::Mesh && node.gpus > kMostInMesh && !pairs)
     json.at("kind").fail("\"switch\", or pairs: all to all is for at most " + std::to_string(kMostInMesh) + " GPUs");
   if (!pairs) return;
-  if (node.nvlink != NodeQuote::Nvlink::Mesh) pairs->fail("no pairs: they belong to kind \"mesh\"");
+  if (node.nvlink != ShortNode::Nvlink::Mesh) pairs->fail("no pairs: they belong to kind \"mesh\"");
   if (!pairs->is_array() || pairs->size() == 0) pairs->fail("a list of [gpu, gpu] or [gpu, gpu, links]");
   for (const JsonReader& pair : pairs->elements()) {
     if (!pair.is_array() || pair.size() < 2 || pair.size() > 3) pair.fail("[gpu, gpu] or [gpu, gpu, links]");
@@ -35,7 +35,7 @@ void read_nvlink(const JsonReader& json, NodeQuote& node) {
   }
 }
 
-void read_pcie(const JsonReader& json, NodeQuote& node) {
+void read_pcie(const JsonReader& json, ShortNode& node) {
   json.only({"bandwidth", "switches", "gpus_per_switch", "uplink", "c2c"});
   node.pcie_bandwidth = link_bandwidth(json.at("bandwidth"));
   if (const auto switches = json.find("switches")) node.switches = small_int(*switches, 0, node.gpus);
@@ -52,7 +52,7 @@ void read_pcie(const JsonReader& json, NodeQuote& node) {
   if (const auto c2c = json.find("c2c")) node.c2c_bandwidth = link_bandwidth(*c2c);
 }
 
-void read_nics(const JsonReader& json, NodeQuote& node) {
+void read_nics(const JsonReader& json, ShortNode& node) {
   json.only({"count", "bandwidth", "latency", "at", "rails"});
   node.nics = small_int(json.at("count"), 1, kMostGpus);
   node.nic_bandwidth = link_bandwidth(json.at("bandwidth"));
@@ -65,7 +65,7 @@ void read_nics(const JsonReader& json, NodeQuote& node) {
 }  // namespace
 
 NodeShape read_quote(const JsonReader& json, const std::string& name, const std::vector<Gpu>& own) {
-  NodeQuote node{.name = name, .nvlink_latency = kDefaultNvlinkLatency};
+  ShortNode node{.name = name, .nvlink_latency = kDefaultNvlinkLatency};
   node.gpu = gpu_name(json.at("gpu"), own);
   node.gpus = small_int(json.at("gpus_per_node"), 1, kMostGpus);
   if (const auto count = json.find("sockets"))

@@ -36,7 +36,7 @@ std::vector<CollectiveFlow> hierarchical(const Network& network, const Collectiv
   const std::vector<Devices> nodes = by_node(network, sorted);
   const std::size_t k = nodes.front().size();
   const bool equal = std::all_of(nodes.begin(), nodes.end(), [&](const Devices& node) { return node.size() == k; });
-  if (k < 2 || nodes.size() < 2 || !equal || !is_of_shards(collective.kind)) return ring_phases(network, collective, members);
+  if (k < 2 || nodes.size() < 2 || !equal || !is_shardwise(collective.kind)) return ring_phases(network, collective, members);
   FlowBuilder inside(network);
   int shares = 0;
   for (const Devices& node : nodes) {
@@ -93,9 +93,9 @@ void grid_rounds(CollectiveRounds& out, int n, int columns, CollectiveKind kind)
 }
 
 bool has_nodes(CollectiveKind kind, int members, int per_node) {
-  return is_of_shards(kind) && per_node > 1 && per_node < members;
+  return is_shardwise(kind) && per_node > 1 && per_node < members;
 }
-bool has_rows(CollectiveKind kind, int members, int) { return is_of_shards(kind) && grid_columns(members) < members; }
+bool has_rows(CollectiveKind kind, int members, int) { return is_shardwise(kind) && grid_columns(members) < members; }
 
 void hierarchical_rounds(CollectiveRounds& out, const Collective& collective, int members, int per_node) {
   grid_rounds(out, members, per_node, collective.kind);
@@ -107,7 +107,7 @@ void two_dimensional_rounds(CollectiveRounds& out, const Collective& collective,
 CollectiveVolume two_dimensional_volume(CollectiveKind kind, double bytes, int n) {
   const int columns = grid_columns(n), rows = n / columns;
   CollectiveVolume volume = ring_volume(kind, bytes, n);
-  if (rows > 1) volume.steps = (adds_and_spreads(kind) ? 2 : 1) * (columns - 1 + rows - 1);
+  if (rows > 1) volume.steps = (is_all_reduce(kind) ? 2 : 1) * (columns - 1 + rows - 1);
   return volume;
 }
 

@@ -9,10 +9,10 @@ namespace {
 
 using namespace algorithms;
 
-bool of_shards(CollectiveKind kind, int, int) { return is_of_shards(kind); }
+bool of_shards(CollectiveKind kind, int, int) { return is_shardwise(kind); }
 
 CollectiveVolume sharp_volume(CollectiveKind kind, double bytes, int n) {
-  if (adds_and_spreads(kind)) return {bytes * (n + 1) / n, 2};
+  if (is_all_reduce(kind)) return {bytes * (n + 1) / n, 2};
   return {bytes, 1};
 }
 

@@ -35,10 +35,12 @@ namespace algorithms {  // what entries share
 using Devices = std::vector<DeviceId>;
 
 // Kinds: an all-reduce; one of the two halves of an all-reduce; any of these three.
-inline bool adds_and_spreads(CollectiveKind kind) { return kind == CollectiveKind::AllReduce; }
-inline bool is_half(CollectiveKind kind) { return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather; }
-inline bool of_all_reduce(CollectiveKind kind, int, int) { return adds_and_spreads(kind); }  // an AlgorithmEntry::applies
-inline bool is_of_shards(CollectiveKind kind) { return adds_and_spreads(kind) || is_half(kind); }
+inline bool is_all_reduce(CollectiveKind kind) { return kind == CollectiveKind::AllReduce; }
+inline bool is_reduce_scatter_or_all_gather(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
+}
+inline bool of_all_reduce(CollectiveKind kind, int, int) { return is_all_reduce(kind); }  // an AlgorithmEntry::applies
+inline bool is_shardwise(CollectiveKind kind) { return is_all_reduce(kind) || is_reduce_scatter_or_all_gather(kind); }
 inline double full(const Collective& collective) { return static_cast<double>(collective.bytes.value); }
 inline int depth_of(int nodes) {  // of a binary tree of `nodes` nodes: floor(log2 nodes)
   int depth = 0;

@@ -5,7 +5,7 @@
 
 namespace foreshard::ops {
 
-struct Activation : Laws {
+struct Activation : OperatorTraits {
   // Gelu: the tanh form (Hendrycks & Gimpel 2016). SwiGlu (Shazeer 2020): silu(gate) up, where the columns of x are [gate, up]. GeGlu:
   // gelu(gate) up. ClampedSwiGlu (gpt-oss): (u + 1) g sigmoid(1.702 g), g = min(gate, 7), u = up clamped to [-7, 7]. Cap: cap tanh(x /
   // cap).
@@ -30,7 +30,7 @@ struct Activation : Laws {
 };
 
 // x times a constant (multipliers of Gemma and Granite).
-struct Scale : Laws {
+struct Scale : OperatorTraits {
   double factor = 1;
 
   static constexpr const char* kWord = "scale";

@@ -11,7 +11,7 @@ namespace foreshard::ops {
 // format of statistics). Shapes {b, queries, heads, dim}, {b, keys, kv_heads, dim}. FLOPs count all pairs of a query and a key, whatever
 // the mask, and do not count the scores that the backward computes again. With sinks there is a weight [heads]: a logit per head that
 // joins the softmax, and so the lse, but has no value.
-struct Attention : Laws {
+struct Attention : OperatorTraits {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
   SequenceSplit split =
@@ -62,7 +62,7 @@ struct Attention : Laws {
 //   Scores          q k^T -> [b, heads, queries, keys]; shapes {b heads, queries, keys, dim}
 //   WeightedValues  probabilities [b, heads, queries, keys], and qkv or kv -> context; shapes {b heads, queries, dim, keys}
 template <bool of_scores>
-struct HeadProduct : Laws {
+struct HeadProduct : OperatorTraits {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
 
@@ -88,7 +88,7 @@ using Scores = HeadProduct<true>;
 using WeightedValues = HeadProduct<false>;
 
 // Mask and softmax over each row of the scores. Shapes {rows, keys}.
-struct Softmax : Laws {
+struct Softmax : OperatorTraits {
   bool causal = false;
   double scale = 1;          // multiplies the scores before the softmax
   SequenceSplit split = {};  // rows are the queries of this context-parallel rank, columns the keys of all ranks

@@ -70,7 +70,7 @@ struct CodeForm {
 //              (Lin et al. 2018, algorithm 4: momentum correction and factor masking)
 //   averaging  number of ranks; 0: encodes x. Else encodes, instead of x, this rank's share of Adam's next first moment,
 //              beta1 m / averaging + (1 - beta1) x, where m is the second operand read (Tang et al. 2021, algorithm 1)
-struct Encode : Laws {
+struct Encode : OperatorTraits {
   CodeForm form = {};
   bool feedback = false, velocity = false;
   double momentum = 0;
@@ -100,7 +100,7 @@ struct Encode : Laws {
 
 // Decompresses: payload -> y. Shapes {elements}. With `adds`, every part of the payload comes from another rank and encodes the same
 // elements, and y is the sum of the parts. With Compute::slice, y is the part that belongs to the rank's position in that group.
-struct Decode : Laws {
+struct Decode : OperatorTraits {
   CodeForm form = {};
   bool adds = false;
 

@@ -14,7 +14,7 @@ namespace ops {
 // context, lse, context, lse -> context, lse: attention over two disjoint sets of keys becomes attention over both. Each context has the
 // weight e^(its lse - the new lse). Shapes {b, queries, heads, dim}. The gradient passes to both inputs unchanged, because the backward of
 // each Attention reads the merged context and lse.
-struct MergeAttention : Laws {
+struct MergeAttention : OperatorTraits {
   static constexpr const char* kWord = "merge_attention";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
@@ -30,7 +30,7 @@ struct MergeAttention : Laws {
 // Arranges heads for an all-to-all. Rows [position, sample] of x hold the query, key and value heads [heads | kv_heads | kv_heads] of `dim`
 // elements each; y holds `parts` such arrays one after the other, each with its part of the heads. `join`: the inverse. Shapes: dimensions
 // of x.
-struct HeadParts : Laws {
+struct HeadParts : OperatorTraits {
   int parts = 1;
   std::int64_t heads = 1, kv_heads = 0, dim = 0;  // all parts together
   bool join = false;

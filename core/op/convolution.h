@@ -6,7 +6,7 @@
 namespace foreshard::ops {
 
 // x [n, ci, h, w], weight [co, ci, k, k], bias [co] or none; shapes {n, ci, h, w}, {co, k, stride, padding}, {n, co, h', w'}.
-struct Conv2d : Laws {
+struct Conv2d : OperatorTraits {
   static constexpr const char* kWord = "conv2d";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
@@ -24,7 +24,7 @@ struct Conv2d : Laws {
 // Shapes: dimensions of x, dimensions of y. The backward of the maximum finds its position again from x; that of the average reads no
 // operand.
 template <bool maximum>
-struct Pool : Laws {
+struct Pool : OperatorTraits {
   std::int64_t kernel = 1, stride = 1, padding = 0;
 
   static constexpr const char* kWord = maximum ? "max_pool" : "avg_pool";

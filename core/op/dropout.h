@@ -8,7 +8,7 @@ namespace foreshard::ops {
 
 // x -> dropout(x), mask (1 byte per element). With a residual: x, skip -> skip + dropout(x + bias), mask; the bias [h] is optional. Layer,
 // site, sample and element are the random key of a mask element.
-struct Dropout : Laws {
+struct Dropout : OperatorTraits {
   double p = 0;                    // probability that an element is dropped
   std::int64_t site = 0;           // number of the dropout within the layer
   bool sequence_parallel = false;  // the rows are the part of the sequence that this tensor-parallel rank holds
@@ -31,7 +31,7 @@ struct Dropout : Laws {
 };
 
 // The sum of its inputs, and of a bias [h] where there is one: x, skip -> x + bias + skip.
-struct Add : Laws {
+struct Add : OperatorTraits {
   static constexpr const char* kWord = "add";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}

@@ -8,7 +8,7 @@ namespace foreshard::ops {
 
 // -> y, tokens (int64): the rows of the micro-batch's tokens, and the tokens. The weight holds this rank's rows of the vocabulary; a token
 // of another rank's rows gives 0. Shapes {tokens, h, rows of the weight}.
-struct TokenEmbedding : Laws {
+struct TokenEmbedding : OperatorTraits {
   std::int64_t vocab = 0;    // not padded
   SequenceSplit split = {};  // the tokens are those of this context-parallel rank
   std::int64_t ahead = 0;    // the tokens are those this number of positions later (multi-token prediction)
@@ -34,7 +34,7 @@ struct TokenEmbedding : Laws {
 };
 
 // x -> x + row of the position + row of the token type. Weights [max positions, h], [types, h], each optional. Shapes: dimensions of x.
-struct PositionEmbedding : Laws {
+struct PositionEmbedding : OperatorTraits {
   bool positions = false, types = false;  // which tables it has
   bool sequence_parallel = false;         // the rows are the part of the sequence that this tensor-parallel rank holds
   SequenceSplit split = {};               // how context-parallel ranks share the positions
@@ -55,7 +55,7 @@ struct PositionEmbedding : Laws {
 };
 
 // -> the samples of the micro-batch. Shapes: their dimensions.
-struct Sample : Laws {
+struct Sample : OperatorTraits {
   static constexpr const char* kWord = "sample";
   static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>

@@ -30,7 +30,7 @@ namespace foreshard::ops {
 // divided by their sum, T: all tokens that the loads count). `z_loss` is the coefficient of the mean over tokens of the squared log of the
 // sum of the exponentials of a token's logits (Zoph et al. 2022, arXiv:2202.08906, equation 5). Both add to the gradient of the logits, but
 // not to the reported loss.
-struct Route : Laws {
+struct Route : OperatorTraits {
   enum class Score : std::uint8_t { Softmax, SoftmaxOfChosen, Sigmoid };
   Score score = Score::Softmax;
   std::int64_t chosen = 1;
@@ -65,7 +65,7 @@ struct Route : Laws {
 // Shapes {T, h, k, E}, {ranks, room}.
 // With `sources` above 1 the tokens are those of this number of ranks, T of each, and only rows of this rank's experts are made: rows
 // [sources, room, h], places [sources, T, k], counts [sources, E / ranks]. Each source has room for `room` rows.
-struct Dispatch : Laws {
+struct Dispatch : OperatorTraits {
   std::int64_t capacity = 0;  // the most rows of one expert; 0: limited only by `room`
   bool scaled = false;
   bool dealt = false;  // expert e is on rank e mod ranks; false: a rank has consecutive experts
@@ -96,7 +96,7 @@ struct Dispatch : Laws {
 // there and the numbers of its experts among those of the part; other choices are expert -1 with weight 0. places is the row of the token
 // in each part, -1 if it has none there. The parts have equally many of `ranks` ranks, on which experts lie as in Dispatch. Shapes
 // {T, h, k, E}, {parts, room}. Results are combined by a plain Combine with one choice per part.
-struct SendOnce : Laws {
+struct SendOnce : OperatorTraits {
   std::int64_t capacity = 0;  // the most tokens that choose one expert: later choices are dropped; 0: no limit
   std::int64_t ranks = 1;     // of the expert group
   bool dealt = false;
@@ -118,7 +118,7 @@ struct SendOnce : Laws {
 // combine: rows [ranks, room, h], places [T, k], weights [T, k] -> y [T, h]: for each token the sum of its rows, each times its weight.
 // Dropped choices count as 0. With `plain` there are no weights. Shapes as of Dispatch. With `partial` a rank has only rows of its own
 // experts, so that y is a partial sum over the ranks of the expert group.
-struct Combine : Laws {
+struct Combine : OperatorTraits {
   bool plain = false, partial = false;
 
   static constexpr const char* kWord = "combine";
@@ -145,7 +145,7 @@ struct Combine : Laws {
 // each [experts n, k], or [experts k, n] if `transposed`, whose results lie side by side in the columns of y; then, with biases, `parts`
 // biases [experts n]. Shapes {experts, expected rows of each expert, parts n, k}, {sources, room}.
 // For the simulator: the ranks of the expert group but the first have `others` times the expected rows, from 0 to 1.
-struct GroupedMatMul : Laws {
+struct GroupedMatMul : OperatorTraits {
   std::int64_t parts = 1;
   bool transposed = false;
   double others = 1;

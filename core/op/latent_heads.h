@@ -7,7 +7,7 @@ namespace foreshard::ops {
 
 // Two inputs: rows [key parts without positions: heads x plain | values: heads x value], and rows [rotated] of the rotated key part that
 // all heads share. Output: rows [keys: heads x (plain | rotated) | values: heads x value]. Shapes: dimensions of the first input.
-struct LatentHeads : Laws {
+struct LatentHeads : OperatorTraits {
   std::int64_t heads = 1, plain = 0, rotated = 0, value = 0;  // heads of this rank; elements of a head
 
   static constexpr const char* kWord = "latent_heads";

@@ -12,7 +12,7 @@ namespace foreshard::ops {
 //   Exp   logits, maximum -> exp(logits - maximum), sums [.., 2], targets; then an all-reduce of the sums. sums[.., 0]: of the
 //         exponentials; sums[.., 1]: the target's logit if this rank has its column, else 0. Its input gradient is that of the loss
 //   Loss  sums, maximum -> loss
-struct CrossEntropy : Laws {
+struct CrossEntropy : OperatorTraits {
   enum class Piece : std::uint8_t { Whole, Max, Exp, Loss };
   enum class Target : std::uint8_t { NextToken, Label, NextSentence };  // Label, NextSentence: one target per sample
   Piece piece = Piece::Whole;
@@ -59,7 +59,7 @@ struct CrossEntropy : Laws {
 };
 
 // y -> the sum of its squares. Shapes: dimensions of y.
-struct SumOfSquares : Laws {
+struct SumOfSquares : OperatorTraits {
   static constexpr const char* kWord = "sum_of_squares";
   static constexpr bool loss = true, reads_sums = true;
   template <class Self, class Visit>

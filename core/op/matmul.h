@@ -6,7 +6,7 @@
 
 namespace foreshard::ops {
 
-struct MatMul : Laws {
+struct MatMul : OperatorTraits {
   bool first_token = false;  // the rows of x are the first token of each sample
 
   static constexpr const char* kWord = "matmul";

@@ -7,7 +7,7 @@
 
 namespace foreshard::ops {
 
-struct Norm : Laws {
+struct Norm : OperatorTraits {
   NormKind kind = NormKind::LayerNorm;
   double eps = 1e-5;
   bool around_one = false;  // the factor is 1 + weight
@@ -29,7 +29,7 @@ struct Norm : Laws {
 // values, which are copied. Output: rows [heads | kv_heads | values]. Weights: one of the queries and one of the keys, if there are such
 // heads; PerHead: [dim], the same for every head; AllHeads (the mean is over all heads at once): [heads dim], [kv_heads dim]; Unweighted:
 // none. Shapes: dimensions of the first input.
-struct HeadNorm : Laws {
+struct HeadNorm : OperatorTraits {
   QkNorm over = QkNorm::PerHead;
   std::int64_t heads = 0, kv_heads = 0, dim = 0;
   double eps = 1e-5;
@@ -52,7 +52,7 @@ struct HeadNorm : Laws {
 };
 
 // Norm of each channel over samples and pixels. Shapes {n, c, h, w}; weight [c], bias [c].
-struct BatchNorm : Laws {
+struct BatchNorm : OperatorTraits {
   double eps = 1e-5;
 
   static constexpr const char* kWord = "batch_norm";

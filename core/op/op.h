@@ -7,7 +7,7 @@
 //   fields(self, visit)   calls visit(name, member) for each setting, in the order in which files list them
 //   saved()               the operands that its backward reads             } only operators that layers consist of,
 //   works(sizes)          FLOPs and memory traffic of each phase           } not those of the update or of codecs
-// and overrides members of `Laws` whose default is wrong for it. docs/operators.md defines the shapes.
+// and overrides members of `OperatorTraits` whose default is wrong for it. docs/operators.md defines the shapes.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ struct PartialSums {
 };
 
 // The defaults of an operator's laws.
-struct Laws {
+struct OperatorTraits {
   static constexpr int kFirstSettings =
       64;  // program_hash leaves out later settings at their default, so that a new setting does not change old hashes
   static constexpr bool depends_on_microbatch = false;  // reads tokens, targets or dropout keys of the micro-batch
@@ -98,7 +98,7 @@ struct Laws {
   bool takes_loss_scale(Phase) const { return false; }  // multiplies or divides by the loss scale
   bool writes_loss() const { return false; }            // its last output is this rank's share of the loss
   bool adds_parts() const { return false; }             // adds up the parts that a collective brought from the ranks
-  bool operator==(const Laws&) const = default;
+  bool operator==(const OperatorTraits&) const = default;
 };
 
 inline bool is_forward(Phase phase) { return phase == Phase::Forward || phase == Phase::Recompute; }

@@ -8,7 +8,7 @@
 namespace foreshard::ops {
 
 // `heads` and `kv_heads` are the query and key heads in x. If queries and keys are two values, each has its own Rope, with 0 for the other.
-struct Rope : Laws {
+struct Rope : OperatorTraits {
   std::int64_t heads = 0, kv_heads = 0, dim = 0;  // dim: elements of a head
   double theta = 10000;
   SequenceSplit split = {};  // how context-parallel ranks share the positions of the rows

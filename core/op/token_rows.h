@@ -11,7 +11,7 @@ namespace foreshard::ops {
 
 // Attention probabilities [b, heads, queries, keys] -> scores [b, keys] in the format of statistics: the sum over heads and queries. A
 // rank sums over its own heads, so the result is a partial sum. Shapes {b, heads, queries, keys}.
-struct TokenScores : Laws {
+struct TokenScores : OperatorTraits {
   static constexpr const char* kWord = "token_scores";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
@@ -23,7 +23,7 @@ struct TokenScores : Laws {
 
 // scores [b, s] -> kept [b, k] (int64): ascending positions of the first token and of the k - 1 others with the largest scores, among equal
 // scores the first. Shapes {b, s, k}.
-struct KeepTokens : Laws {
+struct KeepTokens : OperatorTraits {
   static constexpr const char* kWord = "keep_tokens";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
@@ -35,7 +35,7 @@ struct KeepTokens : Laws {
 // TakeRows: x [b, s, h], kept [b, k] -> the kept rows [b, k, h]. PutRows: rows [b, k, h], kept -> y [b, s, h] with 0 in the other rows. The
 // gradient of each is the other. Shapes {b, s, k, h}.
 template <bool takes>
-struct KeptRows : Laws {
+struct KeptRows : OperatorTraits {
   static constexpr const char* kWord = takes ? "take_rows" : "put_rows";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}

@@ -28,7 +28,7 @@ struct DelayedRate {
   bool operator==(const DelayedRate&) const = default;
 };
 
-struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
+struct Adam : OperatorTraits {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
   // 0: plain Adam. More: it reads the next first moment in place of the gradient, and the second moment no longer changes after this
   // number of steps (Tang et al. 2021, algorithm 1). Before that it is updated with the gradient computed back from the first moments.
   std::int64_t frozen_after = 0;
@@ -45,7 +45,7 @@ struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchil
   bool operator==(const Adam&) const = default;
 };
 
-struct Sgd : Laws {
+struct Sgd : OperatorTraits {
   double momentum = 0;
   DelayedRate rate = {};
 
@@ -61,7 +61,7 @@ struct Sgd : Laws {
 };
 
 // Adds the sum of the squares of gradients to one number, whose square root is the gradient norm.
-struct GradNorm : Laws {
+struct GradNorm : OperatorTraits {
   std::int64_t divide = 1;  // the sum is divided by this number of ranks, which hold the same elements
   std::int64_t used = 0;    // leading elements that are not padding; 0: all
 
@@ -76,7 +76,7 @@ struct GradNorm : Laws {
 };
 
 // Scales gradients down so that their norm is at most max_norm (Pascanu et al. 2013).
-struct ClipScale : Laws {
+struct ClipScale : OperatorTraits {
   double max_norm = 1;
 
   static constexpr const char* kWord = "clip_scale";
@@ -92,7 +92,7 @@ struct ClipScale : Laws {
 
 // Detects overflow (a gradient norm that is not finite) and adapts the loss scale (Micikevicius et al. 2018, section 3.2): halved after an
 // overflow, doubled after `growth` steps without one.
-struct JudgeOverflow : Laws {
+struct JudgeOverflow : OperatorTraits {
   std::int64_t growth = 2000;
   double start = 1;  // the initial loss scale
 
@@ -108,7 +108,7 @@ struct JudgeOverflow : Laws {
 // balance_experts: counts [routers, E], biases [routers, E] -> biases, counts: at the end of a step, the correction bias of each expert of a
 // router grows by `speed` if fewer tokens than the mean chose it, falls by `speed` if more did (Wang et al. 2024, arXiv:2408.15664,
 // algorithm 1), and the counts become 0. Shapes {routers, E}.
-struct BalanceExperts : Laws {
+struct BalanceExperts : OperatorTraits {
   double speed = 0.001;
 
   static constexpr const char* kWord = "balance_experts";
@@ -121,7 +121,7 @@ struct BalanceExperts : Laws {
 };
 
 // Converts numbers to another format.
-struct Cast : Laws {
+struct Cast : OperatorTraits {
   static constexpr const char* kWord = "cast";
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
@@ -130,7 +130,7 @@ struct Cast : Laws {
 };
 
 // Sets its output to zero.
-struct Zero : Laws {
+struct Zero : OperatorTraits {
   static constexpr const char* kWord = "zero";
   static constexpr bool of_update = true;
   template <class Self, class Visit>

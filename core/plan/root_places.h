@@ -11,7 +11,7 @@ namespace foreshard {
 
 // Whether `block`, which `run` acquires, is such a block: the instruction is a collective with Algorithm::GatherToRoot that neither reads
 // nor writes it. It holds the data received until they are added.
-inline bool is_root_place(const Instruction& run, const Block& block) {
+inline bool is_root_only_block(const Instruction& run, const Block& block) {
   const auto* collective = std::get_if<Collective>(&run.what);
   if (!collective || collective->algorithm != Algorithm::GatherToRoot) return false;
   const auto names = [&](const Use& use) { return use.buffer == block.buffer; };
@@ -26,12 +26,12 @@ inline bool is_root(const Plan& plan, const Ranks& ranks, RankId rank, GroupId g
 }
 
 // The groups whose collectives acquire such blocks.
-inline std::vector<GroupId> groups_with_roots(const Plan& plan) {
+inline std::vector<GroupId> groups_with_root_only_blocks(const Plan& plan) {
   std::vector<GroupId> groups;
   for (const Segment& segment : plan.segments)
     for (const Instruction& run : segment.instructions)
       for (const Block& block : run.acquires)
-        if (is_root_place(run, block))
+        if (is_root_only_block(run, block))
           if (const GroupId group = std::get<Collective>(run.what).group; std::ranges::find(groups, group) == groups.end())
             groups.push_back(group);
   return groups;

@@ -105,7 +105,7 @@ const MemoryRun& RoleMemory::run(SegmentId segment, std::int32_t instruction, st
 }
 
 bool RoleMemory::holds(const Instruction& run, const Block& block) const {
-  return !is_root_place(run, block) || root_of_.empty() || root_of_[std::get<Collective>(run.what).group.index()];
+  return !is_root_only_block(run, block) || root_of_.empty() || root_of_[std::get<Collective>(run.what).group.index()];
 }
 
 MemoryRun RoleMemory::make(SegmentId segment, std::int32_t instruction, std::int32_t count) const {

@@ -176,7 +176,7 @@ std::vector<Space> spaces_of(const Role& role) {
 }  // namespace
 
 PlanMemory::PlanMemory(const Plan& plan, const std::vector<RankClass>& classes) : plan_(plan) {
-  const std::vector<GroupId> rooted = groups_with_roots(plan);
+  const std::vector<GroupId> rooted = groups_with_root_only_blocks(plan);
   const std::optional<Ranks> ranks = rooted.empty() ? std::nullopt : std::optional<Ranks>(plan);
   for (const RankClass& each : classes) {
     std::vector<char> root_of(rooted.empty() ? 0 : plan.groups.size());

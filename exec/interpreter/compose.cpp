@@ -95,7 +95,7 @@ std::vector<RankRun> compose(const Plan& plan, const Ranks& ranks, std::vector<R
                        .measured = [&](RankId rank, std::int32_t action, std::int32_t instruction) {
                          return to_seconds(Nanoseconds{span_of(rank, action, instruction).own});
                        }});
-  const PlayedHere played(replay, clock);
+  const LocalReplayOutput played(replay, clock);
   for (const Span& span : played->spans) {
     StepSpan& of = span_of(replay.classes()[span.who.index()].members.front(), span.action, span.instruction);
     of.ready = span.ready.value, of.begin = span.begin.value, of.end = span.end.value;

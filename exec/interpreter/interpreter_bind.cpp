@@ -69,7 +69,7 @@ void Interpreter::bind_events() {
 std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Action& action, const Instruction& of) const {
   std::vector<int> all;
   for (const Block& block : list)
-    if (!is_root_place(of, block) || is_root(plan_, ranks_, place_.rank, std::get<Collective>(of.what).group))
+    if (!is_root_only_block(of, block) || is_root(plan_, ranks_, place_.rank, std::get<Collective>(of.what).group))
       all.push_back(memory_.block(block.buffer, value_of(block.slot, action)));
   return all;
 }

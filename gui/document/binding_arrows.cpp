@@ -69,9 +69,9 @@ class PathThinning {
 }  // namespace
 
 std::vector<PathStretch> critical_stretches(const Document& document, TimeRange visible, Nanoseconds least) {
-  const std::vector<ChainLink>& chain = document.critical;
+  const std::vector<ChainStep>& chain = document.critical;
   PathThinning thinning(std::max(least, Nanoseconds{1}));
-  auto link = std::ranges::upper_bound(chain, visible.begin, {}, &ChainLink::end);
+  auto link = std::ranges::upper_bound(chain, visible.begin, {}, &ChainStep::end);
   while (link != chain.end() && link->begin < visible.end) {
     const auto who = [&] { return document.trace().spans[static_cast<std::size_t>(link->span)].who; };
     PathStretch stretch{who(), link->begin, link->end};

@@ -33,7 +33,7 @@ struct Document {
   std::vector<Binding> bindings = {};    // [span]
   std::vector<Bubble> pieces = {};       // idle time cut into pieces of one cause each; ordered by (who, begin)
   std::vector<Bubble> bubbles = {};      // whole_bubbles of the pieces: one per wait, ordered alike
-  std::vector<ChainLink> critical = {};  // the critical chain, from time 0 to the makespan
+  std::vector<ChainStep> critical = {};  // the critical chain, from time 0 to the makespan
   PathTimes critical_times = {};         // time of the critical chain by kind
   Lanes lanes = {};
   std::vector<std::string> remarks = {};  // what cannot be shown and why, one sentence each

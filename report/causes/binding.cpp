@@ -167,8 +167,8 @@ std::vector<Binding> bind_spans(const Plan& plan, const Trace& trace) {
   return bindings;
 }
 
-std::vector<ChainLink> critical_chain(const Trace& trace, const std::vector<Binding>& bindings) {
-  std::vector<ChainLink> chain;
+std::vector<ChainStep> critical_chain(const Trace& trace, const std::vector<Binding>& bindings) {
+  std::vector<ChainStep> chain;
   std::int32_t span = -1;
   for (std::size_t s = 0; s < trace.spans.size(); ++s)
     if (span < 0 || trace.spans[s].end > trace.spans[static_cast<std::size_t>(span)].end) span = static_cast<std::int32_t>(s);

@@ -30,14 +30,14 @@ std::vector<Binding> bind_spans(const Plan& plan, const Trace& trace);
 
 // One link of the critical chain: the run spent the time from `begin` to `end` on `span`. `begin` is the end of the
 // previous link. It is earlier than the start of the span only where the trace has a gap (measured runs).
-struct ChainLink {
+struct ChainStep {
   std::int32_t span = 0;
   Nanoseconds begin = {}, end = {};
-  bool operator==(const ChainLink&) const = default;
+  bool operator==(const ChainStep&) const = default;
 };
 
 // The chain of binding predecessors that ends with the span that ends last. Its links cover the time from 0 to the makespan
 // without a gap, in time order. Empty for an empty trace.
-std::vector<ChainLink> critical_chain(const Trace& trace, const std::vector<Binding>& bindings);
+std::vector<ChainStep> critical_chain(const Trace& trace, const std::vector<Binding>& bindings);
 
 }  // namespace foreshard

@@ -15,11 +15,11 @@ static PathKind kind_of(const Instruction& instruction) {
   return PathKind::Compute;
 }
 
-PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainLink>& chain) {
+PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainStep>& chain) {
   const SumsByRole sums = sums_by_role(plan);
   PathTimes times = {};
   const auto add = [&](PathKind kind, std::int64_t time) { times[static_cast<std::size_t>(kind)].value += time; };
-  for (const ChainLink& link : chain) {
+  for (const ChainStep& link : chain) {
     const Span& span = trace.spans[static_cast<std::size_t>(link.span)];
     const std::int64_t from = std::clamp(span.begin.value, link.begin.value, link.end.value);
     const std::int64_t own = link.end.value - from, length = (span.end - span.begin).value;

@@ -17,6 +17,6 @@ using PathTimes = std::array<Nanoseconds, kPathKinds>;  // [PathKind]
 
 // The time of each kind on the chain; together they are the makespan. A span of several instructions counts as computation
 // for the isolated times of its computes and as collective for the rest. Waiting: gaps in the trace of a measured run.
-PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainLink>& chain);
+PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainStep>& chain);
 
 }  // namespace foreshard

@@ -160,7 +160,7 @@ class ChromeWriter {
   void write_chain() {
     int id = 0;
     const Span* from = nullptr;
-    for (const ChainLink& link : critical_chain(trace_, bind_spans(plan_, trace_))) {
+    for (const ChainStep& link : critical_chain(trace_, bind_spans(plan_, trace_))) {
       const Span& span = trace_.spans[static_cast<std::size_t>(link.span)];
       if (span.begin == span.end || span.who.index() >= shown_) continue;
       if (from != nullptr && (from->who != span.who || from->stream != span.stream)) {

@@ -45,7 +45,7 @@ bool gpus_differ(const Cluster& cluster);
 // Distance in GPUs between neighbouring ranks of a tensor or context group.
 int stride_of(const Point& point);
 // For the rank order in which the ranks of other stages lie between those of a tensor group: how many stages one stage of the probe
-// (measured_shape) stands for. Other orders: 1.
+// (probed_shape) stands for. Other orders: 1.
 int roles_between(const Point& point);
 
 // Kinds of stages: the first of the pipeline, one between the ends, the last, and the only stage of a model without pipeline.

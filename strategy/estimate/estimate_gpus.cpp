@@ -38,10 +38,10 @@ struct Screen::Parts {
   std::vector<int> of = {};  // [rank]
   const Part& at(int rank) const { return all[static_cast<std::size_t>(of[static_cast<std::size_t>(rank)])]; }
 
-  MixedTimes mixed(PipelineTimes Part::*which) const {
+  UnequalRankTimes mixed(PipelineTimes Part::*which) const {
     const int p = static_cast<int>(of.size());
     const PipelineTimes& first = at(0).*which;
-    MixedTimes result{.chunks = first.chunks, .microbatches = first.microbatches};
+    UnequalRankTimes result{.chunks = first.chunks, .microbatches = first.microbatches};
     result.hop = first.hop;
     for (int rank = 0; rank < p; ++rank) {
       const PipelineTimes& t = at(rank).*which;
@@ -107,20 +107,20 @@ void Screen::find_gpus(const Point& point, GridCosts& grid) const {
     for (int i = 1; i < ranks.count({role}); ++i) grid.mixes_gpus |= gpu_at({first + i}) != grid.gpu.back();
   }
   if (grid.mixes_gpus) return;
-  for (const Screen& screen : gpus_) grid.by_gpu.push_back(measured_grid(screen.model_, point));
+  for (const Screen& screen : gpus_) grid.by_gpu.push_back(probed_grid(screen.model_, point));
 }
 
 GridCosts Screen::grid(const Point& point) const {
-  GridCosts costs = measured_grid(model_, point);
+  GridCosts costs = probed_grid(model_, point);
   if (!gpus_.empty()) find_gpus(point, costs);
   return costs;
 }
 
 std::optional<ShapeCosts> Screen::shape(const Point& point) const {
-  if (gpus_.empty()) return measured_shape(model_, point);
+  if (gpus_.empty()) return probed_shape(model_, point);
   std::vector<ShapeCosts> by_gpu;
   for (const Screen& screen : gpus_)
-    if (auto costs = measured_shape(screen.model_, point)) by_gpu.push_back(std::move(*costs));
+    if (auto costs = probed_shape(screen.model_, point)) by_gpu.push_back(std::move(*costs));
   if (by_gpu.size() < gpus_.size()) return {};
   ShapeCosts costs = by_gpu.front();
   costs.by_gpu = std::move(by_gpu);
@@ -148,7 +148,7 @@ TimedPoint Screen::timed(const Point& point, const GridCosts& grid, Parts& parts
 double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts) const {
   const Part& front = parts.at(0);
   const double end =
-      mixed_time(schedule_entry(point.schedule), parts.mixed(&Part::times)) + front.of(point).late_start(front.times);
+      unequal_rank_time(schedule_entry(point.schedule), parts.mixed(&Part::times)) + front.of(point).late_start(front.times);
   std::vector<PointTimes::Tail> tails;
   const auto tail_of = [&](const Part& part, int kind) { return part.of(point).tail(part.times, kind); };
   for (int rank = 0; rank < point.pp; ++rank) {

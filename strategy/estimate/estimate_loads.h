@@ -10,7 +10,7 @@ namespace foreshard {
 
 // Kinds of collectives: over tensor (or context) ranks; over the ranks of a ZeRO shard group; over all replicas (without ZeRO); over equal
 // shards of different ZeRO groups.
-enum class Flow : std::uint8_t { Tensor, Shards, Sums, Replicas };
+enum class Flow : std::uint8_t { Tensor, Shards, AllReplicas, BetweenZeroGroups };
 inline constexpr std::size_t kFlows = 4;
 
 // [flow][first pipeline rank, one between, last]: isolated seconds of these collectives in an iteration.

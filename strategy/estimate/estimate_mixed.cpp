@@ -12,7 +12,7 @@ namespace {
 // Sums over the ranks before each.
 struct Sums {
   std::vector<double> both = {0}, forward = {0}, backward = {0};
-  explicit Sums(const MixedTimes& t) {
+  explicit Sums(const UnequalRankTimes& t) {
     for (const RankTimes& rank : t.ranks) {
       both.push_back(both.back() + rank.forward + rank.backward);
       forward.push_back(forward.back() + rank.forward), backward.push_back(backward.back() + rank.backward);
@@ -21,7 +21,7 @@ struct Sums {
 };
 
 // The paths of estimate_pipeline.cpp, with each rank's own times.
-double one_f_one_b(const MixedTimes& t) {
+double one_f_one_b(const UnequalRankTimes& t) {
   const Sums sums(t);
   const auto p = static_cast<std::int64_t>(t.ranks.size()), m = static_cast<std::int64_t>(t.microbatches);
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
@@ -46,7 +46,7 @@ double one_f_one_b(const MixedTimes& t) {
   return std::max(longest, t.microbatches * t.hop);
 }
 
-double gpipe(const MixedTimes& t) {
+double gpipe(const UnequalRankTimes& t) {
   double forward = t.hop, backward = t.hop, sum = 0;
   for (const RankTimes& rank : t.ranks) {
     forward = std::max(forward, rank.forward), backward = std::max(backward, rank.backward);
@@ -56,7 +56,7 @@ double gpipe(const MixedTimes& t) {
 }
 
 // The busiest rank works without a pause; the pipeline fills and drains in the time of one chunk of every other rank.
-double interleaved(const MixedTimes& t) {
+double interleaved(const UnequalRankTimes& t) {
   double chunks = 0, longest = 0, chunk = 0;
   for (const RankTimes& rank : t.ranks) chunks += rank.chunk, chunk = std::max(chunk, rank.chunk);
   for (const RankTimes& rank : t.ranks) longest = std::max(longest, t.microbatches * rank.all() + chunks - rank.chunk);
@@ -64,7 +64,7 @@ double interleaved(const MixedTimes& t) {
   return std::max(longest + hops, t.microbatches * t.chunks * t.hop + 2 * chunk);
 }
 
-double with_idle(const ScheduleEntry& schedule, const MixedTimes& t) {
+double with_idle(const ScheduleEntry& schedule, const UnequalRankTimes& t) {
   double idle = 0, most = 0, busiest = 0;
   for (const RankTimes& rank : t.ranks) {
     const double f = rank.forward + rank.more_forward, w = rank.weights, i = rank.backward + rank.more_backward - w;
@@ -83,13 +83,13 @@ double with_idle(const ScheduleEntry& schedule, const MixedTimes& t) {
 
 }  // namespace
 
-double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times) {
+double unequal_rank_time(const ScheduleEntry& schedule, const UnequalRankTimes& times) {
   if (schedule.idle) return with_idle(schedule, times);
   if (times.chunks > 1) return interleaved(times);
   return schedule.forwards_first ? gpipe(times) : one_f_one_b(times);
 }
 
-double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times) {
+double mixed_bound(const ScheduleEntry& schedule, const UnequalRankTimes& times) {
   double least = 0, way = 0, work = 0;
   for (const RankTimes& rank : times.ranks) {
     least = std::max(least, way + times.microbatches * rank.all());

@@ -17,7 +17,7 @@ struct RankTimes {
   double all() const { return forward + backward + more_forward + more_backward; }
 };
 
-struct MixedTimes {
+struct UnequalRankTimes {
   std::vector<RankTimes> ranks = {};  // [pipeline rank]
   int chunks = 1;                     // of each rank
   double microbatches = 1;
@@ -25,7 +25,7 @@ struct MixedTimes {
 };
 
 // The counterparts of pipeline_time and pipeline_bound (estimate_pipeline.h), equal to them where ranks are equal.
-double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times);
-double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times);
+double unequal_rank_time(const ScheduleEntry& schedule, const UnequalRankTimes& times);
+double mixed_bound(const ScheduleEntry& schedule, const UnequalRankTimes& times);
 
 }  // namespace foreshard

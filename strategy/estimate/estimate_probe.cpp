@@ -127,7 +127,7 @@ static ExpertLoad mean_of_layers(ExpertLoad load) {
   return load;
 }
 
-std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& point) {
+std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& point) {
   Point at = point;
   int between = stride_of(point);
   at.virtual_stages = 1;
@@ -307,7 +307,7 @@ static void measure_experts(const ScreenedModel& of, const Point& point, GridCos
 }
 
 // Measures on a plan without a model, with one segment of collectives of all sizes.
-GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
+GridCosts probed_grid(const ScreenedModel& of, const Point& point) {
   Plan plan;
   plan.axes = axes_of(point);
   plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},

@@ -7,8 +7,8 @@
 namespace foreshard {
 
 // Empty: `lower` refuses the shape, for example because the degrees do not divide the model.
-std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& point);
-GridCosts measured_grid(const ScreenedModel& of, const Point& point);
+std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& point);
+GridCosts probed_grid(const ScreenedModel& of, const Point& point);
 
 // The axes of the ranks of a stage: data, context, tensor and outer data, those of size 1 included.
 std::vector<Axis> axes_of(const Point& point);

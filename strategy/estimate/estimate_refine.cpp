@@ -314,7 +314,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   const Strategy& s = lowered.strategy;
   player::LightClock clock;
   const Replay replay(plan, cluster, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
-  const PlayedHere played(replay, clock);
+  const LocalReplayOutput played(replay, clock);
   const int all = std::max(microbatches, plan.microbatches);
   const double times = static_cast<double>(all) / plan.microbatches;
   Nanoseconds last_backward = {};

@@ -142,9 +142,9 @@ double PointTimes::link_time() const {
     const double experts = shape_.experts.of(kind, own);
     sum += grid_.experts_time(how, experts * grad);
     if (point_.cuts().optimizer) gather += grid_.experts_time(CollectiveKind::AllGather, experts * param);
-    add(!point_.cuts().optimizer ? Flow::Sums : Flow::Shards, end,
+    add(!point_.cuts().optimizer ? Flow::AllReplicas : Flow::Shards, end,
         count * (sum * (point_.cuts().gradients ? m : 1) + gather * (point_.cuts().parameters ? 2 * m : 1)));
-    if (groups) add(Flow::Replicas, end, count * grid_.replicas_time(elements * grad / shards));
+    if (groups) add(Flow::BetweenZeroGroups, end, count * grid_.replicas_time(elements * grad / shards));
   };
   add_chunk(0, point_.pp == 1 ? Only : First, 1);
   if (point_.pp > 1) {

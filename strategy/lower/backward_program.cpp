@@ -176,7 +176,7 @@ void BackwardProgram::write_weight_gradients(Instruction& run, int l, const Oper
     if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
     if (!variant.accumulates) state_.wait_for_taken(run, place.unit, state.written);
-    if (!state_.takes_gradients_away(place.unit)) continue;
+    if (!state_.writes_gradients_to_slots(place.unit)) continue;
     state_.open_gradient(run, to, place.unit, state.written);
   }
   if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;

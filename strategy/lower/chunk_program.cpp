@@ -62,7 +62,7 @@ Segment ChunkProgram::forward(const ForwardVariant& variant) {
 
 Segment ChunkProgram::backward(const BackwardVariant& variant) {
   if (variant.half == Work::W) return cut_segment(backward_.weights(variant, left_), parts_);
-  flow_.try_out();
+  flow_.begin_trial();
   Segment first = build_backward(variant);
   return delayed(cut_segment(flow_.learn(left_) ? build_backward(variant) : std::move(first), parts_));
 }

@@ -5,7 +5,7 @@
 
 namespace foreshard {
 
-void GradientFlow::try_out() {
+void GradientFlow::begin_trial() {
   sent_ = -1;
   kept_.clear();
   trying_ = frame_.splits();

@@ -19,7 +19,7 @@ class GradientFlow {
   // A segment may have to be built twice. The gradient that leaves the chunk may be the block in which a later layer began a sum, and only
   // the end of the first building shows which. The second building puts that gradient into the ring of gradients to send, and the
   // gradients that deferred weight gradients read into blocks that outlive the segment.
-  void try_out();                               // call before the first building, whose blocks are provisional
+  void begin_trial();                           // call before the first building, whose blocks are provisional
   bool learn(const BackwardState& at_the_end);  // call after it: whether a second building is needed
 
   // The output gradient of the chunk arrives, its input gradient leaves: by a transfer, or by a copy between two stages on one rank.

@@ -185,8 +185,9 @@ class RolePlanner {
   }
 
   bool splits_backward() const {
-    const auto is_half = [](const Does& does) { return does.work == Work::W; };
-    return std::ranges::any_of(role_.actions, [&](const Action& action) { return std::ranges::any_of(action.does, is_half); });
+    const auto is_reduce_scatter_or_all_gather = [](const Does& does) { return does.work == Work::W; };
+    return std::ranges::any_of(
+        role_.actions, [&](const Action& action) { return std::ranges::any_of(action.does, is_reduce_scatter_or_all_gather); });
   }
 
   // First the rings that share bytes, then the others slot by slot, so that what one micro-batch keeps lies together.

@@ -67,7 +67,7 @@ Residency block_residency(const std::vector<ParameterUnit>& units, const std::ve
         residency.buffers.push_back({visit.unit, UnitBuffer::Kind::Staging, visit.first, visit.last});
       if (rule.keep_after_forward) keeps = static_cast<int>(residency.stays.size()) - 1;
     } else {
-      residency.stays[static_cast<std::size_t>(keeps)].left = visit.last;
+      residency.stays[static_cast<std::size_t>(keeps)].released_after = visit.last;
     }
     const bool last_of_step = v + 1 == visits.size();
     add_gradient(residency, issue, visit, uses, rule.gradient);

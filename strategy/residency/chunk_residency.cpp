@@ -54,7 +54,7 @@ class ChunkWalk {
   }
 
   Residency result() {
-    std::erase_if(residency_.stays, [](const Stay& stay) { return stay.left < stay.first_use; });
+    std::erase_if(residency_.stays, [](const Stay& stay) { return stay.released_after < stay.first_use; });
     return std::move(residency_);
   }
 
@@ -62,7 +62,7 @@ class ChunkWalk {
   static constexpr int kAbsent = -1;  // values of stay_: this, or an index into residency_.stays
 
   void leave(std::size_t chunk, int moment) {
-    residency_.stays[static_cast<std::size_t>(stay_[chunk])].left = moment;
+    residency_.stays[static_cast<std::size_t>(stay_[chunk])].released_after = moment;
     stay_[chunk] = kAbsent;
     total_ -= size(chunk);
   }

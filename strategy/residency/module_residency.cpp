@@ -42,7 +42,7 @@ class ModuleWalk {
   }
 
   void release(std::size_t module, int moment) {
-    residency_.stays[static_cast<std::size_t>(stay_[module])].left = moment;
+    residency_.stays[static_cast<std::size_t>(stay_[module])].released_after = moment;
     stay_[module] = kAbsent;
     live_ -= modules_[module].elements;
   }

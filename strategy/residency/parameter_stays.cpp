@@ -85,9 +85,9 @@ Places places_of_stays(const std::vector<ParameterUnit>& units, const Residency&
     const auto free = std::find_if(left[size].begin(), left[size].end(), [&](int moment) { return moment < stay.brought; });
     result.of_stay.push_back({static_cast<int>(size), static_cast<int>(free - left[size].begin())});
     if (free == left[size].end())
-      left[size].push_back(stay.left);
+      left[size].push_back(stay.released_after);
     else
-      *free = stay.left;
+      *free = stay.released_after;
     result.sizes[size].places = static_cast<int>(left[size].size());
   }
   return result;

@@ -60,7 +60,7 @@ LayerUnits units_of_layers(const ParameterStays& stays, const std::vector<Parame
 // The residency under the rule. A budget that is known must have room for the largest unit (asserted).
 Residency residency_of(const ParameterStays& stays, const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses);
 
-// Assigns each stay a place: the lowest place of its size that is free from `brought` to `left` (left-edge algorithm), so there are as
+// Assigns each stay a place: the lowest place of its size that is free from `brought` to `released_after` (left-edge algorithm), so there are as
 // many places of a size as stays of that size overlap.
 struct Places {
   struct Size {

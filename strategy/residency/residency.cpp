@@ -48,11 +48,12 @@ std::string fault_of_unit(const std::vector<Stay>& stays, const std::vector<int>
   std::size_t covered = 0;
   for (const Stay& stay : stays) {
     if (stay.brought < free_from) return "two stays overlap";
-    if (stay.first_use < stay.brought || stay.left < stay.first_use || stay.left > step) return "a stay ends before it begins";
+    if (stay.first_use < stay.brought || stay.released_after < stay.first_use || stay.released_after > step)
+      return "a stay ends before it begins";
     const auto first = std::lower_bound(moments.begin(), moments.end(), stay.brought);
     if (first == moments.end() || *first != stay.first_use) return "a stay's first use is none";
-    free_from = stay.left + 1;
-    covered += static_cast<std::size_t>(std::upper_bound(first, moments.end(), stay.left) - first);
+    free_from = stay.released_after + 1;
+    covered += static_cast<std::size_t>(std::upper_bound(first, moments.end(), stay.released_after) - first);
   }
   return covered == moments.size() ? "" : "used while it is not there";
 }
@@ -62,7 +63,7 @@ std::string fault_of_unit(const std::vector<Stay>& stays, const std::vector<int>
 ElementCurve resident_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
                                const Residency& residency) {
   ElementCurve curve(uses.size(), 0);
-  for (const Stay& stay : residency.stays) add(curve, stay.brought, stay.left, elements_of(units, stay.unit));
+  for (const Stay& stay : residency.stays) add(curve, stay.brought, stay.released_after, elements_of(units, stay.unit));
   return curve;
 }
 
@@ -83,7 +84,7 @@ std::vector<Bytes> resident_bytes(const std::vector<ParameterUnit>& units, const
                                   const Residency& residency, const ElementBytes& element) {
   ElementCurve curve(uses.size(), 0);
   for (const Stay& stay : residency.stays)
-    add(curve, stay.brought, stay.left, elements_of(units, stay.unit) * element.parameter);
+    add(curve, stay.brought, stay.released_after, elements_of(units, stay.unit) * element.parameter);
   const auto bytes_of = [&](UnitBuffer::Kind kind) {
     switch (kind) {
       case UnitBuffer::Kind::Staging: return element.parameter;
@@ -109,7 +110,7 @@ std::vector<int> stays_of_uses(const std::vector<UnitUse>& uses, const Residency
   std::vector<int> result(uses.size(), -1);
   for (std::size_t s = 0; s < residency.stays.size(); ++s) {
     const Stay& stay = residency.stays[s];
-    for (int moment = stay.first_use; moment <= stay.left && moment < static_cast<int>(uses.size()); ++moment)
+    for (int moment = stay.first_use; moment <= stay.released_after && moment < static_cast<int>(uses.size()); ++moment)
       if (uses[static_cast<std::size_t>(moment)].unit == stay.unit)
         result[static_cast<std::size_t>(moment)] = static_cast<int>(s);
   }

@@ -10,10 +10,10 @@
 //   moment       0          1          2          3          4          5
 //   use          forward a  forward b  forward c  backward c backward b backward a
 //   stays of b   [=====================]          [=====================]
-//                brought 0, first use 1, left 1   brought 3, first use 4, left 4
+//                brought 0, first use 1, until 1  brought 3, first use 4, until 4
 //
 // A transfer is issued at the beginning of moment `brought` and overlaps the computes; the compute of the first use waits for it. The unit
-// takes memory from the beginning of moment `brought` to the end of moment `left`. A unit that is released at the end of a moment makes
+// takes memory from the beginning of moment `brought` to the end of moment `released_after`. A unit that is released at the end of a moment makes
 // room for units brought at the next one. Within a moment, the transfer of the unit in use comes before those of prefetched units.
 #pragma once
 
@@ -43,7 +43,7 @@ struct Stay {
   int unit = 0;
   int brought = 0;    // moment at which its transfer is issued
   int first_use = 0;  // moment
-  int left = 0;       // released at the end of this moment; the number of moments: stays on the device when the step ends
+  int released_after = 0;  // released at the end of this moment; the number of moments: stays on the device when the step ends
 
   bool on_demand() const { return brought == first_use; }  // its first use waits for the whole transfer
   bool operator==(const Stay&) const = default;
@@ -103,7 +103,7 @@ Bytes peak_bytes(const std::vector<ParameterUnit>& units, const std::vector<Unit
 
 // [moment]: the index of the stay that covers its use; -1: the unit is persistent, or no stay covers the use. To emit the instructions of a
 // residency, go through the moments: issue the transfers of the stays brought at this moment, in the order of `stays`; let the compute wait
-// for the transfer if this is its stay's first use; release the stay if this is its `left`.
+// for the transfer if this is its stay's first use; release the stay if this is its `released_after`.
 std::vector<int> stays_of_uses(const std::vector<UnitUse>& uses, const Residency& residency);
 
 // The first fault of a residency, as a message; "": it has none. Faults: a use that no stay covers, overlapping stays of one unit, a

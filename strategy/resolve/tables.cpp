@@ -120,7 +120,7 @@ StateRow row_for_all(const Choice& choice) {
   row.optimizer.with_backward = s.offload.update_per_layer;
   row.optimizer.beside_forward = updates_beside_forward(choice);
   row.gradients.kept = !(s.offload.update_per_layer && one_microbatch && !gradients && row.gradients.home == Space::Device);
-  if (row.takes_gradients_away())
+  if (row.writes_gradients_to_slots())
     row.gradients.slots = s.communication.overlap->gradients || row.optimizer.with_backward ? 2 : 1;
   if (parameters) row.parameters.cut_by = kShards;
   if (row.brings_parameters()) {
@@ -151,7 +151,7 @@ StatePolicy state_policy(const Choice& choice) {
   StateRow all = row_for_all(choice);
   if (choice.measures_over_data() && !choice.cut.optimizer) all.gradients.measured_alike = kShards;
   if (choice.strategy.optimizer.lora.any()) policy.push_back(frozen_row(all));
-  if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
+  if (choice.ties && (all.writes_gradients_to_slots() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
     if (choice.staged()) tied.gradients.sums.clear();  // one sum over all replicas of both stages instead

@@ -116,7 +116,7 @@ struct StateRow {
   // Whether layers read parameters from slots that units take in turn, not from where the parameters lie between steps.
   bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
   // Whether backwards write gradients to slots that units take in turn, not to where the gradients lie until the update.
-  bool takes_gradients_away() const {
+  bool writes_gradients_to_slots() const {
     return trained && (!gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept);
   }
   // Whether forwards of the next run have to wait for parameters, which are gathered or copied after the update, or still being updated.

@@ -199,7 +199,7 @@ std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
   for (const GradientSum& sum : row.gradients.sums)
     if (sum.tied_stages || std::ranges::any_of(axes, [&](const Axis& axis) { return is_of(axis, sum.over); }))
       parts.push_back(sum_text(row, sum));
-  if (row.takes_gradients_away())
+  if (row.writes_gradients_to_slots())
     parts.push_back(row.gradients.slots == 0 ? "a place for each whole one"
                                              : counted(row.gradients.slots, "place") + " for whole ones");
   if (!row.gradients.kept) parts.push_back("until the update");

@@ -167,7 +167,8 @@ class Searching {
 
   Infeasible emptied_by(const SearchResult& result, bool screened) const {
     if (const auto why = ruled_out(result, refusals_, screened, options_.base)) return *why;
-    return cannot_be(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), options_.profile);
+    return refused_by_lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers),
+                            options_.profile);
   }
 
   // Refines families, best first, until `wanted` of them have a strategy that fits. Each batch has as many families as are still missing,
@@ -308,7 +309,7 @@ class Searching {
             kept.score <= family.variants.front().score * Family::kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
-      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules(options_)) {
+      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_recompute_graphs(options_)) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
@@ -407,7 +408,7 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
   if (!is_fixed(options, "delay_wgrad")) settled.base.pipeline.delay_wgrad = false;
   const auto on_all = [&](const Cluster& some, const SearchOptions& so) { return Searching(model, some, so).run(); };
   std::variant<SearchResult, Infeasible> answer = SearchResult{};
-  if (auto empty = never_fits(model, cluster, settled.base))
+  if (auto empty = states_exceed_memory(model, cluster, settled.base))
     answer = *std::move(empty);
   else
     answer = on_all(cluster, settled);

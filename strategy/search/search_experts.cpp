@@ -35,7 +35,7 @@ std::vector<Strategy> variants_of_experts(const Model& model, const Cluster& clu
     variants.push_back(base);
     variants.back().experts.dispatcher = row.dispatcher;
   }
-  if (free && best.recompute.kind != RecomputeKind::None && tries_schedules(options))
+  if (free && best.recompute.kind != RecomputeKind::None && tries_recompute_graphs(options))
     also([](Strategy& s) { s.recompute = {.kind = RecomputeKind::Modules, .modules = {"activation", "mlp"}}; });
   if (schedule_entry(point.schedule).cells && point.overlap_tensor && !is_fixed(options, "delay_wgrad"))
     also([](Strategy& s) { s.pipeline.delay_wgrad = true; });

@@ -149,7 +149,7 @@ struct ScreeningTotals {
 // Whether screening skips points whose lower bound is above the scores of all families that are kept.
 bool bounded(const SearchOptions& options);
 // Whether recomputation inside layers (recompute graph) is tried: not with a framework, since none has it, and not for the least memory.
-bool tries_schedules(const SearchOptions& options);
+bool tries_recompute_graphs(const SearchOptions& options);
 // Adds the counts of all threads to `result`, and sets its `bound`, `without_memory_limit` and `without_framework`.
 void add_up(const std::vector<ScreeningTotals>& tallies, SearchResult& result);
 

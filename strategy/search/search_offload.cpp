@@ -62,7 +62,7 @@ std::optional<SearchResult> search_offloaded(const FurtherSearch& search) {
   if (!may_offload(search.options)) return {};
   for (const OffloadChoice& way : ways()) {
     const SearchOptions away = with_offload(search.options, way);
-    if (never_fits(search.model, search.cluster, away.base)) continue;
+    if (states_exceed_memory(search.model, search.cluster, away.base)) continue;
     auto answer = search.on_all(search.cluster, away);
     if (auto* result = std::get_if<SearchResult>(&answer)) return std::move(*result);
   }

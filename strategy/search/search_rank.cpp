@@ -135,7 +135,7 @@ bool bounded(const SearchOptions& options) {
   return options.prune && options.objective != Objective::Memory && options.objective != Objective::Pareto;
 }
 
-bool tries_schedules(const SearchOptions& options) {
+bool tries_recompute_graphs(const SearchOptions& options) {
   const bool fixed = std::find(options.fixed.begin(), options.fixed.end(), "recompute") != options.fixed.end();
   return options.schedules && !fixed && options.base.framework == "foreshard" && options.objective != Objective::Memory;
 }

@@ -136,7 +136,7 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
 }
 
 // At best ZeRO cuts them over all GPUs, and some rank has at least the mean.
-std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base) {
+std::optional<Infeasible> states_exceed_memory(const Model& model, const Cluster& cluster, const Strategy& base) {
   const StateTypes types = state_types(base);
   const int moments = base.optimizer.kind == OptimizerKind::Adam ? 2 : base.optimizer.momentum > 0 ? 1 : 0;
   const std::int64_t states = (moments + (types.master ? 1 : 0)) * size_of(types.state).value;
@@ -159,7 +159,8 @@ std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster,
                      in_size({static_cast<std::int64_t>(usable)}) + " are usable");
 }
 
-Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
+Infeasible refused_by_lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                            const MachineProfile* profile) {
   const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .pack_by_order = false, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     Infeasible empty = empty_space("for example: " + refused->reason);

@@ -19,10 +19,11 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
 
 // The answer when parameters and optimizer states, divided evenly over all GPUs, exceed their memory; then no point needs screening.
 // Empty: they do not.
-std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base);
+std::optional<Infeasible> states_exceed_memory(const Model& model, const Cluster& cluster, const Strategy& base);
 
 // The answer when `lower` refuses every strategy, with its reason for `strategy` as the example.
-Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile);
+Infeasible refused_by_lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                            const MachineProfile* profile);
 
 // One line for each single change under which a strategy fits, with the best such strategy: "without tp = 3: tp 4, pp 1, dp 1,
 // micro-batch 2, 0.12 s". Changes are tried in this order: options that were fixed, a limit on tp, the framework, the reserve, the

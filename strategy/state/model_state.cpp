@@ -218,7 +218,7 @@ class StateLayout {
     int slots = 0;
     for (StateUnit& unit : state_.units) {
       const StateRow::Gradients& gradients = row_of(unit).gradients;
-      if (!row_of(unit).takes_gradients_away()) continue;
+      if (!row_of(unit).writes_gradients_to_slots()) continue;
       unit.standalone = gradients.slots == 0;
       if (!unit.standalone) largest = std::max(largest, unit.elements), slots = gradients.slots;
     }
@@ -236,7 +236,7 @@ class StateLayout {
     int next = 0;
     for (std::size_t i = 0; i < state_.units.size(); ++i) {
       StateUnit& unit = state_.units[i];
-      if (!row_of(unit).takes_gradients_away()) continue;
+      if (!row_of(unit).writes_gradients_to_slots()) continue;
       if (unit.standalone) {
         unit.full_gradient = add("gradients.full." + std::to_string(chunk_) + "." + std::to_string(i), Category::Gradients,
                                  row_of(unit).gradients.dtype, unit.elements, false);

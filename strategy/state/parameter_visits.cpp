@@ -235,7 +235,7 @@ void ParameterVisits::end(SegmentBuilder& out, int layer) {
 // Releases the places of stays that end with this moment: that of the unit just read, or of idle units that make room for the next one.
 void ParameterVisits::release_left(SegmentBuilder& out) {
   for (int index = 0; index < next_; ++index) {
-    if (stay(index).left != now_) continue;
+    if (stay(index).released_after != now_) continue;
     const Block place = place_of(index);
     if (index != stay_now()) out.use_until(place, last_read_[at(now_)]);
     out.record_after_last_use(place, {size_of_stay(index).free, place.slot});

@@ -24,7 +24,7 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
       version_ready_.push_back(frame_.add_event("parameters_ready." + std::to_string(index), frame_.lowering.weight_slots));
     if (state.optimizer.updated_by == Processor::Host) taken_ = frame_.add_event("gradients_taken", count);
   }
-  if (state.takes_gradients_away()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
+  if (state.writes_gradients_to_slots()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
   add_own_gradients();
   add_norm_places();
   add_root_places();
@@ -127,7 +127,7 @@ Use StateProgram::weight_gradient(int layer, int parameter) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const StateRow::Gradients& gradients = row_of(unit).gradients;
   const Bytes each = size_of(gradients.dtype);
-  const bool away = row_of(unit).takes_gradients_away() && !unit.borrowed;
+  const bool away = row_of(unit).writes_gradients_to_slots() && !unit.borrowed;
   return {.buffer = away ? unit.full_gradient : unit.gradient,
           .slot = {away ? unit.full_gradient_slot : 0},
           .from = each * place.element,
@@ -135,7 +135,7 @@ Use StateProgram::weight_gradient(int layer, int parameter) const {
 }
 
 bool StateProgram::cuts_gradients(int index) const { return !row_of(unit(index)).gradients.cut_by.empty(); }
-bool StateProgram::takes_gradients_away(int index) const { return row_of(unit(index)).takes_gradients_away(); }
+bool StateProgram::writes_gradients_to_slots(int index) const { return row_of(unit(index)).writes_gradients_to_slots(); }
 
 void StateProgram::open_gradient(Instruction& run, const Use& to, int index, std::vector<char>& opened) const {
   char& open = opened[static_cast<std::size_t>(index)];

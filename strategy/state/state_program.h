@@ -44,7 +44,8 @@ class StateProgram {
   // Where operators write the gradient of a parameter.
   Use weight_gradient(int layer, int parameter) const;
   bool cuts_gradients(int unit) const;
-  bool takes_gradients_away(int unit) const;  // the backward writes them to places that units take in turn, not to their home
+  bool writes_gradients_to_slots(
+      int unit) const;  // the backward writes them to places that units take in turn, not to their home
   // Copies gradients of earlier micro-batches back into such places, for a backward that adds to them. `opened` [unit]: the units whose
   // place this segment has acquired.
   void bring_gradients(SegmentBuilder& out, int layer, std::vector<char>& opened) const;

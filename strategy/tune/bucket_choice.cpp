@@ -26,23 +26,24 @@ Bytes gradients_of(const Plan& plan) {
 
 class Least {
  public:
-  explicit Least(const std::function<std::optional<double>(const SumUnits&)>& seconds) : seconds_(seconds) {}
-  void consider(const SumUnits& units) {
+  explicit Least(const std::function<std::optional<double>(const BucketSettings&)>& seconds) : seconds_(seconds) {}
+  void consider(const BucketSettings& units) {
     const std::optional<double> taken = seconds_(units);
     if (!taken || (least_ && *taken >= *least_)) return;
     least_ = taken, best_ = units;
   }
-  const SumUnits& best() const { return best_; }
+  const BucketSettings& best() const { return best_; }
 
  private:
-  const std::function<std::optional<double>(const SumUnits&)>& seconds_;
+  const std::function<std::optional<double>(const BucketSettings&)>& seconds_;
   std::optional<double> least_ = {};
-  SumUnits best_ = {};
+  BucketSettings best_ = {};
 };
 
 }  // namespace
 
-SumUnits least_units(Bytes gradients, SumOrder asked, const std::function<std::optional<double>(const SumUnits&)>& seconds) {
+BucketSettings fastest_buckets(Bytes gradients, SumOrder asked,
+                               const std::function<std::optional<double>(const BucketSettings&)>& seconds) {
   const bool by_priority = asked == SumOrder::Priority;
   std::vector<Bytes> sizes = {Bytes{}};
   for (std::int64_t share = 1; share <= kSmallestShare; share *= 2)
@@ -62,21 +63,21 @@ SumUnits least_units(Bytes gradients, SumOrder asked, const std::function<std::o
   return least.best();
 }
 
-void apply(const SumUnits& units, CommunicationChoice& to) {
+void apply(const BucketSettings& units, CommunicationChoice& to) {
   to.bucket = units.bucket, to.order = units.order;
   if (units.partition.value > 0) to.partition = units.partition, to.credit = units.credit;
 }
 
-SumUnits best_units(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options) {
+BucketSettings best_units(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options) {
   const SumOrder asked = strategy.communication.order;
-  const auto with = [&](const SumUnits& units) {
+  const auto with = [&](const BucketSettings& units) {
     Strategy tried = strategy;
     apply(units, tried.communication);
     return trial_plan(model, cluster, std::move(tried), options);
   };
   const auto plain = with({.order = asked});
   if (!plain) return {.order = asked};
-  const auto seconds = [&](const SumUnits& units) -> std::optional<double> {
+  const auto seconds = [&](const BucketSettings& units) -> std::optional<double> {
     const bool cuts_again = units.partition.value > 0 && strategy.communication.partition.value > 0;
     const auto plan = cuts_again ? std::nullopt : with(units);  // a size of parts that was asked for stays
     if (!plan) return {};
@@ -84,7 +85,7 @@ SumUnits best_units(const Model& model, const Cluster& cluster, const Strategy& 
     if (asked == SumOrder::Ready) return one;
     return makespan_of(*plan, cluster, {.granularity = Granularity::Layer, .memory = false, .runs = 2}) - one;
   };
-  return least_units(gradients_of(*plain), asked, seconds);
+  return fastest_buckets(gradients_of(*plain), asked, seconds);
 }
 
 }  // namespace foreshard

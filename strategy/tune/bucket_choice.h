@@ -13,11 +13,11 @@
 
 namespace foreshard {
 
-struct SumUnits {
+struct BucketSettings {
   Bytes bucket = {};  // bytes of gradients; 0: the default
   SumOrder order = SumOrder::Ready;
   Bytes partition = {}, credit = {};  // as in CommunicationChoice; partition 0: apply() leaves both as they are
-  bool operator==(const SumUnits&) const = default;
+  bool operator==(const BucketSettings&) const = default;
 };
 
 // The fastest of the candidates for `gradients` bytes on a rank; of equals the first. Bucket sizes: the default, all gradients in one
@@ -26,12 +26,13 @@ struct SumUnits {
 //   asked Priority   also each size in order of priority; then the fastest of these in parts of a half down to a 32nd of a bucket, not
 //                    below 256 KiB, with a credit of one part or of four
 // `seconds` times a candidate; empty: no plan has it.
-SumUnits least_units(Bytes gradients, SumOrder asked, const std::function<std::optional<double>(const SumUnits&)>& seconds);
+BucketSettings fastest_buckets(Bytes gradients, SumOrder asked,
+                               const std::function<std::optional<double>(const BucketSettings&)>& seconds);
 
-void apply(const SumUnits& units, CommunicationChoice& to);
+void apply(const BucketSettings& units, CommunicationChoice& to);
 
 // The same, with candidates timed by replays on the light clock. It times one step; where `strategy` asks for priority, whose gain comes
 // from overlap with the next forward, what a second step adds to the first.
-SumUnits best_units(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options);
+BucketSettings best_units(const Model& model, const Cluster& cluster, const Strategy& strategy, const LowerOptions& options);
 
 }  // namespace foreshard

@@ -193,17 +193,17 @@ class LayerFiller {
   double built_arena(int rank, const std::vector<int>& chosen) {
     Recompute recompute{.kind = RecomputeKind::Each, .each = std::vector<LayerRecompute>(at(layers_))};
     write(chosen, recompute.each);
-    try_out(std::move(recompute));
+    begin_trial(std::move(recompute));
     return static_cast<double>(trial_.arena(rank, {}).value);  // packed alike, whether it fits or not
   }
-  void try_out(Recompute recompute) {
+  void begin_trial(Recompute recompute) {
     trial_.lowering.strategy.recompute = std::move(recompute);
     trial_.lowering.tables.activations =
         activation_policy(trial_.lowering.strategy, lowering_.graph, lowering_.tables.layout.layers);
   }
   // Programs of one choice that is said in two ways may be packed differently.
   bool fits(const Recompute& recompute) {
-    try_out(recompute);
+    begin_trial(recompute);
     for (int rank = 0; rank < lowering_.strategy.pp; ++rank)
       if (!trial_.fits(rank)) return false;
     return true;

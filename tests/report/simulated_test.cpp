@@ -58,7 +58,7 @@ TEST(Simulated, TheLawsHoldForRealTraces) {
     EXPECT_EQ(chain.front().begin.value, 0) << c.name;
     EXPECT_EQ(chain.back().end, trace.makespan) << c.name;
     Nanoseconds holes = {};
-    for (const ChainLink& link : chain) holes += trace.spans[static_cast<std::size_t>(link.span)].begin - link.begin;
+    for (const ChainStep& link : chain) holes += trace.spans[static_cast<std::size_t>(link.span)].begin - link.begin;
     EXPECT_LE(holes.value, static_cast<std::int64_t>(chain.size())) << c.name << ": at most a rounding per link";
   }
 }

@@ -114,7 +114,7 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
     const player::Flows flows = player::find_flows(plan, patterns, ranks, network);
     const player::UsedLinks used = player::used_links(network, flows);
     left_out += static_cast<int>(std::count(used.limits.begin(), used.limits.end(), false));
-    const std::vector<player::Pace> paces(24);
+    const std::vector<player::RankSpeed> paces(24);
     const player::Quotient apart = player::fold(plan, ranks, network, patterns, flows, paces, Folding::None, false);
     const player::FlowPaths ways = player::find_flow_paths(plan, ranks, patterns, flows, apart);
     not_given +=

@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, FoldingOf, testing::Values(Job{8, 4, 2, 6}, Job{8
 double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
   const Network network(cluster);
   const Ranks ranks(plan);
-  const std::vector<player::Pace> paces(static_cast<std::size_t>(ranks.count()));
+  const std::vector<player::RankSpeed> paces(static_cast<std::size_t>(ranks.count()));
   const player::Patterns patterns = player::find_patterns(plan);
   const player::Flows flows = player::find_flows(plan, patterns, ranks, network);
   player::Quotient quotient = player::fold(plan, ranks, network, patterns, flows, paces, Folding::Full, false);

@@ -200,7 +200,7 @@ TEST(OpGraph, CutsThatDoNotDivideAreRefused) {
   EXPECT_THROW(build_op_graph(llama(2, 64, 96, 4, 2, 512), {.seq = 32, .tp = 4}), Error);
 }
 
-// Laws over random transformers and cuts: well-formed, ranks' FLOPs sum to the model's, shards to its parameters.
+// OperatorTraits over random transformers and cuts: well-formed, ranks' FLOPs sum to the model's, shards to its parameters.
 TEST(OpGraph, LawsOverRandomModels) {
   std::mt19937 random(7);
   const auto pick = [&](std::initializer_list<std::int64_t> from) { return *(from.begin() + random() % from.size()); };

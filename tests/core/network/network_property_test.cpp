@@ -1,4 +1,4 @@
-// Laws over random clusters, with a slow obvious answer beside the clever one.
+// OperatorTraits over random clusters, with a slow obvious answer beside the clever one.
 #include <gtest/gtest.h>
 
 #include <limits>

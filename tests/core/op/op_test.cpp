@@ -23,7 +23,7 @@ TEST(Op, SizesCountDimensionsOfOneShape) {
 
 // An operator that states no laws: a kernel that is not linear, with one input gradient, which no list of special cases contains.
 TEST(Op, DefaultLawsSayNothing) {
-  struct Plain : Laws {};
+  struct Plain : OperatorTraits {};
   const Plain plain;
   EXPECT_EQ(plain.gradients(), 1);
   EXPECT_FALSE(plain.partial_sums(Phase::Forward).pass);

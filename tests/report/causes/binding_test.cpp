@@ -29,7 +29,7 @@ TEST(Binding, TheChainOfOneMicrobatchGoesThroughBothStages) {
   const auto chain = critical_chain(result.trace, bind_spans(result.plan, result.trace));
   std::vector<std::string> names;
   std::vector<int> stages, begins;
-  for (const ChainLink& link : chain) {
+  for (const ChainStep& link : chain) {
     names.push_back(instruction_of(result, link.span).name);
     stages.push_back(result.trace.spans[static_cast<std::size_t>(link.span)].who.value);
     begins.push_back(static_cast<int>(link.begin.value));

@@ -43,7 +43,7 @@ TEST(OpCost, MemoryBoundOperatorsStream) {
   EXPECT_EQ(time.overhead, gpu.launch_overhead);
 }
 
-// Laws over a grid of shapes: never above the peak; a deeper, wider or longer product takes no less time; half the peak takes
+// OperatorTraits over a grid of shapes: never above the peak; a deeper, wider or longer product takes no less time; half the peak takes
 // at least as long; twice the batch at most twice.
 TEST(OpCost, ProductsObeyTheirLaws) {
   const Gpu gpu = a100();

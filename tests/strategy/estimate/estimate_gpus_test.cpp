@@ -23,7 +23,7 @@ struct Chunk {
 
 struct Case {
   Schedule schedule = Schedule::OneFOneB;
-  MixedTimes times = {};
+  UnequalRankTimes times = {};
   std::vector<Chunk> chunks = {};  // [3 rank + kind]: of the first stage, one between, the last one
 };
 
@@ -83,7 +83,7 @@ TEST(MixedPace, EqualRanksTakeWhatTheClosedFormsSay) {
     for (const Schedule schedule : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
                                     Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV}) {
       equal.chunks = schedule == Schedule::Interleaved ? 3 : schedule == Schedule::ZeroBubbleV ? 2 : 1;
-      MixedTimes mixed{.chunks = equal.chunks, .microbatches = equal.microbatches};
+      UnequalRankTimes mixed{.chunks = equal.chunks, .microbatches = equal.microbatches};
       mixed.hop = equal.hop;
       const double more = equal.chunks - 1;
       mixed.ranks.assign(static_cast<std::size_t>(equal.ranks), {.forward = f,
@@ -93,7 +93,7 @@ TEST(MixedPace, EqualRanksTakeWhatTheClosedFormsSay) {
                                                                  .weights = equal.chunks * w,
                                                                  .chunk = f + b});
       const double expected = pipeline_time(schedule_entry(schedule), equal);
-      EXPECT_NEAR(mixed_time(schedule_entry(schedule), mixed), expected, 1e-9 * expected)
+      EXPECT_NEAR(unequal_rank_time(schedule_entry(schedule), mixed), expected, 1e-9 * expected)
           << i << ' ' << static_cast<int>(schedule);
       EXPECT_NEAR(mixed_bound(schedule_entry(schedule), mixed), pipeline_bound(schedule_entry(schedule), equal),
                   1e-9 * expected);
@@ -113,7 +113,7 @@ TEST(MixedPace, UnequalRanksBesideTheRecurrence) {
       const double work = rank.forward + rank.backward + rank.more_forward + rank.more_backward;
       EXPECT_GE(mixed_bound(schedule_entry(c.schedule), c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
     }
-    const double off = mixed_time(schedule_entry(c.schedule), c.times) / expected - 1;
+    const double off = unequal_rank_time(schedule_entry(c.schedule), c.times) / expected - 1;
     if (c.times.chunks == 1) {
       EXPECT_LE(std::abs(off), 0.1) << i << ' ' << static_cast<int>(c.schedule) << ' ' << off;
     }

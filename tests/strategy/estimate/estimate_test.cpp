@@ -201,12 +201,12 @@ TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
 TEST(LinkLoads, StagesOfANodeAddUp) {
   LinkLoads loads;
   LinkLoads::Link nic, other, slower;
-  nic.collectives[static_cast<std::size_t>(Flow::Sums)] = {1, 1, 0}, nic.neighbours = 1e-9;
-  other.collectives[static_cast<std::size_t>(Flow::Sums)] = {0, 1, 0.5}, other.wraps = 2e-9;
-  slower.collectives[static_cast<std::size_t>(Flow::Sums)] = {0.5, 1, 0}, slower.neighbours = 1e-9;
+  nic.collectives[static_cast<std::size_t>(Flow::AllReplicas)] = {1, 1, 0}, nic.neighbours = 1e-9;
+  other.collectives[static_cast<std::size_t>(Flow::AllReplicas)] = {0, 1, 0.5}, other.wraps = 2e-9;
+  slower.collectives[static_cast<std::size_t>(Flow::AllReplicas)] = {0.5, 1, 0}, slower.neighbours = 1e-9;
   loads.links = {slower, nic, other};
   FlowSeconds seconds = {};
-  seconds[static_cast<std::size_t>(Flow::Sums)] = {2, 3, 5};
+  seconds[static_cast<std::size_t>(Flow::AllReplicas)] = {2, 3, 5};
   seconds[static_cast<std::size_t>(Flow::Tensor)] = {100, 100, 100};  // on other links
   for (const std::size_t kept : {3U, 2U}) {
     EXPECT_EQ(loads.links.size(), kept);

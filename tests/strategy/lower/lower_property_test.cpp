@@ -1,4 +1,4 @@
-// Laws of lower over generated strategies: what it returns is always sound in the eyes of check_plan, which shares no code
+// OperatorTraits of lower over generated strategies: what it returns is always sound in the eyes of check_plan, which shares no code
 // with it.
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"

@@ -8,7 +8,7 @@ namespace foreshard {
 //
 //   moment      0   1   2   3 | 4   5   6   7
 //   use         0   1   2   3 | 3   2   1   0
-//   first stays [0] ...         a stay from its `brought` to its `left`
+//   first stays [0] ...         a stay from its `brought` to its `released_after`
 TEST(ParameterStays, PlacesOfOneSizeAreARing) {
   const std::vector<ParameterUnit> units = {{"0", 20}, {"1", 10}, {"2", 10}, {"3", 10}};
   const std::vector<UnitUse> uses = step_order(4);
@@ -51,7 +51,7 @@ TEST(ParameterStays, NoTwoInOnePlace) {
             const bool together =
                 places.of_stay[a].size == places.of_stay[b].size && places.of_stay[a].place == places.of_stay[b].place;
             if (!together) continue;
-            EXPECT_LT(residency.stays[a].left, residency.stays[b].brought);
+            EXPECT_LT(residency.stays[a].released_after, residency.stays[b].brought);
           }
       }
 }

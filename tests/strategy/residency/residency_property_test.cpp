@@ -1,4 +1,4 @@
-// Laws of every planner over generated units, orders and rules.
+// OperatorTraits of every planner over generated units, orders and rules.
 #include <gtest/gtest.h>
 
 #include <random>

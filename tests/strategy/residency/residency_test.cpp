@@ -76,11 +76,12 @@ TEST(Residency, FaultsAreFound) {
     change(residency);
     return residency_fault(kUnits, uses, residency);
   };
-  EXPECT_EQ(fault([](Residency& r) { r.stays[3].left = 3, r.stays[3].first_use = 3; }), "b: a stay's first use is none");
+  EXPECT_EQ(fault([](Residency& r) { r.stays[3].released_after = 3, r.stays[3].first_use = 3; }),
+            "b: a stay's first use is none");
   EXPECT_EQ(fault([](Residency& r) { r.stays.pop_back(); }), "b: used while it is not there");
-  EXPECT_EQ(fault([](Residency& r) { r.stays[0].left = 3; }), "b: two stays overlap");
-  EXPECT_EQ(fault([](Residency& r) { r.stays[2].left = 1; }), "c: a stay ends before it begins");
-  EXPECT_EQ(fault([](Residency& r) { r.stays[1].left = 7; }), "a: a stay ends before it begins");
+  EXPECT_EQ(fault([](Residency& r) { r.stays[0].released_after = 3; }), "b: two stays overlap");
+  EXPECT_EQ(fault([](Residency& r) { r.stays[2].released_after = 1; }), "c: a stay ends before it begins");
+  EXPECT_EQ(fault([](Residency& r) { r.stays[1].released_after = 7; }), "a: a stay ends before it begins");
   EXPECT_EQ(fault([](Residency& r) { std::swap(r.stays[2], r.stays[3]); }), "c: its transfer is not in order");
   EXPECT_EQ(fault([](Residency& r) { r.stays[1].first_use = 5; }), "a: a stay's first use is none");
   EXPECT_EQ(fault([](Residency& r) { r.persistent = {0}; }), "a: persistent, and has a stay");

@@ -1,4 +1,4 @@
-// Laws over the whole schedule table (letters: docs/schedules.md, "Laws").
+// OperatorTraits over the whole schedule table (letters: docs/schedules.md, "OperatorTraits").
 #include <gtest/gtest.h>
 
 #include <algorithm>

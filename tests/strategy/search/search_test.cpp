@@ -360,9 +360,9 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
     }
     strategy.device_memory.reserve = 0;
     cluster.gpus.front().memory = most;
-    EXPECT_FALSE(never_fits(model, cluster, strategy)) << tp << pp << zero;
+    EXPECT_FALSE(states_exceed_memory(model, cluster, strategy)) << tp << pp << zero;
     cluster.gpus.front().memory = {1 << 20};
-    EXPECT_TRUE(never_fits(model, cluster, strategy)) << tp << pp << zero;
+    EXPECT_TRUE(states_exceed_memory(model, cluster, strategy)) << tp << pp << zero;
   }
 }
 

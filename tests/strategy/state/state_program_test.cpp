@@ -131,7 +131,7 @@ TEST(StateProgram, WeightsAndGradientsLieAtTheirPlaces) {
   EXPECT_EQ(weight.length, Bytes{2 * place.elements});
   EXPECT_EQ(gradient.buffer, made.program->unit(place.unit).gradient);
   EXPECT_FALSE(made.program->cuts_gradients(place.unit));
-  EXPECT_FALSE(made.program->takes_gradients_away(place.unit));
+  EXPECT_FALSE(made.program->writes_gradients_to_slots(place.unit));
 }
 
 // With ZeRO 1 the forward waits for the all-gather of the last run's update, once per unit and segment.

@@ -13,7 +13,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 // Two layers with forwards and backwards of 1 s, gradients of 4 MiB (the second) and 2 MiB, 1 MiB/s. A unit is full when it has as many bytes as a
 // bucket; the second layer's come first.
-std::optional<double> hand_case(const SumUnits& units) {
+std::optional<double> hand_case(const BucketSettings& units) {
   const double bucket = units.bucket.value > 0 ? static_cast<double>(units.bucket.value) / kMiB : 6;
   const SumChannel channel{.bandwidth = {1},
                            .order = units.order,
@@ -27,10 +27,10 @@ std::optional<double> hand_case(const SumUnits& units) {
 // One unit of all: summed in [2, 8], 10. Two: [1, 5] and [5, 7], 9. By priority in parts of at most 2: 8.
 TEST(BucketChoice, TheHandCase) {
   EXPECT_EQ(hand_case({}), 10);
-  const SumUnits ready = least_units({6 * kMiB}, SumOrder::Ready, hand_case);
-  EXPECT_EQ(ready, (SumUnits{.bucket = {3 * kMiB}}));
+  const BucketSettings ready = fastest_buckets({6 * kMiB}, SumOrder::Ready, hand_case);
+  EXPECT_EQ(ready, (BucketSettings{.bucket = {3 * kMiB}}));
   EXPECT_EQ(hand_case(ready), 9);
-  const SumUnits first = least_units({6 * kMiB}, SumOrder::Priority, hand_case);
+  const BucketSettings first = fastest_buckets({6 * kMiB}, SumOrder::Priority, hand_case);
   EXPECT_EQ(first.order, SumOrder::Priority);
   EXPECT_GT(first.partition, Bytes{});
   EXPECT_EQ(hand_case(first), 8);
@@ -38,11 +38,13 @@ TEST(BucketChoice, TheHandCase) {
 
 // What cannot be made is not chosen; of equals the first, which is the default.
 TEST(BucketChoice, EqualsStayTheDefault) {
-  EXPECT_EQ(least_units({64 * kMiB}, SumOrder::Ready, [](const SumUnits&) { return 1.0; }), SumUnits{});
-  const auto only = [](const SumUnits& units) { return units.bucket == Bytes{16 * kMiB} ? std::optional(3.0) : std::nullopt; };
-  EXPECT_EQ(least_units({64 * kMiB}, SumOrder::Ready, only).bucket, Bytes{16 * kMiB});
+  EXPECT_EQ(fastest_buckets({64 * kMiB}, SumOrder::Ready, [](const BucketSettings&) { return 1.0; }), BucketSettings{});
+  const auto only = [](const BucketSettings& units) {
+    return units.bucket == Bytes{16 * kMiB} ? std::optional(3.0) : std::nullopt;
+  };
+  EXPECT_EQ(fastest_buckets({64 * kMiB}, SumOrder::Ready, only).bucket, Bytes{16 * kMiB});
   int tried = 0;
-  least_units({2 * kMiB}, SumOrder::Ready, [&](const SumUnits& units) {
+  fastest_buckets({2 * kMiB}, SumOrder::Ready, [&](const BucketSettings& units) {
     EXPECT_TRUE(units.bucket == Bytes{} || units.bucket.value >= kMiB);
     return static_cast<double>(++tried);
   });

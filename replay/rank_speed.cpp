@@ -1,4 +1,4 @@
-#include "replay/pace.h"
+#include "replay/rank_speed.h"
 
 #include <algorithm>
 #include <string>
@@ -23,8 +23,8 @@ bool has_fewer_rows(const Plan& plan, const Ranks& ranks, RankId rank) {
 
 }  // namespace
 
-std::vector<Pace> find_paces(const Plan& plan, const Ranks& ranks, const ReplayOptions& options) {
-  std::vector<Pace> paces(static_cast<std::size_t>(ranks.count()));
+std::vector<RankSpeed> find_paces(const Plan& plan, const Ranks& ranks, const ReplayOptions& options) {
+  std::vector<RankSpeed> paces(static_cast<std::size_t>(ranks.count()));
   for (const Straggler& straggler : options.stragglers) {
     if (straggler.rank.value < 0 || straggler.rank.value >= ranks.count())
       throw Error("options", "straggler", "rank " + std::to_string(straggler.rank.value),
