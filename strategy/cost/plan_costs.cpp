@@ -11,6 +11,7 @@
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
 #include "strategy/cost/expert_issue.h"
+#include "strategy/cost/forwarded_rows.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/plan_parts.h"
@@ -75,9 +76,16 @@ class PlanCosts {
       return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
     });
     bool again = false;  // the compute before was one of a recomputation
+    const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
+    std::vector<double> wires;  // [instruction], seconds
     for (const Instruction& instruction : segment.instructions) {
-      alone_ = 0, issue_ = 0;
+      alone_ = 0, issue_ = 0, wire_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
+      if (const int first = forwards.empty() ? -1 : forwards[wires.size()]; first >= 0) {
+        const double left = still_to_send(wires[static_cast<std::size_t>(first)], wire_);
+        costs.back().wire_factor *= left, alone_ -= alone_ > 0 ? wire_ * (1 - left) : 0.0;
+      }
+      wires.push_back(wire_);
       const bool compute = std::holds_alternative<Compute>(instruction.what);
       if (compute) {
         const bool before = again;
@@ -255,8 +263,8 @@ class PlanCosts {
       cost.wire_factor *= wider;
     }
     issue_ = preset_.host.per_collective.value;
-    if (path.bandwidth.value > 0 && computes_wait_for(instruction))
-      alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
+    if (path.bandwidth.value > 0) wire_ = path.bytes * cost.wire_factor / path.bandwidth.value;
+    if (path.bandwidth.value > 0 && computes_wait_for(instruction)) alone_ = to_seconds(cost.busy).value + wire_;
     return cost;
   }
   // Whether the parameters of a recomputed layer leave the device after the recomputation and are gathered again for the gradients: units
@@ -411,8 +419,8 @@ class PlanCosts {
   std::map<PartShape, double> factors_ = {};
   bool recomputes_ = false;            // the segment that is costed recomputes something
   bool recomputes_attention_ = false;  // it recomputes attention, too
-  double alone_ = 0,
-         issue_ = 0;         // of the instruction last costed: isolated seconds that computes wait for it; seconds of the host
+  // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
+  double alone_ = 0, issue_ = 0, wire_ = 0;
   bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
   bool drops_none_ = false;  // it dispatches tokens without a capacity
   std::int64_t adapter_rank_ = 0;
