@@ -72,7 +72,8 @@ struct Choice {
 };
 
 // `far`: how many of the path's latency steps cross the network.
-Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink) {
+// `sliced`: data go through NCCL's buffers, slice by slice.
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink, bool sliced) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (int p = 0; p < kProtocols; ++p) {
@@ -83,7 +84,7 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     const Seconds across = max(latency.network, path.step_latency);
     const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
     const Seconds busy = latency.base + local * (path.steps - far) + across * far;
-    const double slice = protocol == Protocol::Simple ? last_slice(machine, path, tensor) : 1.0;
+    const double slice = protocol == Protocol::Simple && sliced ? last_slice(machine, path, tensor) : 1.0;
     const double factor = wire_factor(machine, path, protocol, nvlink) * slice;
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
@@ -96,7 +97,7 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
 
 }  // namespace
 
-Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, bool own_kernels) {
+Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, RowKernels kernels) {
   if (path.members <= 1) return {};
   const MachineConstants& machine = machine_constants(gpu);
   const auto tensor = static_cast<double>(collective.bytes.value);
@@ -110,9 +111,9 @@ Cost collective_cost(const Gpu& gpu, const Collective& collective, const Communi
   // A ring crosses each border between nodes once per pass; an all-reduce makes two passes.
   const int passes = std::max(1, path.steps / std::max(1, path.members - 1));
   const int far = path.nodes > 1 ? std::min(path.steps, passes * (path.nodes - 1)) : 0;
-  const bool sends = collective.kind == CollectiveKind::AllToAll && !own_kernels;
-  const double nvlink = sends ? machine.nvlink_all_to_all : machine.nvlink_ring;
-  const Choice choice = cheapest(machine, path, far, tensor, nvlink);
+  const bool rows = collective.kind == CollectiveKind::AllToAll, sliced = !rows || kernels == RowKernels::Nccl;
+  const double nvlink = rows && kernels != RowKernels::HybridEp ? machine.nvlink_all_to_all : machine.nvlink_ring;
+  const Choice choice = cheapest(machine, path, far, tensor, nvlink, sliced);
   return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy), .wire_factor = choice.factor, .sm_share = share};
 }
 

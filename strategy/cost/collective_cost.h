@@ -29,9 +29,13 @@ struct CommunicationPath {
   bool operator==(const CommunicationPath&) const = default;
 };
 
+// Whose kernels send the rows of an all-to-all. DeepEP and HybridEP send tokens in chunks of some tens, so that no slice of NCCL's buffers
+// comes last. Inside a node DeepEP reaches what NCCL's all-to-alls reach, HybridEP what its rings do.
+enum class RowKernels : std::uint8_t { Nccl, DeepEp, HybridEp };
+
 // With NCCL's fastest protocol, or with NVLink SHARP if that is the collective's algorithm and the group is in one node. One member: zero.
-// `own_kernels`: an all-to-all by the kernels of DeepEP or HybridEP, which reach the same share of a link's rate as NCCL's rings.
-Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, bool own_kernels = false);
+Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path,
+                     RowKernels kernels = RowKernels::Nccl);
 
 // Point to point (pipeline, ring attention): one step.
 Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const CommunicationPath& path);

@@ -301,7 +301,8 @@ class PlanCosts {
   Cost messages_cost(Collective what, CommunicationPath path, double messages) const {
     what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages)};
     path.bytes /= messages;
-    Cost cost = collective_cost(gpu(), what, path, experts_ && sends_once_);
+    const RowKernels kernels = !sends_once_ ? RowKernels::Nccl : experts_ ? RowKernels::HybridEp : RowKernels::DeepEp;
+    Cost cost = collective_cost(gpu(), what, path, kernels);
     // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
     const Seconds parts =
         preset_.shards.communication == ShardCommunication::Tensor ? preset_.host.per_kernel * path.members : Seconds{};
