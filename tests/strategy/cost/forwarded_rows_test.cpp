@@ -35,11 +35,13 @@ Model one_mixture(int nodes) {
   return model;
 }
 
-Lowered of_nodes(int nodes, Dispatcher dispatcher, Codec codec = Codec::None) {
+Lowered of_nodes(int nodes, Dispatcher dispatcher, Codec codec = Codec::None, const std::string& framework = Strategy{}.framework,
+                 const std::string& node = "dgx-h800") {
   Strategy strategy = {.dp = 8 * nodes, .batch = {.micro = 1, .global = 8 * nodes, .seq = 4096}, .zero = {.stage = 1}};
   strategy.experts.ep = 8 * nodes, strategy.experts.dispatcher = dispatcher;
   strategy.communication.dispatch.codec = codec;
-  return lowered(one_mixture(nodes), load_cluster("dgx-h800-x" + std::to_string(nodes)), strategy);
+  strategy.framework = framework;
+  return lowered(one_mixture(nodes), load_cluster(node + "-x" + std::to_string(nodes)), strategy);
 }
 
 using Pairs = std::set<std::pair<std::string, std::string>>;
@@ -110,6 +112,16 @@ TEST(ForwardedRows, PublishedBandwidthsOfDeepEp) {
     EXPECT_NEAR(sent / dispatch, 1, 0.16) << nodes;
     EXPECT_NEAR(returned / combine, 1, 0.16) << nodes;
   }
+}
+
+// The same tokens in 16 bits on H100 by HybridEP (arXiv:2603.07685): rows from 16 ranks 1.485 ms, to 64 ranks 4.626 ms.
+TEST(ForwardedRows, PublishedTimesOfHybridEp) {
+  const auto time = [](int nodes, const std::set<std::string>& names) {
+    const Lowered job = of_nodes(nodes, Dispatcher::OncePerNode, Codec::None, "megatron-bridge", "dgx-h100");
+    return 1e3 * time_of(job, load_cluster("dgx-h100-x" + std::to_string(nodes)), names);
+  };
+  EXPECT_NEAR(time(2, {"combine_once_all_to_all", "combine_all_to_all"}) / 1.485, 1, 0.1);
+  EXPECT_NEAR(time(8, {"dispatch_once_all_to_all", "dispatch_all_to_all"}) / 4.626, 1, 0.1);
 }
 
 }  // namespace
