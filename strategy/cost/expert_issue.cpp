@@ -31,21 +31,33 @@ double calls_for_weights(const FrameworkPreset& preset, const Compute& what) {
   return preset.experts.calls_per_weight * static_cast<double>(what.shapes.front().dims[0]);
 }
 
+// Of a grouped product, a forward or the gradient of its input: the rows of all experts that go in before the first product or come out
+// behind the second, read and written in 16 bits.
+static Bytes copied_rows(const Compute& what) {
+  const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
+  if (!product || what.phase == Phase::WeightGrad) return {};
+  const Shape& shape = what.shapes.front();
+  const std::int64_t hidden = shape.dims[product->transposed ? 2 : 3];
+  return shape.dims[0] * shape.dims[1] * hidden * size_of(DType::BF16) * 2;
+}
+
 Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
-  if (!preset.experts.sorts_rows || !is<ops::Dispatch, ops::Combine>(what.op)) return {};
-  const std::vector<std::int64_t>&tokens = what.shapes[0].dims, &rows = what.shapes[1].dims;
-  const std::int64_t ranks = rows[0], hidden = tokens[1], experts = tokens[3];
-  if (ranks == 1 || experts <= ranks) return {};
-  return ranks * rows[1] * hidden * size_of(what.shapes[0].dtype) * 2;
+  const Bytes rows = preset.experts.sorts_rows ? copied_rows(what) : Bytes{};
+  if (rows.value == 0) return {};
+  const std::int64_t experts = what.shapes[0].dims[0], sources = what.shapes[1].dims[0];
+  return experts > 1 && sources > 1 ? rows : Bytes{};
 }
 
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what) {
+  const bool pads = preset.experts.pads_rows && is<ops::GroupedMatMul>(what.op);
+  return pads && what.shapes.front().dtype == DType::F8 ? copied_rows(what) : Bytes{};
+}
+
+Bytes joined_bytes(const FrameworkPreset& preset, const Compute& what) {
   const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
-  if (!preset.experts.pads_rows || !product || what.phase == Phase::WeightGrad) return {};
-  const Shape& shape = what.shapes.front();
-  if (shape.dtype != DType::F8) return {};
-  const std::int64_t hidden = shape.dims[product->transposed ? 2 : 3];
-  return shape.dims[0] * shape.dims[1] * hidden * size_of(DType::BF16) * 2;
+  if (!preset.experts.joins_results || !product || what.shapes.front().dims[0] == 1) return {};
+  const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+  return forward == product->transposed ? copied_rows(what) : Bytes{};
 }
 
 std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased) {

@@ -44,13 +44,16 @@ std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, cons
 // forward.
 bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 
-// Bytes moved by separate copies that sort the received rows by expert, and back. None in segments that send tokens once: there one pass
-// makes and sorts the rows.
+// Bytes that separate copies move beside a grouped product: of the rows before the first product (not `transposed`) and of those behind the
+// second, and of their gradients.
+// Sorted by expert after they arrived, also from the ranks that share the experts, and sorted back. None in segments that send tokens once:
+// there one pass makes and sorts the rows.
 Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what);
-
-// Bytes moved by separate copies that pad the rows of each expert to the multiple that 8-bit products need: the input of the first product
-// (not `transposed`), the output of the second, and their gradients.
+// Padded, the rows of each expert, to the multiple that 8-bit products need.
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what);
+// Joined, where each expert is a module of its own: the results in the forward, the gradients of the rows in the backward. The other ways
+// are views.
+Bytes joined_bytes(const FrameworkPreset& preset, const Compute& what);
 
 // The kernels that add the biases of experts to the results of the operator or, in the backward, sum their gradients, as one instruction.
 // Empty: none.

@@ -128,7 +128,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
   json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "calls_per_weight",
-             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "biases"});
+             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "joins_results", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
@@ -138,7 +138,8 @@ void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
                                  {"waits_for_counts", &experts.waits_for_counts},
                                  {"clamp_waits", &experts.clamp_waits},
                                  {"sorts_rows", &experts.sorts_rows},
-                                 {"pads_rows", &experts.pads_rows}})
+                                 {"pads_rows", &experts.pads_rows},
+                                 {"joins_results", &experts.joins_results}})
     if (const auto found = json.find(word)) *is = found->as_bool();
   if (json.has("biases")) read_style(json, "biases", experts.biases.emplace());
 }

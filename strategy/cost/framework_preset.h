@@ -100,6 +100,8 @@ struct ExpertIssue {
   bool clamp_waits = false;        // the clamped activation copies a number to the device, for which the host waits
   bool sorts_rows = false;         // rows of several experts from several ranks are sorted by a separate copy, and back
   bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a separate copy, and back
+  bool joins_results =
+      false;  // each expert is a module of its own: a separate copy joins their results, and so the gradients of their rows
   // How the biases of the experts' second products are added: `traffic` is the bytes moved over those of the products' results, `kernels`
   // are issued for each expert. Empty: within the products.
   std::optional<OpStyle> biases = {};

@@ -187,10 +187,10 @@ class PlanCosts {
     const Seconds streamed = op_time(gpu(), {.op = ops::Cast{}, .traffic = wide + narrow});
     return streamed * (1 / preset_.elementwise);
   }
-  // What kernels of their own take beside the operators of experts: they sort and pad rows and add biases.
+  // What kernels of their own take beside the operators of experts: they sort, pad and join rows and add biases.
   Seconds expert_copies(const Compute& what, const Instruction& run) {
-    Bytes copied = sends_once_ ? Bytes{} : sorted_bytes(preset_, what);
-    if (drops_none_ && !sends_once_) copied += padded_bytes(preset_, what);
+    Bytes copied = joined_bytes(preset_, what);
+    if (!sends_once_) copied += sorted_bytes(preset_, what) + (drops_none_ ? padded_bytes(preset_, what) : Bytes{});
     Seconds time = copied.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = copied}) : Seconds{};
     if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
       time += op_time(gpu(), *added);

@@ -121,13 +121,33 @@ TEST(ExpertIssue, RowsArePaddedInEightBits) {
   EXPECT_EQ(padded_bytes(preset, first).value, 0);
 }
 
-// 8 x 4096 rows of 2048 numbers in 16 bits are read and written. A rank alone, or with one expert, has nothing to sort.
+// 4 x 256 rows are read and written in 16 bits: of 768 numbers before the first product, of 2048 behind the second. A rank alone, or with one
+// expert, has nothing to sort.
 TEST(ExpertIssue, RowsOfSeveralExpertsAreSorted) {
   const FrameworkPreset preset = {.experts = {.sorts_rows = true}};
-  EXPECT_EQ(sorted_bytes(preset, dispatch(8, 0)).value, 8LL * 4096 * 2048 * 2 * 2);
-  EXPECT_EQ(sorted_bytes(preset, dispatch(1, 0)).value, 0);
-  EXPECT_EQ(sorted_bytes(preset, dispatch(128, 0)).value, 0);
-  EXPECT_EQ(sorted_bytes({}, dispatch(8, 0)).value, 0);
+  EXPECT_EQ(sorted_bytes(preset, product(4, DType::BF16)).value, 4LL * 256 * 768 * 2 * 2);
+  EXPECT_EQ(sorted_bytes(preset, product(4, DType::BF16, true)).value, 4LL * 256 * 2048 * 2 * 2);
+  EXPECT_EQ(sorted_bytes(preset, product(1, DType::BF16)).value, 0);
+  EXPECT_EQ(sorted_bytes({}, product(4, DType::BF16)).value, 0);
+  Compute alone = product(4, DType::BF16);
+  alone.shapes[1].dims[0] = 1;
+  EXPECT_EQ(sorted_bytes(preset, alone).value, 0);
+  EXPECT_EQ(sorted_bytes(preset, dispatch(8, 0)).value, 0);
+}
+
+// Results in the forward of the second product, gradients of rows in the backward of the first.
+TEST(ExpertIssue, ResultsOfModulesAreJoined) {
+  const FrameworkPreset preset = {.experts = {.joins_results = true}};
+  Compute first = product(4, DType::BF16), second = product(4, DType::BF16, true);
+  EXPECT_EQ(joined_bytes(preset, first).value, 0);
+  EXPECT_EQ(joined_bytes(preset, second).value, 4LL * 256 * 2048 * 2 * 2);
+  first.phase = second.phase = Phase::InputGrad;
+  EXPECT_EQ(joined_bytes(preset, first).value, 4LL * 256 * 768 * 2 * 2);
+  EXPECT_EQ(joined_bytes(preset, second).value, 0);
+  EXPECT_EQ(joined_bytes({}, first).value, 0);
+  first.phase = Phase::WeightGrad;
+  EXPECT_EQ(joined_bytes(preset, first).value, 0);
+  EXPECT_EQ(joined_bytes(preset, product(1, DType::BF16, true)).value, 0);
 }
 
 // 4 x 256 rows of 2048 results in 16 bits, six times in the forward, eight times in the backward.
