@@ -356,6 +356,7 @@ void set_convention(const MeasuredRow& row, MeasuredCase& question) {
                     : row.mentions("memory_definition", "unknown")  ? MemoryKind::Unknown
                     : row.mentions("memory_definition", "analytic") ? MemoryKind::Analytic
                                                                     : MemoryKind::Allocated;
+  question.printed = row.mentions("memory_definition", "printed") && row.mentions("memory_definition", "gb");
   question.rank = row.mentions("memory_definition", "last") ? MemoryRank::Last
                   : row.mentions("memory_definition", "first") || row.mentions("memory_definition", "rank 0")
                       ? MemoryRank::First
@@ -424,7 +425,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   set_numbers(row, preset, shape, s);
   set_convention(row, question);
   if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
-  s.recompute = (experts ? recompute_of_modules(row) : std::nullopt).value_or(recompute_of(row));
+  s.recompute = recompute_of_modules(row, experts).value_or(recompute_of(row));
   question.candidates = {with_preset(question.model, s)};
   if (row.unknown("recompute") && !(experts && recipe_of(row))) {
     question.assumed.emplace_back("recompute");

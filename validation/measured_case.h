@@ -74,6 +74,7 @@ struct MeasuredCase {
   FlopConvention flops = FlopConvention::Model;
   MemoryKind memory = MemoryKind::Allocated;
   MemoryRank rank = MemoryRank::Largest;
+  bool printed = false;                   // the row's memory is what the framework's log prints as GB
   std::vector<std::string> assumed = {};  // columns that the row does not state and a default was taken for
   std::string framework = {};             // the preset, which may be a variant of `stack` with other kernels
   std::string stack = {};                 // the framework that the row names

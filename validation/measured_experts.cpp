@@ -89,15 +89,16 @@ std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& s, std::
   return {};
 }
 
-std::optional<Recompute> recompute_of_modules(const MeasuredRow& row) {
+std::optional<Recompute> recompute_of_modules(const MeasuredRow& row, bool experts) {
   const std::string& cell = row.text("recompute");
   if (!cell.starts_with("selective") || cell.find_first_of("([") == std::string::npos) return {};
   Recompute recompute = {.kind = RecomputeKind::Modules};
-  // "mlp" means the layers without experts and is ignored. Recomputing "qkv" redoes the down-projections of the latents too, which
+  // In a model with experts "mlp" means the layers without, and is ignored. Recomputing "qkv" redoes the down-projections of the latents too, which
   // are a few per cent of the up-projections.
   for (const auto& [word, module] :
        {std::pair{"core_attn", "attention"}, {"layernorm", "norm"}, {"mla_up_proj", "qkv"}, {"moe_act", "activation"}})
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);
+  if (!experts && cell.find("mlp") != std::string::npos) recompute.modules.emplace_back("mlp");
   return recompute.modules.empty() ? std::nullopt : std::optional(recompute);
 }
 

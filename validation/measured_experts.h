@@ -24,9 +24,9 @@ std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dens
 // state. Returns a reason when that is not possible, otherwise nothing.
 std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& strategy, std::vector<std::string>& assumed);
 
-// The recomputation of a cell that lists modules by Megatron's names: core_attn, layernorm, mla_up_proj, moe_act. Nothing for
-// other cells.
-std::optional<Recompute> recompute_of_modules(const MeasuredRow& row);
+// The recomputation of a cell that lists modules by Megatron's names: core_attn, layernorm, mla_up_proj, moe_act, and
+// mlp in models without experts. Nothing for other cells.
+std::optional<Recompute> recompute_of_modules(const MeasuredRow& row, bool experts);
 
 // The layers of each stage where `layers` is no multiple of `stages`, as the recipes of Megatron-Bridge split 61 layers:
 // "4x15,1" and "1,2x30,0" (scripts/performance deepseek_llm_pretrain.py, "Et|(tt|)*30mL"; recipes/deepseek/deepseek_v3.py).

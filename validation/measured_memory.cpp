@@ -13,6 +13,11 @@ namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
+// Bytes of what the row calls GB: its framework's logs' where it says that these printed the number.
+double unit_of(const MeasuredCase& question) {
+  return question.printed && framework_preset(question.framework).memory.reports.decimal ? 1e9 : kGib;
+}
+
 const RankAllocation& rank_of(const FrameworkAllocation& allocation, MemoryRank rank) {
   FS_ASSERT(!allocation.ranks.empty());
   if (rank == MemoryRank::First) return allocation.ranks.front();
@@ -48,10 +53,11 @@ bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question) {
 }
 
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation) {
+  const double unit = unit_of(question);
   const bool first = question.memory == MemoryKind::Unknown && framework_preset(question.framework).memory.reports.first_rank;
   const RankAllocation& rank = rank_of(allocation, first ? MemoryRank::First : question.rank);
-  if (question.quantity == Quantity::StaticMemory) return rank.statics / kGib;
-  if (question.quantity == Quantity::ActivationMemory) return rank.activations / kGib;
+  if (question.quantity == Quantity::StaticMemory) return rank.statics / unit;
+  if (question.quantity == Quantity::ActivationMemory) return rank.activations / unit;
   if (question.quantity == Quantity::ActivationShare) {
     Strategy plain = strategy;
     plain.sequence_parallel = false, plain.recompute = {};
@@ -60,11 +66,11 @@ double memory_value(const MeasuredCase& question, const Strategy& strategy, cons
   }
   switch (question.memory) {
     case MemoryKind::Analytic:
-    case MemoryKind::Allocated: return rank.peak / kGib;
-    case MemoryKind::Reserved: return rank.reserved / kGib;
+    case MemoryKind::Allocated: return rank.peak / unit;
+    case MemoryKind::Reserved: return rank.reserved / unit;
     case MemoryKind::Unknown:
-      return (framework_preset(question.framework).memory.reports.reserved ? rank.reserved : rank.peak) / kGib;
-    case MemoryKind::Device: return (rank.reserved + allocation.outside) / kGib;
+      return (framework_preset(question.framework).memory.reports.reserved ? rank.reserved : rank.peak) / unit;
+    case MemoryKind::Device: return (rank.reserved + allocation.outside) / unit;
   }
   return 0;
 }

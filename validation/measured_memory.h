@@ -12,7 +12,7 @@ FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& 
 // Whether the largest rank fits into the memory of the GPU.
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question);
 
-// The quantity of the row in GiB; for ActivationShare the activations in per cent of those without recomputation and sequence
+// The quantity of the row in GiB, or in the GB that its framework printed; for ActivationShare the activations in per cent of those without recomputation and sequence
 // parallelism.
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation);
 

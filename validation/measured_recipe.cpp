@@ -7,7 +7,8 @@ namespace foreshard {
 namespace {
 
 // What a recipe does beside computing layer by layer. kGraphs: whole layers; kRouter, kAttention: parts of them.
-enum Trait : unsigned { kOnce = 1, kOverlaps = 2, kGraphs = 4, kRouter = 8, kAttention = 16 };
+// kNarrow: moments in bf16.
+enum Trait : unsigned { kOnce = 1, kOverlaps = 2, kGraphs = 4, kRouter = 8, kAttention = 16, kNarrow = 32 };
 
 struct RecipeRow {
   const char* release;    // in table_or_url
@@ -19,20 +20,22 @@ struct RecipeRow {
 };
 
 // NVIDIA-NeMo/Megatron-Bridge scripts/performance: configs/*, *workload_base_configs.py and *_llm_pretrain.py, at tags v0.2.0 (25.11), v0.3.0
-// (26.02) and v0.3.1 (26.02.01); run_script.py and configs/*.yaml at v0.1.0rc4 (25.09). The first row that holds decides.
+// (26.02) and v0.3.1 (26.02.01); run_script.py and configs/*.yaml at v0.1.0rc4 (25.09). kNarrow: src/megatron/bridge/recipes, deepseek_v3.py
+// at these tags, h100/moonlight_16b.py at 600d069b, which a page of measurements names. The first row that holds decides.
 constexpr RecipeRow kRecipes[] = {
-    {"(25.09 ", "deepseek", "h100", "", kOnce | kOverlaps, "mla_up_proj"},
-    {"(25.09 ", "deepseek", "", "", 0, "mla_up_proj"},
+    {"perf-activation-recompute", "moonlight", "", "", kNarrow, ""},
+    {"(25.09 ", "deepseek", "h100", "", kOnce | kOverlaps | kNarrow, "mla_up_proj"},
+    {"(25.09 ", "deepseek", "", "", kNarrow, "mla_up_proj"},
     {"(25.09 ", "qwen3", "gb200", "", kGraphs, ""},
     {"(25.09 ", "qwen3_30b", "b200", "", kGraphs, ""},
     {"(25.09 ", "qwen3", "", "", 0, ""},
-    {"(25.11 ", "deepseek", "gb300", "", kOnce | kAttention, "moe_act"},
-    {"(25.11 ", "deepseek", "gb200", "", kOnce | kRouter, "mla_up_proj"},
-    {"(25.11 ", "deepseek", "b200", "", 0, "mla_up_proj"},
-    {"(25.11 ", "deepseek", "h100", "", kOnce | kOverlaps, "mla_up_proj"},
-    {"(26.02", "deepseek", "gb300", "bf16", kOnce | kAttention, "moe_act"},
-    {"(26.02", "deepseek", "gb200", "", kOnce | kAttention, "mla_up_proj"},
-    {"(26.02", "deepseek", "", "", kOnce, "mla_up_proj"},
+    {"(25.11 ", "deepseek", "gb300", "", kOnce | kAttention | kNarrow, "moe_act"},
+    {"(25.11 ", "deepseek", "gb200", "", kOnce | kRouter | kNarrow, "mla_up_proj"},
+    {"(25.11 ", "deepseek", "b200", "", kNarrow, "mla_up_proj"},
+    {"(25.11 ", "deepseek", "h100", "", kOnce | kOverlaps | kNarrow, "mla_up_proj"},
+    {"(26.02", "deepseek", "gb300", "bf16", kOnce | kAttention | kNarrow, "moe_act"},
+    {"(26.02", "deepseek", "gb200", "", kOnce | kAttention | kNarrow, "mla_up_proj"},
+    {"(26.02", "deepseek", "", "", kOnce | kNarrow, "mla_up_proj"},
     {"(26.02", "kimi", "gb300", "", kOnce, "mla_up_proj"},
     {"(26.02", "kimi", "gb200", "", kOnce | kRouter, "mla_up_proj"},
     {"(26.02", "kimi", "", "", 0, "mla_up_proj"},
@@ -86,13 +89,14 @@ Recompute modules_of(const std::string& words) {
 }  // namespace
 
 std::optional<Recipe> recipe_of(const MeasuredRow& row) {
-  if (row.text("framework") != "megatron-bridge" || !row.mentions("table_or_url", "performance-summary")) return {};
+  if (row.text("framework") != "megatron-bridge") return {};
   for (const RecipeRow& recipe : kRecipes) {
     const bool holds = row.mentions("table_or_url", recipe.release) && row.mentions("model_name", recipe.model) &&
                        row.mentions("gpu", recipe.gpu) && row.mentions("precision", recipe.precision);
     if (holds)
       return Recipe{.once = (recipe.traits & kOnce) != 0,
                     .overlaps = (recipe.traits & kOverlaps) != 0,
+                    .narrow_moments = (recipe.traits & kNarrow) != 0,
                     .graphs = graphs_of(recipe.traits),
                     .recompute = modules_of(recipe.recompute)};
   }
@@ -111,6 +115,7 @@ void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
     s.framework = question.framework;
     if (once) s.experts.dispatcher = once_dispatcher(s.experts.ep * s.experts.etp, question.cluster.nodes.front().shape.gpus);
     if (recipe_of(row) && row.unknown("recompute")) s.recompute = recipe.recompute;
+    if (recipe.narrow_moments) s.state_dtypes.state = DType::BF16;
     // A cell frees in its backward, layer by layer, what its forward fills: its memory is that without cells.
     if (!overlaps || is_memory(question.quantity)) continue;
     s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::InterleavedCells : Schedule::OneFOneBCells;

@@ -12,8 +12,9 @@ namespace foreshard {
 
 struct Recipe {
   bool once = false;  // DeepEP or HybridEP: a token is sent once to each rank, or to each node where the group spans several
-  bool overlaps = false;    // all-to-alls of one micro-batch overlap computes of another
-  std::string graphs = {};  // CUDA graphs: suffix of the preset's name, "-graphs"; empty: none
+  bool overlaps = false;        // all-to-alls of one micro-batch overlap computes of another
+  bool narrow_moments = false;  // moments in bf16
+  std::string graphs = {};      // CUDA graphs: suffix of the preset's name, "-graphs"; empty: none
   Recompute recompute = {};
 };
 

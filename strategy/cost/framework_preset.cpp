@@ -190,6 +190,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto adapters = json.find("adapters")) read_adapters(*adapters, preset.styles.adapters);
   read_style(json, "cross_entropy", preset.styles.cross_entropy);
   read_style(json, "optimizer", preset.styles.optimizer);
+  if (json.has("narrow_optimizer")) read_style(json, "narrow_optimizer", preset.styles.narrow_optimizer.emplace());
 }
 
 // The preset named by "like". It may not have a "like" itself, so there are no cycles.
@@ -259,6 +260,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "combine",
              "cross_entropy",
              "optimizer",
+             "narrow_optimizer",
              "memory",
              "offload",
              "implies",
@@ -319,6 +321,8 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   if (is<ops::Dispatch>(what.op)) return preset.styles.dispatch;
   if (is<ops::Combine>(what.op)) return preset.styles.combine;
   if (is<ops::CrossEntropy>(what.op)) return preset.styles.cross_entropy;
+  if (is<ops::Adam>(what.op) && preset.styles.narrow_optimizer && size_of(what.shapes.front().dtype) < size_of(DType::F32))
+    return *preset.styles.narrow_optimizer;
   if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::BalanceExperts>(what.op))
     return preset.styles.optimizer;
   return fused;

@@ -120,6 +120,7 @@ struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   OpStyle route = {}, dispatch = {}, combine = {};
   std::optional<OpStyle> clamped_activation = {};  // of gpt-oss; empty: as other activations
+  std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};
   bool operator==(const OpStyles&) const = default;

@@ -32,8 +32,8 @@ void read_flag(const JsonReader& json, const std::string& key, bool& into) {
 }
 
 MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
-  json.only(
-      {"workspaces", "score_buffer", "score_bytes", "logit_bytes", "query_key_bytes", "deferred_heads", "fp8_parameters"});
+  json.only({"workspaces", "score_buffer", "score_bytes", "logit_bytes", "query_key_bytes", "deferred_heads", "fp8_parameters",
+             "precision_aware"});
   MemoryFlag change = {.flag = flag};
   if (const auto workspaces = json.find("workspaces")) change.workspaces = read_workspaces(*workspaces);
   if (const auto bytes = json.find("score_buffer")) change.score_buffer = bytes->as_double(0, 64);
@@ -42,6 +42,7 @@ MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
   if (const auto bytes = json.find("query_key_bytes")) change.query_key_bytes = bytes->as_double(0, 64);
   if (const auto heads = json.find("deferred_heads")) change.deferred_heads = static_cast<int>(heads->as_int(0, 1000));
   if (const auto narrow = json.find("fp8_parameters")) change.fp8_parameters = narrow->as_bool();
+  if (const auto aware = json.find("precision_aware")) change.precision_aware = aware->as_bool();
   return change;
 }
 
@@ -60,6 +61,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "fp8_parameters",
              "fp8_inputs",
              "half_main_gradients",
+             "precision_aware",
              "score_buffer",
              "norm_bytes",
              "activation_bytes",
@@ -76,6 +78,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "step",
              "reports",
              "reports_rank",
+             "reports_unit",
              "fragmentation",
              "communicators",
              "cast_largest",
@@ -97,6 +100,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_flag(json, "fp8_parameters", traits.fp8_parameters);
   read_flag(json, "fp8_inputs", traits.fp8_inputs);
   read_flag(json, "half_main_gradients", traits.half_main_gradients);
+  read_flag(json, "precision_aware", traits.precision_aware);
   read_number(json, "score_buffer", 64, traits.scores.buffer);
   read_number(json, "norm_bytes", 64, traits.norm_bytes);
   read_number(json, "activation_bytes", 64, traits.activation_bytes);
@@ -114,6 +118,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
     traits.reports.reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
   if (const auto step = json.find("step")) traits.step = read_step_memory(*step);
   if (const auto rank = json.find("reports_rank")) traits.reports.first_rank = rank->as_choice({"largest", "first"}) == "first";
+  if (const auto unit = json.find("reports_unit")) traits.reports.decimal = unit->as_choice({"GiB", "GB"}) == "GB";
   if (const auto share = json.find("fragmentation")) traits.fragmentation = share->as_double(1, 4);
   if (const auto groups = json.find("communicators"))
     for (const JsonReader& group : groups->elements())
@@ -136,6 +141,7 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (change.query_key_bytes) traits.projections.query_key = *change.query_key_bytes;
     if (change.deferred_heads) traits.logits.deferred_heads = *change.deferred_heads;
     if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
+    if (change.precision_aware) traits.precision_aware = *change.precision_aware;
   }
   traits.flags.clear();
   if (!traits.logits.chunks.empty()) {

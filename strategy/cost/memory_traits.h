@@ -22,7 +22,7 @@ struct MemoryFlag {
   std::map<std::string, ByArchitecture> workspaces = {};  // replace the workspaces of the same libraries
   std::optional<double> score_buffer = {}, score_bytes = {}, logit_bytes = {}, query_key_bytes = {};
   std::optional<int> deferred_heads = {};
-  std::optional<bool> fp8_parameters = {};
+  std::optional<bool> fp8_parameters = {}, precision_aware = {};
   bool operator==(const MemoryFlag&) const = default;
 };
 
@@ -66,6 +66,7 @@ struct Zero1Memory {
 struct ReportedMemory {
   bool reserved = false;    // reserved memory, else allocated memory
   bool first_rank = false;  // of the first pipeline rank, else of the one that needs most
+  bool decimal = false;     // a GB of the logs is 10^9 bytes, else 2^30
   bool operator==(const ReportedMemory&) const = default;
 };
 
@@ -83,7 +84,11 @@ struct MemoryTraits {
   std::optional<Zero1Memory> zero1 = {};  // empty: ZeRO 1 takes the sum of the number formats
   bool fp8_parameters = false;            // weights of products in layers are kept in 8 bits, with a transposed copy
   bool fp8_inputs = false;                // fp8 products keep their input in 8 bits; other readers keep their own in 16
-  bool half_main_gradients = false;  // fp16: fp32 copies of the gradients live from the end of the backward to the next step
+  bool half_main_gradients = false;  // 16-bit gradients: their fp32 copies live from the end of the backward to the next step
+  // Megatron core's precision-aware optimizer, in 16-bit training and wherever states are narrower than fp32. A master copy is the 16 bits
+  // that a bf16 parameter lacks, moments narrower than fp32 are widened while their optimizer updates (that of the routed experts after
+  // that of the other parameters), and it reads 16-bit gradients.
+  bool precision_aware = false;
   // Kept for the backward in addition to what a fused kernel keeps: bytes per element of a norm's input, of an activation's result.
   double norm_bytes = 0, activation_bytes = 0;
   ScoreMemory scores = {};

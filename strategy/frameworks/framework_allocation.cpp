@@ -55,6 +55,7 @@ class Allocation {
     RankAllocation out;
     const Shares share = shares();
     double states = 0, transient = 0, heads = 0, casts = 0;
+    double widened = 0, widened_experts = 0;  // by one optimizer after the other
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
@@ -62,8 +63,10 @@ class Allocation {
       states += stage.products * (share.product - (stage.frozen > 0 ? share.frozen : share.parameter));
       const double cut = (strategy_.zero.stage >= 3 ? share.parameter : 0) + (strategy_.zero.stage >= 2 ? share.gradient : 0) +
                          share.state * share.states;
-      if (strategy_.zero.stage > 0) states += stage.experts * cut * (sharing_ranks() / expert_replicas() - 1);
+      const double copies = sharing_ranks() / expert_replicas();  // parts of an expert's states are so many times larger
+      if (strategy_.zero.stage > 0) states += stage.experts * cut * (copies - 1);
       out.statics += stage.parameters * share.left;
+      widened += (stage.parameters - stage.experts) * share.widened, widened_experts += stage.experts * share.widened * copies;
       states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
       transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
       heads += stage.deferred * traits_.logits.deferred_heads;
@@ -76,7 +79,7 @@ class Allocation {
     double busy = 0;
     walk(list, out.activations, busy);
     out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
-    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + heads + casts + busy);
+    out.peak = std::max(out.statics + std::max(widened, widened_experts), states + libraries + in_use * boundary + mask() + transient + heads + casts + busy);
     const double stays = states + libraries;
     out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
     return out;
@@ -89,6 +92,7 @@ class Allocation {
     double product = 0;            // for parameters that matrix products of layers read, instead of `parameter`
     double state = 0, states = 0;  // of one optimizer state, and the number of states
     double left = 0, gathered = 0;
+    double widened = 0;  // fp32 copies of the moments while the optimizer runs
     // For transformer layers: parameters and gradients that are in host memory, and buffers on the device for two layers of them.
     double hosted_parameter = 0, hosted_gradient = 0, arriving = 0;
   };
@@ -110,15 +114,25 @@ class Allocation {
     s.product = product_bytes().value_or(param) / (strategy_.zero.stage >= 3 ? ranks : 1);
     s.gradient = grad / (strategy_.zero.stage >= 2 ? ranks : 1);
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
+    if (precision_aware()) {
+      const bool remainder = strategy_.precision == DType::BF16 && types_.param == DType::BF16;
+      s.states = moments + bytes_of(remainder ? DType::BF16 : DType::F32) / state;
+      if (size_of(types_.state) < size_of(DType::F32)) s.widened = moments * bytes_of(DType::F32) / ranks;
+    }
     if (strategy_.zero.stage == 1 && traits_.zero1)
       s.parameter = s.product = traits_.zero1->whole, s.gradient = 0, s.state = traits_.zero1->shared / ranks, s.states = 1;
-    if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
+    if (traits_.half_main_gradients && size_of(types_.grad) < size_of(DType::F32) && !precision_aware())
+      s.left = bytes_of(DType::F32) / ranks;
     place_in_host(s, param, grad);
     if (ranks == 1) return s;
     if (strategy_.zero.stage >= 2) s.gathered += grad * (strategy_.communication.overlap->gradients ? 2 : 1);
     if (strategy_.zero.stage >= 3)
       s.gathered += bytes_of(types_.compute) * (strategy_.communication.overlap->parameters ? 2 : 1);
     return s;
+  }
+  bool precision_aware() const {
+    const bool narrow = size_of(types_.param) < size_of(DType::F32);
+    return traits_.precision_aware && narrow && (strategy_.precision == DType::BF16 || size_of(types_.state) < size_of(DType::F32));
   }
   void place_in_host(Shares& s, double param, double grad) const {
     const Offload& host = traits_.offload;

@@ -154,8 +154,15 @@ TEST(MeasuredExperts, WhatIsMissingIsNamed) {
   EXPECT_EQ(skipped({{"model_name", "DeepSeekV3 (w/o MTP)"}, {"layers", "61"}, {"hidden", "7168"}}), "asked");
 }
 
+TEST(MeasuredExperts, FeedForwardRunsAgainWithoutExperts) {
+  const MeasuredRow row = row_with({{"recompute", "selective (mlp)"}});
+  EXPECT_FALSE(recompute_of_modules(row, true));
+  ASSERT_TRUE(recompute_of_modules(row, false));
+  EXPECT_EQ(recompute_of_modules(row, false)->modules, std::vector<std::string>{"mlp"});
+}
+
 TEST(MeasuredExperts, MegatronsModulesOfRecomputation) {
-  const auto modules = [](const char* cell) { return recompute_of_modules(row_with({{"recompute", cell}})); };
+  const auto modules = [](const char* cell) { return recompute_of_modules(row_with({{"recompute", cell}}), true); };
   EXPECT_EQ(modules("selective (layernorm, moe_act)")->modules, (std::vector<std::string>{"norm", "activation"}));
   EXPECT_EQ(modules("selective [moe_act]")->modules, (std::vector<std::string>{"activation"}));
   EXPECT_EQ(modules("selective (mla_up_proj, mlp)")->modules, (std::vector<std::string>{"qkv"}));

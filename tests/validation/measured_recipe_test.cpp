@@ -60,6 +60,14 @@ TEST(MeasuredRecipe, OthersHaveNone) {
   EXPECT_FALSE(recipe_of(summary_row({{"table_or_url", "skills/SKILL.md"}})));
 }
 
+// Their recipes have a precision-aware optimizer with moments in bf16.
+TEST(MeasuredRecipe, MomentsOfDeepSeekAndMoonlightAreNarrow) {
+  EXPECT_TRUE(recipe_of(summary_row({{"model_name", "DeepSeekV3"}}))->narrow_moments);
+  EXPECT_FALSE(recipe_of(summary_row({}))->narrow_moments);
+  const std::string page = "NVIDIA-NeMo/Megatron-Bridge skills/nemo-mbridge-perf-activation-recompute/SKILL.md@067f987";
+  EXPECT_TRUE(recipe_of(summary_row({{"model_name", "Moonlight-16B-A3B"}, {"table_or_url", page}}))->narrow_moments);
+}
+
 TEST(MeasuredRecipe, GroupsOverNodesSendOncePerNode) {
   EXPECT_EQ(once_dispatcher(8, 8), Dispatcher::OncePerRank);
   EXPECT_EQ(once_dispatcher(64, 8), Dispatcher::OncePerNode);

@@ -22,10 +22,10 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
     "source": "x.py", "workspaces": {"cuBLAS": {"hopper": "32 MiB", "any": "8 MiB"}},
     "caching_allocator": true, "attention_mask": true, "boundaries_left": 1, "boundaries": 2, "interleaved_boundaries": 3,
     "attention_copies": ["ampere"], "zero1": {"whole": 2, "shared": 4}, "fp8_parameters": true, "fp8_inputs": true,
-    "half_main_gradients": true, "score_buffer": 1.5, "norm_bytes": 2.5, "activation_bytes": 3.5, "score_bytes": 4.5,
+    "half_main_gradients": true, "precision_aware": true, "reports_unit": "GB", "score_buffer": 1.5, "norm_bytes": 2.5, "activation_bytes": 3.5, "score_bytes": 4.5,
     "score_scratch": 5.5, "query_key_bytes": 6.5, "key_value_bytes": 6.25, "remakes_attention": true, "logit_bytes": 7.5, "gathered_logit_bytes": 8.5,
     "held_logit_bytes": 9.5, "logit_chunks": "chunks", "logit_parts_by_width": true, "reports": "reserved",
-    "fragmentation": 1.25, "context": "1 GiB", "flags": {"plain": {"logit_bytes": 2, "deferred_heads": 3}}})");
+    "fragmentation": 1.25, "context": "1 GiB", "flags": {"plain": {"logit_bytes": 2, "deferred_heads": 3, "precision_aware": true}}})");
   const MemoryTraits expected{
       .workspaces = {{"cuBLAS", {{"hopper", {32 << 20}}, {"any", {8 << 20}}}}},
       .caching_allocator = true,
@@ -38,16 +38,17 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .fp8_parameters = true,
       .fp8_inputs = true,
       .half_main_gradients = true,
+      .precision_aware = true,
       .norm_bytes = 2.5,
       .activation_bytes = 3.5,
       .scores = {1.5, 4.5, 5.5},
       .projections = {.query_key = 6.5, .key_value = 6.25},
       .remakes_attention = true,
       .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5},
-      .reports = {.reserved = true},
+      .reports = {.reserved = true, .decimal = true},
       .fragmentation = 1.25,
       .context = Bytes{1 << 30},
-      .flags = {{.flag = "plain", .logit_bytes = 2, .deferred_heads = 3}}};
+      .flags = {{.flag = "plain", .logit_bytes = 2, .deferred_heads = 3, .precision_aware = true}}};
   EXPECT_EQ(traits, expected);
   EXPECT_EQ(read("{}"), MemoryTraits{});
 }
@@ -61,11 +62,11 @@ TEST(MemoryTraitsOfFile, WhatIsWrongIsRefused) {
 
 TEST(MemoryTraitsOfFile, FlagsChangeWhatTheyName) {
   MemoryTraits traits = read(R"({"workspaces": {"cuBLAS": {"any": "8 MiB"}, "TE": {"any": "1 MiB"}}, "logit_bytes": 6,
-    "flags": {"plain": {"workspaces": {"TE": {"any": "0 MiB"}}, "score_bytes": 4}, "other": {"logit_bytes": 2}}})");
+    "flags": {"plain": {"workspaces": {"TE": {"any": "0 MiB"}}, "score_bytes": 4, "precision_aware": true}, "other": {"logit_bytes": 2}}})");
   MemoryTraits expected = traits;
   expected.flags.clear();
   EXPECT_EQ(with_flags(traits, ""), expected);
-  expected.workspaces["TE"] = {{"any", {}}}, expected.scores.kept = 4;
+  expected.workspaces["TE"] = {{"any", {}}}, expected.scores.kept = 4, expected.precision_aware = true;
   EXPECT_EQ(with_flags(traits, "--seed 1 --plain"), expected);
   expected.logits.bytes = 2;
   EXPECT_EQ(with_flags(traits, "--other --plain --seed 1"), expected);

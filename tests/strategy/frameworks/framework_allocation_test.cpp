@@ -236,6 +236,25 @@ TEST(FrameworkAllocation, EightBitParametersHaveATransposedCopy) {
   EXPECT_DOUBLE_EQ(statics("dgx-b200", true), statics("dgx-b200", false));
 }
 
+// Megatron core's precision-aware optimizer, on eight ranks of ZeRO 1 with 16-bit gradients. The master copy has 2 bytes of the parameter's
+// 4, and no fp32 gradients are left after a step; moments in bf16 take 4 bytes instead of 8.
+TEST(FrameworkAllocation, APrecisionAwareOptimizerHasNarrowStates) {
+  Strategy s = golden(1, 1, 1, 1);
+  s.state_dtypes.grad = DType::BF16;
+  const auto rank = [&](const MemoryTraits& traits) {
+    return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-h100"), s, traits)).ranks[0];
+  };
+  const MemoryTraits plain = {.half_main_gradients = true}, aware = {.half_main_gradients = true, .precision_aware = true};
+  const double whole = rank(plain).statics, narrow = rank(aware).statics;
+  const double parameters = whole / (2 + 2 + (12 + 4) / 8.0);
+  EXPECT_NEAR(parameters, 64.5e6, 1e6);
+  EXPECT_DOUBLE_EQ(narrow, parameters * (2 + 2 + 10 / 8.0));
+  s.state_dtypes.state = DType::BF16;
+  EXPECT_DOUBLE_EQ(rank(aware).statics, parameters * (2 + 2 + 6 / 8.0));
+  s.precision = DType::F8;  // parameters in 8 bits have whole master copies
+  EXPECT_DOUBLE_EQ(rank(aware).statics, parameters * (2 + 2 + 8 / 8.0));
+}
+
 // 4 bytes for each of 2 u / 4 queries and keys of a layer. Measured: 1.0965 GiB.
 TEST(FrameworkAllocation, NormsOfQueriesAndKeysKeepTheirInputsAndResults) {
   Strategy s = golden(4, 1, 1, 0);
