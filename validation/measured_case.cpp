@@ -198,10 +198,13 @@ Recompute recompute_of(const MeasuredRow& row) {
   if (cell.find("per op") != std::string::npos)
     return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
-  // MaxText layers/decoders.py, get_remat_policy: save_qkv_proj keeps the results of these projections only, save_dot_except_mlp also that of
-  // the output projection, save_dot_except_mlpwi also that of the MLP's second product.
-  if (cell.find("save_qkv_proj") != std::string::npos || cell.find("save_dot_except_mlp") != std::string::npos)
-    return {.kind = RecomputeKind::Modules, .modules = {"norm", "rope", "attention", "activation", "mlp"}};
+  // MaxText layers/models.py, get_remat_policy, and layers/attentions.py, which names queries and keys behind the rotary embedding: save_qkv_proj
+  // keeps these and values only, save_dot_except_mlp also the result of the output projection. save_dot_except_mlpwi also names that of the
+  // feed-forward's second product, which no backward reads.
+  if (cell.find("save_qkv_proj") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = {"attention", "norm", "projection", "activation", "mlp", "dropout"}};
+  if (cell.find("save_dot_except_mlp") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = {"attention", "norm", "activation", "mlp", "dropout"}};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   const auto add = [&](const char* word, const char* module) {
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);

@@ -73,7 +73,7 @@ const char* name_of(Space home);                 // device, host, pageable, nvme
 const char* name_of(UpdatedOn processor);        // auto, device, host
 const char* name_of(OffloadedActivations what);  // none, inputs, all, vdnn, free-time
 const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
+const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, projection, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // names of frameworks/*.json
 const std::vector<std::string>& policy_names();       // auto, none, and the runtime policies in these files
 

@@ -52,6 +52,24 @@ TEST(MeasuredMemory, MegatronsGoldenValues) {
   EXPECT_LE(quantile(peaks, 0.9), 0.06);
 }
 
+// MaxText keeps per layer and token its input, 2 h bytes, queries 2 h, keys and values, and of save_dot_except_mlp the result of the output
+// projection, 2 h. Llama-2-70B and Llama-3-70B have eight times as many heads of queries as of keys, and 80 layers.
+TEST(MeasuredMemory, RematPoliciesOfMaxTextKeepWhatTheyName) {
+  std::set<std::string> seen;
+  for (const MeasuredRow& row : rows_of("dgxc_new.csv")) {
+    const std::string& policy = row.text("recompute");
+    if (policy.find("remat_policy") == std::string::npos || !seen.insert(policy).second) continue;
+    const MeasuredCase question = std::get<MeasuredCase>(measured_case(row));
+    const Strategy& s = question.candidates.front();
+    const FrameworkAllocation allocation = allocation_of(question, s);
+    const double per_hidden = policy.find("save_qkv_proj") != std::string::npos ? 4.5 : 6.5;
+    const double tokens = static_cast<double>(s.batch.micro * s.batch.seq);
+    EXPECT_DOUBLE_EQ(allocation.ranks[0].activations, 80 * per_hidden * 8192 * tokens) << policy;
+    EXPECT_TRUE(fits(allocation, question)) << policy;
+  }
+  EXPECT_EQ(seen.size(), 2U);
+}
+
 // Moonlight's peak is its optimizer's step, whatever runs again: 35.9 to 36.6 GB, which Megatron-Bridge prints as 10^9 bytes.
 TEST(MeasuredMemory, MoonlightsOptimizerStep) {
   int rows = 0;

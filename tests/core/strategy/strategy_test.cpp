@@ -209,10 +209,10 @@ TEST(StrategyText, RecomputeForms) {
         message_of([&] { parse_recompute("each:full," + part, "s"); }),
         "s: recompute: found \"" + part + "\" in \"each:full," + part +
             "\", expected none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", "
-            "with some of attention,norm,qkv,rope,activation,mlp,dropout");
+            "with some of attention,norm,qkv,rope,projection,activation,mlp,dropout");
   EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
             "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, "
-            "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,activation,mlp,dropout (nearest: "
+            "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,projection,activation,mlp,dropout (nearest: "
             "\"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");
