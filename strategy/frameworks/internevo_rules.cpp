@@ -1,8 +1,8 @@
 // InternEvo: hybrid ZeRO 1 with bf16 gradients, or PyTorch's first FullyShardedDataParallel. Sources: InternLM/InternEvo at 7776693,
-// solver/optimizer/hybrid_zero_optim.py; PyTorch 1.13 torch/optim/adamw.py.
+// solver/optimizer/hybrid_zero_optim.py, core/naive_amp.py, model/metrics.py; PyTorch 1.13 torch/optim/adamw.py.
 #include "strategy/frameworks/step_replay.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace foreshard {
 
@@ -32,9 +32,15 @@ class InternEvoRules final : public StepRules {
   void begin_backward(const ReplayedLayer& layer) override { gather(layer); }
   void end_forward(const ReplayedLayer&) override { memory_.free(gathered_); }
 
+  // Logits are made fp32 (core/naive_amp.py). Then, for every micro-batch, the accuracy and the perplexity (model/metrics.py) copy them, take
+  // their maximum away and exponentiate. The loss works in place.
   void loss(const ReplayedLayer& head, Blocks& kept) override {
-    memory_.allocate(kept, rank_.compute * head.logits);
+    Blocks narrow, metrics;
+    memory_.allocate(narrow, rank_.compute * head.logits);
     memory_.allocate(kept, kFloatBytes * head.logits);
+    memory_.free(narrow);
+    for (int each = 0; each < 3; ++each) memory_.allocate(metrics, kFloatBytes * head.logits);
+    memory_.free(metrics);
   }
   void loss_backward(const ReplayedLayer& head, Blocks& kept, Blocks& gradient) override {
     memory_.allocate(gradient, rank_.compute * head.logits);
@@ -47,19 +53,22 @@ class InternEvoRules final : public StepRules {
     if (shards_parameters()) {
       Blocks whole;
       memory_.allocate_each(whole, layer.tensors, rank_.compute);
+      if (last) memory_.allocate_each(gradients_, layer.tensors, rank_.gradient / rank_.shards, TorchStream::Reduce);
       memory_.free(whole);
-      if (last) memory_.allocate_each(gradients_, layer.tensors, rank_.gradient / rank_.shards);
       return;
     }
     if (!last) return;
     memory_.allocate_each(gradients_, layer.tensors, rank_.gradient);
-    fill_buckets(layer.elements());
+    for (const double tensor : layer.tensors) add_to_bucket(tensor);
   }
 
-  // Flat 16-bit and fp32 gradients of this rank's part, the moments, and AdamW's
-  // temporaries: the square root, and the quotient or the denominator.
+  // The norm takes fp32 copies of the gradients: of what was reduced before the last bucket, then of that. Then flat 16-bit and fp32 gradients
+  // of this rank's part, the moments, and AdamW's temporaries: the square root, and the quotient or the denominator.
   void update(bool first) override {
     if (shards_parameters()) {
+      Blocks copies;
+      each_tensor([&](double tensor) { memory_.allocate(copies, kFloatBytes * tensor / rank_.shards); });
+      memory_.free(copies);
       each_tensor([&](double tensor) { memory_.allocate(gradients_, kFloatBytes * tensor / rank_.shards); });
       if (first)
         for (int moment = 0; moment < 2; ++moment)
@@ -72,10 +81,14 @@ class InternEvoRules final : public StepRules {
       return;
     }
     const double part = elements() / rank_.shards;
-    Blocks flat, temporary;
-    memory_.free(bucket_);
-    memory_.free(bucket_before_);
-    in_bucket_ = 0;
+    Blocks flat, temporary, copies;
+    const std::vector<double> before = std::exchange(reduced_, {});
+    reduce_bucket();
+    memory_.allocate_each(copies, before, kFloatBytes / rank_.shards);
+    memory_.free(copies);
+    memory_.free(flat_bucket_);
+    memory_.allocate_each(copies, std::exchange(reduced_, {}), kFloatBytes / rank_.shards);
+    memory_.free(copies);
     memory_.allocate(flat, rank_.gradient * part);
     memory_.free(gradients_);
     memory_.allocate(flat, kFloatBytes * part);
@@ -87,22 +100,31 @@ class InternEvoRules final : public StepRules {
   }
 
  private:
+  // FullyShardedDataParallel gathers parameters on one stream and reduces gradients on another one (torch/distributed/fsdp/_runtime_utils.py,
+  // _post_backward_hook), whose result is the sharded gradient.
   bool shards_parameters() const { return rank_.zero == 3; }
   void gather(const ReplayedLayer& layer) {
-    if (shards_parameters()) memory_.allocate(gathered_, rank_.compute * layer.elements());
+    if (shards_parameters()) memory_.allocate(gathered_, rank_.compute * layer.elements(), TorchStream::Gather);
   }
 
   // In the last backward gradients are flattened in buckets, and a bucket is reduced while the next one is filled.
-  void fill_buckets(double elements) {
-    in_bucket_ += elements;
-    if (in_bucket_ < std::min(this->elements(), kBucketElements)) return;
-    memory_.free(bucket_before_);
-    std::swap(bucket_before_, bucket_);
-    memory_.allocate(bucket_, rank_.gradient * in_bucket_);
+  void add_to_bucket(double tensor) {
+    if (in_bucket_ + tensor > kBucketElements) reduce_bucket();
+    in_bucket_ += tensor;
+    bucket_.push_back(tensor);
+  }
+  void reduce_bucket() {
+    Blocks flat;
+    memory_.allocate(flat, rank_.gradient * in_bucket_);
+    memory_.free(flat_bucket_);
+    std::swap(flat_bucket_, flat);
+    reduced_.insert(reduced_.end(), bucket_.begin(), bucket_.end());
+    bucket_.clear();
     in_bucket_ = 0;
   }
 
-  Blocks statics_ = {}, gradients_ = {}, gathered_ = {}, bucket_ = {}, bucket_before_ = {};
+  Blocks statics_ = {}, gradients_ = {}, gathered_ = {}, flat_bucket_ = {};
+  std::vector<double> bucket_ = {}, reduced_ = {};  // elements of tensors: in the bucket that is filled, and reduced
   double in_bucket_ = 0;
 };
 

@@ -52,6 +52,14 @@ TEST(MeasuredMemory, MegatronsGoldenValues) {
   EXPECT_LE(quantile(peaks, 0.9), 0.06);
 }
 
+// GB of 2^30 bytes. The largest errors are 4.3 %.
+TEST(MeasuredMemory, DevicesOfInternEvo) {
+  const std::vector<double> peaks = errors("internevo.csv", Quantity::PeakMemory);
+  ASSERT_EQ(peaks.size(), 11U);
+  EXPECT_LE(quantile(peaks, 0.5), 0.025);
+  EXPECT_LE(*std::ranges::max_element(peaks), 0.045);
+}
+
 // MaxText keeps per layer and token its input, 2 h bytes, queries 2 h, keys and values, and of save_dot_except_mlp the result of the output
 // projection, 2 h. Llama-2-70B and Llama-3-70B have eight times as many heads of queries as of keys, and 80 layers.
 TEST(MeasuredMemory, RematPoliciesOfMaxTextKeepWhatTheyName) {

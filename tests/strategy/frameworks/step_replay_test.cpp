@@ -49,20 +49,35 @@ TEST(StepReplay, NanotronGathersItsParametersInFlatCopies) {
   EXPECT_DOUBLE_EQ(units(whole.peak), 240 + 46);
 }
 
-// ZeRO 1 over 4 ranks: 24 parameters, 12 master copies, 24 moments between steps. At the end of the last backward also 24 of gradients, 24 of
-// the bucket with all of them, and the gradient of the embedding's result (1). The update alone would need 60 + 6 + 12 + 24.
+// ZeRO 1 over 4 ranks: 24 parameters, 12 master copies, 24 moments between steps. The peak is at the loss: what is kept (6), logits in fp32 and
+// three copies of them for the metrics (80). Without a loss, at the end of the backward: 24 of gradients and 24 of the bucket with all of
+// them. The update would need 60 + 6 + 12 + 24.
 TEST(StepReplay, InternEvoFlattensGradientsInBuckets) {
   ReplayedRank rank = small_rank();
   rank.shards = 4, rank.replicas = 4, rank.zero = 1;
   const ReplayedMemory memory = replay_steps(rank, internevo_rules, {});
   EXPECT_DOUBLE_EQ(units(memory.between), 60);
-  EXPECT_DOUBLE_EQ(units(memory.peak), 60 + 24 + 24 + 1);
-  // Sharded: 2 + 4 + 8 bytes over 4 ranks. In the update also 2 + 4 of gradients and 8 of temporaries, 84 in all; more at the loss: what is
-  // kept (6), logits in 16 bits and fp32 (30), their gradient (10) and the gathered head (4).
-  rank.zero = 3;
+  EXPECT_DOUBLE_EQ(units(memory.peak), 60 + 6 + 80);
+  rank.chunks.front().back().logits = 0;
+  EXPECT_DOUBLE_EQ(units(replay_steps(rank, internevo_rules, {}).peak), 60 + 24 + 24);
+  // Sharded: 2 + 4 + 8 bytes over 4 ranks. In the update also 2 + 4 of gradients and 8 of temporaries, 84 in all; more at the loss, with the
+  // gathered head (4).
+  rank = small_rank();
+  rank.shards = 4, rank.replicas = 4, rank.zero = 3;
   const ReplayedMemory sharded = replay_steps(rank, internevo_rules, {});
   EXPECT_DOUBLE_EQ(units(sharded.between), 42);
-  EXPECT_DOUBLE_EQ(units(sharded.peak), 42 + 6 + 30 + 10 + 4);
+  EXPECT_DOUBLE_EQ(units(sharded.peak), 42 + 6 + 80 + 4);
+  EXPECT_GE(units(sharded.reserved), 42 + 6 + 80 + 8 + 6);  // gathered blocks of 8 and gradients of 6 have memory of their own
+}
+
+// Buckets of 512 Mi elements, 25.6 units: two tensors of 15 are reduced one by one, and the second bucket is flattened beside the first. 60
+// parameters and 30 / 1000 of states and of the flat gradients; the two gradients (60), their flat buckets (60).
+TEST(StepReplay, InternEvoReducesFullBuckets) {
+  ReplayedRank rank = small_rank();
+  ReplayedLayer embedding = {.tensors = {15 * kUnit}}, head = embedding;
+  rank.chunks = {{embedding, head}};
+  rank.shards = 1000, rank.replicas = 1000, rank.zero = 1;
+  EXPECT_NEAR(units(replay_steps(rank, internevo_rules, {}).peak), 60 + 60 + 60, 0.5);
 }
 
 // Two micro-batches in flight keep twice as much. A rank that recomputes its blocks has what their forward makes only in their backward.
