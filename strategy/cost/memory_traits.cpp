@@ -73,6 +73,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "logit_bytes",
              "gathered_logit_bytes",
              "held_logit_bytes",
+             "buffered_logits",
              "logit_chunks",
              "logit_parts_by_width",
              "step",
@@ -114,6 +115,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   if (const auto flag = json.find("logit_chunks")) traits.logits.chunks = flag->as_string();
   read_flag(json, "logit_parts_by_width", traits.logits.parts_by_width);
   read_number(json, "held_logit_bytes", 64, traits.logits.held_bytes);
+  read_count(json, "buffered_logits", traits.logits.buffered);
   if (const auto reports = json.find("reports"))
     traits.reports.reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
   if (const auto step = json.find("step")) traits.step = read_step_memory(*step);

@@ -38,6 +38,9 @@ struct LogitMemory {
   // Micro-batches whose weight gradient of the head is deferred: they keep its input and the logits' gradient.
   int deferred_heads = 0;
   double held_bytes = 0;  // per logit, while the layers before the head run backward
+  // Micro-batches whose fp32 logits stay in buffers of DeepSpeed's pipeline engine, which does not run ZeRO 2 and 3. The last stage frees none
+  // of its outputs, only the next one in the same buffer replaces it.
+  int buffered = 0;
   bool operator==(const LogitMemory&) const = default;
 };
 

@@ -173,11 +173,12 @@ class LayerMeasure {
     if (logits.name.find("vocab") == std::string::npos) return;
     const double ranks = strategy_.tp;
     const bool gathers = ranks > 1 && traits_.logits.gathered_bytes > 0;
+    const double buffers = strategy_.zero.stage < 2 ? traits_.logits.buffered * static_cast<double>(size_of(DType::F32).value) : 0;
     bytes_.loss = std::max(
         bytes_.loss,
         gathers ? (traits_.logits.gathered_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
-                : traits_.logits.bytes / parts() * count(logits));
-    bytes_.held = traits_.logits.held_bytes * (traits_.logits.gathered_bytes > 0 ? ranks : 1) * count(logits);
+                : (traits_.logits.bytes / parts() + buffers) * count(logits));
+    bytes_.held = (traits_.logits.held_bytes * (traits_.logits.gathered_bytes > 0 ? ranks : 1) + buffers) * count(logits);
   }
 
   const LayerGraph& layer_;

@@ -24,7 +24,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
     "attention_copies": ["ampere"], "zero1": {"whole": 2, "shared": 4}, "fp8_parameters": true, "fp8_inputs": true,
     "half_main_gradients": true, "precision_aware": true, "reports_unit": "GB", "score_buffer": 1.5, "norm_bytes": 2.5, "activation_bytes": 3.5, "score_bytes": 4.5,
     "score_scratch": 5.5, "query_key_bytes": 6.5, "key_value_bytes": 6.25, "remakes_attention": true, "logit_bytes": 7.5, "gathered_logit_bytes": 8.5,
-    "held_logit_bytes": 9.5, "logit_chunks": "chunks", "logit_parts_by_width": true, "reports": "reserved",
+    "held_logit_bytes": 9.5, "buffered_logits": 2, "logit_chunks": "chunks", "logit_parts_by_width": true, "reports": "reserved",
     "fragmentation": 1.25, "context": "1 GiB", "flags": {"plain": {"logit_bytes": 2, "deferred_heads": 3, "precision_aware": true}}})");
   const MemoryTraits expected{
       .workspaces = {{"cuBLAS", {{"hopper", {32 << 20}}, {"any", {8 << 20}}}}},
@@ -44,7 +44,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .scores = {1.5, 4.5, 5.5},
       .projections = {.query_key = 6.5, .key_value = 6.25},
       .remakes_attention = true,
-      .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5},
+      .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5, .buffered = 2},
       .reports = {.reserved = true, .decimal = true},
       .fragmentation = 1.25,
       .context = Bytes{1 << 30},

@@ -199,7 +199,8 @@ TEST(FrameworkAllocation, TraitsAddTheirBytes) {
   };
   const double logits = 4096.0 * 50688;  // the vocabulary is a multiple of 4 x 128
   const RankAllocation plain = peak({}), gathered = peak({.logits = {.gathered_bytes = 10}}),
-                       loose = peak({.fragmentation = 1.5});
+                       loose = peak({.fragmentation = 1.5}), buffered = peak({.logits = {.buffered = 2}});
+  EXPECT_DOUBLE_EQ(buffered.peak - plain.peak, logits / 4 * 2 * 4);  // two micro-batches in fp32
   EXPECT_DOUBLE_EQ(gathered.peak - plain.peak, logits * 10 + logits / 4 * (2 - 6));
   EXPECT_DOUBLE_EQ(loose.reserved - loose.statics, 1.5 * (plain.peak - plain.statics));
   EXPECT_DOUBLE_EQ(plain.reserved, plain.peak);
