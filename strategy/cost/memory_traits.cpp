@@ -100,8 +100,8 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   }
   read_flag(json, "fp8_parameters", traits.fp8_parameters);
   read_flag(json, "fp8_inputs", traits.fp8_inputs);
-  read_flag(json, "half_main_gradients", traits.half_main_gradients);
-  read_flag(json, "precision_aware", traits.precision_aware);
+  read_flag(json, "half_main_gradients", traits.optimizer.half_main_gradients);
+  read_flag(json, "precision_aware", traits.optimizer.precision_aware);
   read_number(json, "score_buffer", 64, traits.scores.buffer);
   read_number(json, "norm_bytes", 64, traits.norm_bytes);
   read_number(json, "activation_bytes", 64, traits.activation_bytes);
@@ -143,7 +143,7 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (change.query_key_bytes) traits.projections.query_key = *change.query_key_bytes;
     if (change.deferred_heads) traits.logits.deferred_heads = *change.deferred_heads;
     if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
-    if (change.precision_aware) traits.precision_aware = *change.precision_aware;
+    if (change.precision_aware) traits.optimizer.precision_aware = *change.precision_aware;
   }
   traits.flags.clear();
   if (!traits.logits.chunks.empty()) {

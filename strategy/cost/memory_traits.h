@@ -73,6 +73,15 @@ struct ReportedMemory {
   bool operator==(const ReportedMemory&) const = default;
 };
 
+struct OptimizerMemory {
+  bool half_main_gradients = false;  // 16-bit gradients: their fp32 copies live from the end of the backward to the next step
+  // Megatron core's precision-aware optimizer, in 16-bit training and wherever states are narrower than fp32. A master copy is the 16 bits
+  // that a bf16 parameter lacks, moments narrower than fp32 are widened while their optimizer updates (that of the routed experts after
+  // that of the other parameters), and it reads 16-bit gradients.
+  bool precision_aware = false;
+  bool operator==(const OptimizerMemory&) const = default;
+};
+
 struct MemoryTraits {
   std::map<std::string, ByArchitecture> workspaces = {};  // library -> bytes allocated from the first step on
   // States are tensors of PyTorch's allocator, one per parameter, with its rounding.
@@ -87,11 +96,7 @@ struct MemoryTraits {
   std::optional<Zero1Memory> zero1 = {};  // empty: ZeRO 1 takes the sum of the number formats
   bool fp8_parameters = false;            // weights of products in layers are kept in 8 bits, with a transposed copy
   bool fp8_inputs = false;                // fp8 products keep their input in 8 bits; other readers keep their own in 16
-  bool half_main_gradients = false;  // 16-bit gradients: their fp32 copies live from the end of the backward to the next step
-  // Megatron core's precision-aware optimizer, in 16-bit training and wherever states are narrower than fp32. A master copy is the 16 bits
-  // that a bf16 parameter lacks, moments narrower than fp32 are widened while their optimizer updates (that of the routed experts after
-  // that of the other parameters), and it reads 16-bit gradients.
-  bool precision_aware = false;
+  OptimizerMemory optimizer = {};
   // Kept for the backward in addition to what a fused kernel keeps: bytes per element of a norm's input, of an activation's result.
   double norm_bytes = 0, activation_bytes = 0;
   ScoreMemory scores = {};

@@ -79,7 +79,8 @@ class Allocation {
     double busy = 0;
     walk(list, out.activations, busy);
     out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
-    out.peak = std::max(out.statics + std::max(widened, widened_experts), states + libraries + in_use * boundary + mask() + transient + heads + casts + busy);
+    out.peak = std::max(out.statics + std::max(widened, widened_experts),
+                        states + libraries + in_use * boundary + mask() + transient + heads + casts + busy);
     const double stays = states + libraries;
     out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
     return out;
@@ -121,7 +122,7 @@ class Allocation {
     }
     if (strategy_.zero.stage == 1 && traits_.zero1)
       s.parameter = s.product = traits_.zero1->whole, s.gradient = 0, s.state = traits_.zero1->shared / ranks, s.states = 1;
-    if (traits_.half_main_gradients && size_of(types_.grad) < size_of(DType::F32) && !precision_aware())
+    if (traits_.optimizer.half_main_gradients && size_of(types_.grad) < size_of(DType::F32) && !precision_aware())
       s.left = bytes_of(DType::F32) / ranks;
     place_in_host(s, param, grad);
     if (ranks == 1) return s;
@@ -132,7 +133,7 @@ class Allocation {
   }
   bool precision_aware() const {
     const bool narrow = size_of(types_.param) < size_of(DType::F32);
-    return traits_.precision_aware && narrow && (strategy_.precision == DType::BF16 || size_of(types_.state) < size_of(DType::F32));
+    return traits_.optimizer.precision_aware && narrow && (strategy_.precision == DType::BF16 || size_of(types_.state) < size_of(DType::F32));
   }
   void place_in_host(Shares& s, double param, double grad) const {
     const Offload& host = traits_.offload;

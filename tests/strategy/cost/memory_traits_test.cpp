@@ -37,8 +37,7 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .zero1 = Zero1Memory{2, 4},
       .fp8_parameters = true,
       .fp8_inputs = true,
-      .half_main_gradients = true,
-      .precision_aware = true,
+      .optimizer = {.half_main_gradients = true, .precision_aware = true},
       .norm_bytes = 2.5,
       .activation_bytes = 3.5,
       .scores = {1.5, 4.5, 5.5},
@@ -66,7 +65,7 @@ TEST(MemoryTraitsOfFile, FlagsChangeWhatTheyName) {
   MemoryTraits expected = traits;
   expected.flags.clear();
   EXPECT_EQ(with_flags(traits, ""), expected);
-  expected.workspaces["TE"] = {{"any", {}}}, expected.scores.kept = 4, expected.precision_aware = true;
+  expected.workspaces["TE"] = {{"any", {}}}, expected.scores.kept = 4, expected.optimizer.precision_aware = true;
   EXPECT_EQ(with_flags(traits, "--seed 1 --plain"), expected);
   expected.logits.bytes = 2;
   EXPECT_EQ(with_flags(traits, "--other --plain --seed 1"), expected);

@@ -245,7 +245,8 @@ TEST(FrameworkAllocation, APrecisionAwareOptimizerHasNarrowStates) {
   const auto rank = [&](const MemoryTraits& traits) {
     return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-h100"), s, traits)).ranks[0];
   };
-  const MemoryTraits plain = {.half_main_gradients = true}, aware = {.half_main_gradients = true, .precision_aware = true};
+  const MemoryTraits plain = {.optimizer = {.half_main_gradients = true}},
+                     aware = {.optimizer = {.half_main_gradients = true, .precision_aware = true}};
   const double whole = rank(plain).statics, narrow = rank(aware).statics;
   const double parameters = whole / (2 + 2 + (12 + 4) / 8.0);
   EXPECT_NEAR(parameters, 64.5e6, 1e6);
