@@ -44,7 +44,7 @@ struct PredictionInterval {  // the interval that contains the measured iteratio
   bool learned = false;       // these are the user's own runs, from which the profile learned; false: published runs
   bool extrapolated = false;  // none of these runs used this framework on this generation of GPU
   // GPUs whose measured products the prediction took: its own, or others that differ among each other by `rates_spread` (standard
-  // deviation), which widens the interval. None: formulas alone.
+  // deviation), which widens the interval. None: formulas alone; the spread is then that between all measured GPUs, 0 where none is.
   std::vector<std::string> rates_of = {};
   double rates_spread = 0;
   bool operator==(const PredictionInterval&) const = default;

@@ -92,7 +92,9 @@ class Writer {
                                           : "published runs with this framework on this GPU generation"),
             "    ");
     if (it.rates_spread > 0)
-      wrapped(fmt::format("matrix products as measured on {}, not on this GPU; GPUs differ by {}", fmt::join(it.rates_of, ", "),
+      wrapped(fmt::format("matrix products {}; GPUs differ by {}",
+                          it.rates_of.empty() ? "by formula, of which measured GPUs of this generation tell nothing"
+                                              : fmt::format("as measured on {}, not on this GPU", fmt::join(it.rates_of, ", ")),
                           in_percent(it.rates_spread)),
               "    ");
   }

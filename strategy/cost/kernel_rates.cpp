@@ -191,7 +191,10 @@ std::vector<const KernelRates::Surface*> KernelRates::sources(const Gpu& gpu, DT
       if (surface.format == *format) return {&surface};
   }
   std::vector<const Surface*> relatives = surfaces_with(*format, &machine_constants(gpu));
-  return relatives.empty() ? surfaces_with(*format) : relatives;
+  if (relatives.empty()) return surfaces_with(*format);
+  // Long products lower the clock of a GPU that is bound by power, which says nothing about one that is not.
+  if (!bound_by_power(gpu)) std::erase_if(relatives, [](const Surface* of) { return bound_by_power(load_gpu(of->gpu)); });
+  return relatives;
 }
 
 const std::vector<const KernelRates::Surface*>& KernelRates::known_sources(const Gpu& gpu, DType type) const {
@@ -237,8 +240,9 @@ RateOrigin KernelRates::product_origin(const Gpu& gpu, DType type) const {
   RateOrigin origin;
   for (const Surface* surface : from) origin.gpus.push_back(surface->gpu);
   origin.own = from.size() == 1 && from.front()->gpu == gpu.name;
-  if (origin.own || from.empty()) return origin;
-  origin.spread = spread_between(from.size() > 1 ? from : surfaces_with(from.front()->format));
+  const std::optional<DType> format = format_of(type);
+  if (origin.own || !format) return origin;
+  origin.spread = spread_between(from.size() > 1 ? from : surfaces_with(*format));
   return origin;
 }
 

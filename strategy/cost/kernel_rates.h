@@ -44,7 +44,8 @@ Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t 
 struct RateOrigin {
   std::vector<std::string> gpus = {};  // its own name; or those whose ratios are averaged; none: the formulas alone
   bool own = false;
-  // Standard deviation of ln(ratio) between these GPUs, or between all if there is one, over sizes of 2048 to 16384; 0: own, or no table.
+  // Standard deviation of ln(ratio) between these GPUs, or between all if there is at most one, over sizes of 2048 to 16384; 0: own, or no
+  // table of the format.
   double spread = 0;
 };
 
@@ -61,6 +62,7 @@ class KernelRates {
   //   a GPU with a table      its own, exact at measured points; between them the logarithm is linear in those of m, n and k, and outside
   //                           the value at the border holds
   //   without                 the mean of the logarithms of the GPUs with the same constants (MachineConstants), or else of all
+  //   not bound by power      1 where all of these are (bound_by_power): their long products show what the limit does to the clock
   //   no table of the format  1
   double product_ratio(const Gpu& gpu, const Gemm& gemm, DType type) const;
   RateOrigin product_origin(const Gpu& gpu, DType type) const;

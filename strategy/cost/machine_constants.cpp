@@ -131,6 +131,8 @@ double tensor_ceiling(const Gpu& gpu) {
   return std::min(machine.tensor_cap, machine.power_coefficient * limit);
 }
 
+bool bound_by_power(const Gpu& gpu) { return tensor_ceiling(gpu) < machine_constants(gpu).tensor_cap; }
+
 double flash_clock(const Gpu& gpu) {
   const MachineConstants& machine = machine_constants(gpu);
   const double teraflops = peak(gpu, DType::F16).value * 1e-12;
@@ -139,8 +141,7 @@ double flash_clock(const Gpu& gpu) {
 }
 
 double sustained_share(const Gpu& gpu) {
-  const MachineConstants& machine = machine_constants(gpu);
-  return machine.clock_alone || tensor_ceiling(gpu) >= machine.tensor_cap ? 1 : product_constants().sustained;
+  return machine_constants(gpu).clock_alone || !bound_by_power(gpu) ? 1 : product_constants().sustained;
 }
 
 const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }

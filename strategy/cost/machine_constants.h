@@ -61,6 +61,8 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Share of the dense 16-bit peak that the best products reach.
 double tensor_ceiling(const Gpu& gpu);
+// Whether the power limit sets the clock of large products, so that this share is below that of the best kernels.
+bool bound_by_power(const Gpu& gpu);
 // Clock during flash attention, over that of the card on which the generation's kernels were measured: a lower power limit lowers it, as it
 // does for matrix products. At most 1.
 double flash_clock(const Gpu& gpu);

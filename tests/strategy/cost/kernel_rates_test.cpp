@@ -130,7 +130,8 @@ TEST(KernelRates, ContinuousAndConstantBeyondTheGrid) {
   EXPECT_NE(ratio(4096, 4096, 8192), ratio(4096, 4096, 7000));
 }
 
-// An A800 has the kernels of an A100, a GB300 its own; a V100 has no relatives and gets the mean of all; fp32 has no table.
+// An A800 has the kernels of an A100, a GB300 its own; a V100 has no relatives and gets the mean of all; fp32 has no table. The power limit
+// of a GeForce does not bind, that of its relatives does.
 TEST(KernelRates, OriginOfTheRatio) {
   const Gemm gemm = {1, 4096, 4096, 4096};
   const auto origin = [&](const char* name, DType type = DType::BF16) {
@@ -144,7 +145,12 @@ TEST(KernelRates, OriginOfTheRatio) {
   EXPECT_GT(origin("b300").spread, 0.02);
   EXPECT_LT(origin("b300").spread, 0.15);
   EXPECT_GT(origin("a800-80").spread, 0.05);  // of all: one relative says nothing about its own
-  EXPECT_EQ(origin("rtx-4090").gpus, (std::vector<std::string>{"l40s", "rtx-pro-6000"}));
+  EXPECT_EQ(origin("rtx-6000-ada").gpus, (std::vector<std::string>{"l40s", "rtx-pro-6000"}));
+  for (const char* geforce : {"rtx-4090", "rtx-5060-ti", "rtx-5090"}) {
+    EXPECT_TRUE(origin(geforce).gpus.empty()) << geforce;
+    EXPECT_GT(origin(geforce).spread, 0.05) << geforce;
+    EXPECT_EQ(kernel_rates().product_ratio(load_gpu(geforce), gemm, DType::F8), 1) << geforce;
+  }
   EXPECT_EQ(origin("v100-32").gpus.size(), 8u);
   EXPECT_EQ(origin("a100-80", DType::F8).gpus.size(), 7u);
   EXPECT_TRUE(origin("h100-80", DType::F32).gpus.empty());
