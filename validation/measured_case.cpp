@@ -102,7 +102,11 @@ constexpr KernelWord kKernels[] = {
 };
 
 constexpr PresetWord kPresets[] = {
-    {"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}, {"maxtext (JAX/XLA)", "maxtext"}};
+    {"nemo-megatron", "nemo"},
+    {"llm-foundry-fsdp", "fsdp-llm-foundry"},
+    {"maxtext (JAX/XLA)", "maxtext"},
+    {"fsdp (PyTorch, torch.compile)", "fms-fsdp"},
+};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   std::string framework = row.text("framework");

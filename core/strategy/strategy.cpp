@@ -117,6 +117,7 @@ const std::vector<std::string>& framework_names() {
                                                  "torchtitan-rowwise",
                                                  "torchtitan-eager",
                                                  "fsdp2",
+                                                 "fms-fsdp",
                                                  "megatron-deepspeed",
                                                  "megatron-deepspeed-blocking",
                                                  "megatron-deepspeed-bf16",

@@ -78,6 +78,16 @@ TEST(Measured, FlagsOfTheRunPickThePreset) {
   EXPECT_EQ(blocking.stack, "megatron-deepspeed");
 }
 
+TEST(Measured, PlainFsdpUnderTheCompilerHasAPreset) {
+  MeasuredRow row = row_of_175b();
+  row.cells["framework"] = "fsdp (PyTorch, torch.compile)", row.cells["tp"] = "1", row.cells["pp"] = "1", row.cells["vpp"] = "1";
+  row.cells["dp"] = row.cells["num_gpus"], row.cells["zero_stage_or_fsdp"] = "hsdp (shard in the node, replicate between)";
+  const MeasuredCase question = std::get<MeasuredCase>(measured_case(row));
+  EXPECT_EQ(question.framework, "fms-fsdp");
+  EXPECT_EQ(std::ranges::count(question.assumed, "framework"), 0);
+  EXPECT_EQ(question.candidates.front().zero.group, 8);
+}
+
 // Megatron v1.1.5 has no fused kernels in these runs, and keeps the inputs of layers in host memory.
 TEST(Measured, TheOldBranchKeepsInputsInHostMemory) {
   const MeasuredCase question = asked({{"framework", "megatron-deepspeed"},
