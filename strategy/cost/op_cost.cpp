@@ -102,6 +102,17 @@ SeenKeys keys_seen(const ops::Attention& op, double keys) {
   return {keys, keys};
 }
 
+// Rate of attention with heads of this size over that with 128. The products of a score are shorter with smaller heads, while each score
+// still needs its exponential: 32 elements' worth of products of FlashAttention 2 on an A100 (0.72 of 2048 FLOPs per SM and clock), more
+// where the kernel's products are faster. The first kernels do not hide one behind the other.
+double head_share(const Gpu& gpu, const MachineConstants& machine, double dim, FlashKernel flash) {
+  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
+  const bool known = flash != FlashKernel::One && clocks > 0 && machine.flash_forward[static_cast<std::size_t>(flash)] > 0;
+  const double products = machine.flash_forward[static_cast<std::size_t>(flash)] * peak(gpu, DType::F16).value / clocks;
+  const double exponential = known ? 32 * products / (0.72 * 2048) : 32;
+  return std::min(1.0, dim / (dim + exponential) * (128 + exponential) / 128);
+}
+
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
 Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, const ops::Attention& op,
                        FlashKernel flash) {
@@ -115,16 +126,14 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const SeenKeys seen = keys_seen(op, keys);
   if (op.causal && seen.mean == keys) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
   if (seen.mean < keys) flops *= seen.mean / keys;
-  // With head sizes below 128 the products per score are shorter, while each score still needs its exponential.
-  const double width = dim / (dim + 32.0) * (160.0 / 128.0);
+  const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
   const double depth = seen.most / (seen.most + kFlashFill);
   const double blocks = static_cast<double>(query.dims[0] * query.dims[2]) * std::ceil(queries / kFlashTile);
   const double sms = gpu.sm_count;
   const double waves = blocks < sms ? blocks / sms : blocks / sms / std::ceil(blocks / sms);
   const double full = std::max(waves, blocks < sms ? 0.0 : 0.8);  // blocks of different length fill the last wave
-  const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
   const double clock = flash == FlashKernel::One ? 1 : flash_clock(gpu);  // the first kernels leave the tensor cores idle
-  const double rate = kernel * std::min(1.0, width) * depth * full * clock;
+  const double rate = kernel * head_share(gpu, machine, dim, flash) * depth * full * clock;
   return Flops{flops} / FlopsPerSecond{peak(gpu, query.dtype).value * rate};
 }
 

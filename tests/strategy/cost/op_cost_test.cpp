@@ -252,6 +252,28 @@ TEST(OpCost, LayerOfLlama7BForward) {
   }
 }
 
+// Twice as many heads of half the size, 8192 keys: NVIDIA AIConfigurator's attention takes 1.60 times as long on B200, 1.55 on GB300, 1.23 on
+// H100, 0.98 on L40S (medians of its rows over the rest of the formula).
+TEST(OpCost, SmallHeadsCostMoreWhereProductsAreFaster) {
+  const auto ratio = [](const char* name, FlashKernel kernel) {
+    const Gpu gpu = load_gpu(name);
+    const auto time = [&](std::int64_t dim) {
+      const Shape shape = {.dims = {8, 8192, 4096 / dim, dim}};
+      const Compute c = {
+          .op = ops::Attention{}, .phase = Phase::Forward, .shapes = {shape, shape}, .flops = {1e12}, .traffic = {1}};
+      return op_pieces(gpu, c, kernel).arithmetic.value;
+    };
+    return time(64) / time(128);
+  };
+  EXPECT_NEAR(ratio("a100-80", FlashKernel::Two), 1.2, 0.01);
+  EXPECT_NEAR(ratio("h100-80", FlashKernel::Two), 1.2, 0.02);  // a warp's products are as fast as an A100's
+  EXPECT_NEAR(ratio("h100-80", FlashKernel::Newest), 1.23, 0.15);
+  EXPECT_NEAR(ratio("b200", FlashKernel::Newest), 1.60, 0.15);
+  EXPECT_NEAR(ratio("gb300", FlashKernel::Newest), 1.55, 0.15);
+  EXPECT_NEAR(ratio("l40s", FlashKernel::Newest), 0.98, 0.2);
+  EXPECT_LT(ratio("rtx-5060-ti", FlashKernel::Newest), ratio("l40s", FlashKernel::Newest));
+}
+
 // The backward in a fixed order takes 1 / 0.65 of the time; the forward has nothing to add up. FlashAttention 2 on Blackwell has the
 // products of a warp: half of the share of the peak that it has on Hopper.
 TEST(OpCost, AttentionInAFixedOrder) {
