@@ -93,7 +93,7 @@ class Writer {
             "    ");
     if (it.rates_spread > 0)
       wrapped(fmt::format("matrix products {}; GPUs differ by {}",
-                          it.rates_of.empty() ? "by formula, of which measured GPUs of this generation tell nothing"
+                          it.rates_of.empty() ? "by formula, none measured on a GPU like this"
                                               : fmt::format("as measured on {}, not on this GPU", fmt::join(it.rates_of, ", ")),
                           in_percent(it.rates_spread)),
               "    ");

@@ -81,7 +81,7 @@ TEST(SummaryText, SaysWhatTheIntervalIsMadeOf) {
       "matrix products as measured on b200, gb200, not on this GPU; GPUs differ by\n    6.2 %");
   EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true, .rates_spread = 0.062}),
             "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from\n    "
-            "matrix products by formula, of which measured GPUs of this generation tell\n    nothing; GPUs differ by 6.2 %");
+            "matrix products by formula, none measured on a GPU like this; GPUs differ by\n    6.2 %");
 }
 
 TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
