@@ -191,10 +191,7 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
 }
 
 const OpWork& work_of(const Operator& op, Phase phase) {
-  // One kernel that makes both gradients of an attention with sinks has the products of its inputs' gradients. That of a norm has the
-  // traffic of its forward, on which the presets' fitted constants rest.
-  const bool computes = phase == Phase::Backward && op.input_grad.flops.value > 0;
-  if (phase == Phase::InputGrad || computes) return op.input_grad;
+  if (ops::is_input_grad(phase)) return op.input_grad;  // of Backward too: one kernel makes both gradients from the same operands
   if (phase == Phase::WeightGrad) return op.weight_grad;
   return op.forward;
 }

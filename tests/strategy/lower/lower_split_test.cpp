@@ -114,6 +114,20 @@ TEST(LowerSplit, TheBackwardOfAnAttentionWithSinksHasFourProducts) {
   EXPECT_DOUBLE_EQ(backward, 2 * forward);
 }
 
+// The kernel that makes both gradients of a norm reads its input and the gradient of its result and writes that of its input; of a layer
+// it adds to what came along the residual stream, which it reads as well.
+TEST(LowerSplit, TheBackwardOfANormHasThreePasses) {
+  const Plan plan = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 512}}).plan;
+  const std::int64_t pass = 512LL * 4096 * 2;
+  std::int64_t three = 0, four = 0, other = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions)
+      if (const auto* what = std::get_if<Compute>(&run.what); what && is<ops::Norm>(what->op) && what->phase == Phase::Backward)
+        (what->traffic.value == 3 * pass ? three : what->traffic.value == 4 * pass ? four : other) += 1;
+  EXPECT_EQ(three, 1);
+  EXPECT_EQ(four, 64);
+}
+
 // Bytes per token, sample and hidden element of a GPT layer without dropout and with a flash kernel (h = 12 heads of 64):
 // of the layer's 34 sbh without its dropout masks, 14 (inputs of the four products: 2 + 2 + 2 + 8) wait for the weight gradients,
 // and 18 of gradients come to them (6 + 2 + 8 + 2): Qi et al. 2024, table 1, W: 32.
