@@ -38,6 +38,18 @@ int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
   return static_cast<int>(std::max(strategy.batch.global, lowered.strategy.batch.global) / together);
 }
 
+// Seconds from the first begin to the last end of the actions of one micro-batch in one direction, whatever the stream.
+double span_of(const Result& result, bool forward) {
+  Nanoseconds begin = result.trace.makespan, end = {};
+  for (const Span& span : result.trace.spans) {
+    const Role& role = result.plan.roles[result.trace.classes[span.who.index()].role.index()];
+    const std::vector<Does>& does = role.actions[static_cast<std::size_t>(span.action)].does;
+    if (does.empty() || does.front().work == Work::Update || (does.front().work == Work::F) != forward) continue;
+    begin = std::min(begin, span.begin), end = std::max(end, span.end);
+  }
+  return to_seconds(end - begin).value;
+}
+
 Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                       const MachineProfile* profile) {
   Outcome out;
@@ -64,6 +76,7 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
   out.forward = middle.forward.value, out.transfer = hop;
+  out.forward_span = span_of(result, true), out.backward_span = span_of(result, false);
   out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
   return out;
 }
@@ -148,7 +161,7 @@ LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& 
     s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.batch.global = s.batch.micro, s.pipeline.layer_split = "";
     const Outcome& o = outcome(model, question.cluster, s, true, profile);
     const double sign = layers == 2 ? 1 : -1;
-    times.forward.value += sign * o.forward, times.backward.value += sign * (o.backward_input + o.backward_weight);
+    times.forward.value += sign * o.forward_span, times.backward.value += sign * o.backward_span;
   }
   return times;
 }

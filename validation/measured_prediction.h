@@ -20,9 +20,10 @@ struct Outcome {
   double skew = 0;       // seconds of the iteration that are saved where ranks begin the next step without a barrier
   // Only when stage times are asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
+  double forward_span = 0, backward_span = 0;  // seconds from the first begin to the last end, on all streams
 };
 
-struct LayerTimes {  // compute time of one layer for one micro-batch
+struct LayerTimes {  // time of one layer for one micro-batch, with the communication that it waits for
   Seconds forward = {}, backward = {};
 };
 
