@@ -93,6 +93,8 @@ constexpr KernelWord kKernels[] = {
     {"nemo", "framework_flags", "fp8_activation=true", "nemo-lora-fp8-inputs"},
     {"nemo", "model_name", "lora", "nemo-lora"},  // MLPerf's rules: a dropout of 0.1
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
+    {"megatron", "source", "readme 2020", "megatron-2020"},  // tables of September 2020
+    {"megatron", "source", "sc'21", "megatron-2020"},        // runs of April 2021 and before
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
     {"megatron-deepspeed", "notes", "zero (old branch)", "megatron-deepspeed-2020"},  // Megatron v1.1.5
@@ -294,10 +296,11 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
     s.attention = AttentionKernel::Unfused;
   if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
   if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // the stated vocabulary is padded already
-  Overlap overlap = overlap_of(preset, s.virtual_stages);
+  Overlap overlap = overlap_of(preset, s.virtual_stages, s.zero.stage > 0);
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
   if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;
+  if (row.mentions("notes", "not asynchronous")) overlap.tp = false;
   s.communication.overlap = overlap;
 }
 
@@ -394,7 +397,9 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
                                   [&](const QuantityWord& q) { return row.text("measured_quantity") == q.word; });
   if (word == std::end(kQuantities)) return SkipReason::Quantity;
   question.quantity = word->quantity;
-  const auto gpu = catalogue_gpu(row.text("gpu"));
+  auto gpu = catalogue_gpu(row.text("gpu"));
+  // Until November 2020 every A100 had 40 GB (NVIDIA's announcement of the one with 80).
+  if (gpu == "a100-80" && row.mentions("source", "2020") && !row.mentions("gpu", "80")) gpu = "a100-40";
   if (!gpu) return SkipReason::UnknownGpu;
   question.framework = question.stack = preset_of(row, question.assumed);
   for (const KernelWord& entry : kKernels)

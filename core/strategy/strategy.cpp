@@ -112,6 +112,7 @@ const std::vector<std::string>& framework_names() {
   static const std::vector<std::string> names = {"foreshard",
                                                  "megatron",
                                                  "megatron-deterministic",
+                                                 "megatron-2020",
                                                  "deepspeed",
                                                  "torchtitan",
                                                  "torchtitan-rowwise",

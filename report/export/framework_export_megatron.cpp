@@ -111,7 +111,6 @@ class MegatronOptions {
     add_if(s_.communication.overlap->gradients, "overlap-grad-reduce");
     if (s_.communication.overlap->gradients) add("ddp-bucket-size", bucket_elements(s_));  // one bucket otherwise
     add_if(s_.communication.overlap->parameters && s_.zero.stage == 1, "overlap-param-gather");
-    add_if(s_.communication.overlap->tp && s_.tp > 1, "tp-comm-overlap");
   }
 
   void numbers() {

@@ -69,8 +69,9 @@ FlashKernel read_flash(const JsonReader& json) {
 }
 
 ShardCommunication read_shard_communication(const JsonReader& json) {
-  const std::string word = json.as_choice({"unit", "tensor", "owner"});
-  return word == "unit" ? ShardCommunication::Unit : word == "tensor" ? ShardCommunication::Tensor : ShardCommunication::Owner;
+  static const std::vector<std::string> words = {"unit", "tensor", "owner", "slices"};  // in the order of the enumeration
+  const std::string word = json.as_choice(words);
+  return static_cast<ShardCommunication>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
 void read_runner(const JsonReader& json, FrameworkPreset& preset) {
@@ -96,6 +97,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   preset.defaults.param_dtype = read_dtype(json, "param_dtype", preset.defaults.param_dtype);
   preset.defaults.grad_dtype = read_dtype(json, "grad_dtype", preset.defaults.grad_dtype);
   preset.defaults.state_dtype = read_dtype(json, "state_dtype", preset.defaults.state_dtype);
+  if (const auto overlap = json.find("overlap_whole"))
+    preset.defaults.overlap_whole = parse_overlap(overlap->as_string(), file);
   if (const auto overlap = json.find("overlap")) preset.defaults.overlap = parse_overlap(overlap->as_string(), file);
   if (const auto attention = json.find("attention")) {
     const std::string word = attention->as_choice({"auto", "flash", "unfused"});
@@ -159,10 +162,13 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
+  if (const auto sums = json.find("sums_gradients")) preset.sums_gradients = sums->as_bool();
+  if (const auto copies = json.find("shard_copies")) preset.shards.copies = copies->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
   if (const auto how = json.find("shard_communication")) preset.shards.communication = read_shard_communication(*how);
+  if (const auto bucket = json.find("gradient_bucket")) preset.shards.bucket = bucket->as_int(0, 1'000'000'000'000);
   if (const auto least = json.find("least_shard")) preset.shards.least = least->as_int(0, 1'000'000'000);
   if (const auto distance = json.find("reuse_distance")) preset.shards.reuse_distance = distance->as_int(0, 1'000'000'000'000);
   if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
@@ -215,6 +221,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "grad_dtype",
              "state_dtype",
              "overlap",
+             "overlap_whole",
              "attention",
              "context",
              "flash",
@@ -225,6 +232,8 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "autocast",
              "gathers_narrow",
              "adds_gradients",
+             "sums_gradients",
+             "shard_copies",
              "post_validation",
              "zero",
              "chunk_layers",
@@ -235,6 +244,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "elementwise",
              "shard_communication",
              "least_shard",
+             "gradient_bucket",
              "reuse_distance",
              "exchanges_in_turn",
              "tensor_bytes",
@@ -336,8 +346,9 @@ double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
   return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
 }
 
-Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, Overlap otherwise) {
+Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, bool cuts, Overlap otherwise) {
   Overlap overlap = preset.defaults.overlap.value_or(otherwise);
+  if (!cuts && preset.defaults.overlap_whole) overlap = *preset.defaults.overlap_whole;
   if (preset.runner == Runner::Megatron && virtual_stages <= 1) overlap.p2p = false;
   return overlap;
 }
@@ -349,7 +360,8 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
   // Offloaded parameters: the copies of the next layer overlap the computes of this one.
   const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};
-  if (!strategy.communication.overlap) strategy.communication.overlap = overlap_of(preset, strategy.virtual_stages, ours);
+  if (!strategy.communication.overlap)
+    strategy.communication.overlap = overlap_of(preset, strategy.virtual_stages, strategy.zero.stage > 0, ours);
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
     strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;

@@ -35,9 +35,10 @@ struct SoftmaxMaps {
   bool operator==(const SoftmaxMaps&) const = default;
 };
 
-// How the shards of ZeRO are communicated: one collective per unit; one per tensor; or each tensor whole with one rank as its owner, which
-// receives the sum of its gradients and broadcasts the updated tensor.
-enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner };
+// How the shards of ZeRO are communicated: one collective per unit; one per tensor; each tensor whole with one rank as its owner, which
+// receives the sum of its gradients and broadcasts the updated tensor; or (nanotron) whole sums of gradients, and gathers for which the
+// host cuts each rank's slice of each tensor.
+enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner, Slices };
 
 // Whose rules say what a framework can run (strategy/search/search_framework.h).
 enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanotron };
@@ -54,6 +55,7 @@ enum class StageSplit : std::uint8_t { Even, RemainderLast, RemainderSecond, Cos
 struct RunDefaults {
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with arithmetic in 16 or 8 bits
   std::optional<Overlap> overlap = {};
+  std::optional<Overlap> overlap_whole = {};  // without ZeRO, where it differs
   AttentionKernel attention = AttentionKernel::Auto;
   ContextKind context = ContextKind::AllGather;
   double dropout = 0;    // of models with learned positions (GPT, BERT); others have none
@@ -69,10 +71,12 @@ struct RunDefaults {
 // How the parameters, gradients and states that ZeRO shards are communicated.
 struct ShardRules {
   ShardCommunication communication = ShardCommunication::Unit;
+  std::int64_t bucket = 0;  // elements of a message of gradients that are not cut; 0: one per unit
   std::int64_t least = 0;  // elements: smaller tensors are not sharded, so they need no collective of their own
   // Elements: in the backward a larger unit is gathered twice, for its recomputation and for its gradients; 0: every unit once.
   std::int64_t reuse_distance = 0;
   bool gathers_narrow = false;  // fp32 parameters are cast to 16 bits before they are gathered
+  bool copies = false;          // gathered parameters are copied out, and gradients into the collective, among the computes
   bool operator==(const ShardRules&) const = default;
 };
 
@@ -144,6 +148,7 @@ struct FrameworkPreset {
   double tensor_bytes = 1;
   double fp8_products = 1;      // speed of 8-bit products, over that with one scale per tensor
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
+  bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool adds_gradients = false;  // a separate kernel adds the gradient of weights to that of earlier micro-batches
   // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.
   double redone_products = 1;
@@ -172,8 +177,8 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
 double slowdown_of(const FrameworkPreset& preset, const Compute& what);
 
 // Which communication overlaps computes where a strategy leaves it open: what the preset says, or else `otherwise`. Megatron overlaps
-// transfers between stages only with interleaved chunks.
-Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, Overlap otherwise = {});
+// transfers between stages only with interleaved chunks. `cuts`: with ZeRO.
+Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, bool cuts, Overlap otherwise = {});
 
 // The strategy, with the preset's defaults where the strategy leaves a choice open: padding of the vocabulary, number formats, attention,
 // dropout, clipping, overlap, and how context parallelism exchanges keys and values. `resolve` begins with it.

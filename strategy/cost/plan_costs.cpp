@@ -8,6 +8,7 @@
 #include "core/plan/joined_products.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/adapter_cost.h"
+#include "strategy/cost/autograd_cost.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
 #include "strategy/cost/expert_issue.h"
@@ -17,6 +18,7 @@
 #include "strategy/cost/plan_parts.h"
 #include "strategy/cost/profile_collective.h"
 #include "strategy/cost/profile_time.h"
+#include "strategy/cost/shard_messages.h"
 
 namespace foreshard {
 
@@ -75,6 +77,7 @@ class PlanCosts {
       const auto* what = std::get_if<Compute>(&run.what);
       return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
     });
+    copied_ = {};
     bool again = false;  // the compute before was one of a recomputation
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
     std::vector<double> wires;  // [instruction], seconds
@@ -100,7 +103,8 @@ class PlanCosts {
     }
     const double spared = profile_ ? join(segment, costs).value : 0;
     computes -= spared;
-    const double exposed = preset_.host.blocking_launches ? host : clock.exposed() + spared;
+    const double copied = copied_.value;
+    const double exposed = preset_.host.blocking_launches ? host + copied : std::max(copied, clock.exposed() + spared);
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
     return costs;
@@ -153,10 +157,12 @@ class PlanCosts {
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     Compute styled;
     const double traffic = slowdown_of(preset_, what);
-    const bool plain = traffic == 1.0;
+    const Bytes added = added_bytes(preset_, what, run);
+    const bool plain = traffic == 1.0 && added.value == 0;
     if (!plain) {
       styled = what;
-      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
+      if (added.value > 0) styled.accumulate = false, styled.traffic = unadded_traffic(what, run);
+      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(styled.traffic.value) * traffic)};
     }
     const bool eight_bits = is_matrix_product(what.op) && what.shapes.front().dtype == DType::F8;
     const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
@@ -167,7 +173,7 @@ class PlanCosts {
     const Seconds time = alone * share;
     if (time.value <= 0) return {};
     issue_ = issue_time(preset_, what, experts_).value;
-    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) + expert_copies(what, run) +
+    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + gpu().launch_overhead * further_kernels(preset_, what))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
@@ -215,13 +221,11 @@ class PlanCosts {
         passes.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = passes}) * (1 / preset_.elementwise) : Seconds{};
     return time + streamed_time(gpu(), frozen);
   }
-  // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
-  Seconds added_gradient(const Compute& what) const {
-    if (!preset_.adds_gradients || !what.accumulate || !is_matrix_product(what.op) || what.phase == Phase::InputGrad) return {};
-    const Shape& shape = what.shapes.front();
-    const DType made = shape.dtype == DType::F8 ? DType::BF16 : shape.dtype;
-    const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(made);
-    return op_time(gpu(), {.op = ops::Add{}, .traffic = weights * 3}) * (1 / preset_.elementwise);
+  Seconds added_gradients(const Compute& what, const Instruction& run) const {
+    Seconds time = {};
+    for (const Bytes moved : {summed_bytes(preset_, what), added_bytes(preset_, what, run)})
+      if (moved.value > 0) time += op_time(gpu(), {.op = ops::Add{}, .traffic = moved}) * (1 / preset_.elementwise);
+    return time;
   }
   Cost cost(const HostCompute& what, const Instruction&) {
     const int node = network_.node(ranks_.device(rank_));
@@ -250,9 +254,10 @@ class PlanCosts {
       if (const auto measured = profiled_collective(*profile_, what, place_of(path))) return measured_cost(path, *measured);
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
-    Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
+    Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
     if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32)
       cost.wire_factor /= 2;
+    if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
@@ -273,40 +278,18 @@ class PlanCosts {
     return recomputes_ && preset_.shards.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
            moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.shards.reuse_distance;
   }
-  // The number of collectives in which a framework that shards tensor by tensor sends this one.
-  double messages_of(const Collective& what, const Instruction& instruction, int members) const {
-    const bool gathers = what.kind == CollectiveKind::AllGather;
-    const bool shards_move = (gathers || what.kind == CollectiveKind::ReduceScatter) && moves_state(role(), instruction);
-    if (preset_.shards.communication == ShardCommunication::Unit || !shards_move) return 1;
-    const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
-    if (shards.empty()) return 1;
-    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
-    const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
-    const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
-    if (preset_.shards.communication == ShardCommunication::Tensor) return in_place ? 1 : std::max(1, tensors);
-    int all = 0;  // tensors of all buffers: those of one owner are sent in one message
-    for (const Buffer& buffer : buffers)
-      if (buffer.category == Category::Parameters) all += tensors_in(buffer);
-    return std::max(1.0, static_cast<double>(tensors) * std::min(1.0, members / static_cast<double>(std::max(all, 1))));
-  }
-  int tensors_in(const Buffer& buffer) const {
-    int count = 0;
-    for (const Shard& shard : buffer.holds) {
-      std::int64_t elements = 1;
-      for (const std::int64_t dim : plan_.tensors[shard.tensor.index()].shape) elements *= dim;
-      count += elements >= preset_.shards.least ? 1 : 0;
-    }
-    return count;
-  }
-  Cost messages_cost(Collective what, CommunicationPath path, double messages) const {
-    what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages)};
-    path.bytes /= messages;
+  Cost messages_cost(Collective what, CommunicationPath path, const ShardMessages& messages) const {
+    what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages.count)};
+    path.bytes /= messages.count;
     const RowKernels kernels = !sends_once_ ? RowKernels::Nccl : experts_ ? RowKernels::HybridEp : RowKernels::DeepEp;
     Cost cost = collective_cost(gpu(), what, path, kernels);
-    // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
-    const Seconds parts =
-        preset_.shards.communication == ShardCommunication::Tensor ? preset_.host.per_kernel * path.members : Seconds{};
-    if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
+    const Seconds busy = to_seconds(cost.busy);
+    Seconds host = messages.host;
+    if (messages.ahead > 0 && path.bandwidth.value > 0)
+      host.value =
+          std::max(0.0, host.value - messages.ahead * (busy.value + path.bytes * cost.wire_factor / path.bandwidth.value));
+    cost.busy = to_nanoseconds((busy + host) * (messages.count * messages.volume));
+    cost.wire_factor *= messages.volume;
     return cost;
   }
   // Whether the computes wait for it: a collective of tensor or context parallelism on a stream of its own. Others overlap the computes.
@@ -420,6 +403,7 @@ class PlanCosts {
   std::map<PartShape, double> factors_ = {};
   bool recomputes_ = false;            // the segment that is costed recomputes something
   bool recomputes_attention_ = false;  // it recomputes attention, too
+  Seconds copied_ = {};                // copies of shards in the segment
   // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
   double alone_ = 0, issue_ = 0, wire_ = 0;
   bool sends_once_ = false;  // the segment that is costed sends tokens of experts once

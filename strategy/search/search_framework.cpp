@@ -39,8 +39,6 @@ const char* refused_by_megatron(const Point& p, const Strategy& base) {
   const bool interleaved = p.virtual_stages > 1;
   if (p.pp > 1 && p.overlap_p2p && !interleaved) return "megatron overlaps transfers only when stages are interleaved";
   if (interleaved && p.pp == 2 && !p.overlap_p2p) return "megatron interleaves two ranks only with overlapped transfers";
-  if ((p.overlap_tensor || base.communication.overlap.value_or(Overlap{}).tp) && p.tp > 1 && !p.sequence_parallel)
-    return "megatron overlaps tensor-parallel communication only under sequence parallelism";
   if (p.recompute == RecomputeKind::Modules && !only_modules(base, {"attention", "norm", "mlp"}))
     return "megatron recomputes by module only the attention, the norms and the MLP";
   return nullptr;

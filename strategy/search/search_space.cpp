@@ -126,13 +126,14 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   space.orders = transformer && base.placement.empty() && !is_fixed(options, "placement");
   space.some_layers = transformer && (fill || !is_fixed(options, "recompute"));
   space.recompute_layers = space.some_layers ? 0 : base.recompute.layers;
+  const Overlap usual = overlap_of(framework_preset(base.framework), 1, true);
   for (const bool gradients : {true, false})
     for (const bool parameters : {false, true})
       for (const bool p2p : {true, false})
         space.overlaps.push_back({.gradients = gradients,
                                   .parameters = parameters,
                                   .p2p = p2p,
-                                  .tp = base.communication.overlap.value_or(Overlap{}).tp});
+                                  .tp = base.communication.overlap.value_or(usual).tp});
   if (is_fixed(options, "overlap")) space.overlaps = {base.communication.overlap.value_or(Overlap{})};
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.batch.micro};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};

@@ -162,7 +162,6 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   }
   EXPECT_EQ(said.has("--overlap-grad-reduce"), s.communication.overlap->gradients);
   EXPECT_EQ(said.has("--overlap-param-gather"), s.communication.overlap->parameters);
-  EXPECT_EQ(said.has("--tp-comm-overlap"), s.communication.overlap->tp && s.tp > 1);
   if (s.virtual_stages > 1) {
     EXPECT_EQ(said.has("--no-overlap-p2p-communication"), !s.communication.overlap->p2p);
   }

@@ -79,13 +79,34 @@ TEST(Measured, FlagsOfTheRunPickThePreset) {
 }
 
 TEST(Measured, PlainFsdpUnderTheCompilerHasAPreset) {
-  MeasuredRow row = row_of_175b();
-  row.cells["framework"] = "fsdp (PyTorch, torch.compile)", row.cells["tp"] = "1", row.cells["pp"] = "1", row.cells["vpp"] = "1";
-  row.cells["dp"] = row.cells["num_gpus"], row.cells["zero_stage_or_fsdp"] = "hsdp (shard in the node, replicate between)";
-  const MeasuredCase question = std::get<MeasuredCase>(measured_case(row));
+  const MeasuredCase question = asked({{"framework", "fsdp (PyTorch, torch.compile)"},
+                                       {"tp", "1"},
+                                       {"pp", "1"},
+                                       {"vpp", "1"},
+                                       {"dp", row_of_175b().text("num_gpus")},
+                                       {"zero_stage_or_fsdp", "hsdp (shard in the node, replicate between)"}});
   EXPECT_EQ(question.framework, "fms-fsdp");
   EXPECT_EQ(std::ranges::count(question.assumed, "framework"), 0);
   EXPECT_EQ(question.candidates.front().zero.group, 8);
+}
+
+// Megatron's runs of 2020 and early 2021 wait for tensor-parallel sums of gradients; an A100 of 2020 had 40 GB.
+TEST(Measured, TheSourceOfARowDatesIt) {
+  const auto of = [](const char* source, const char* gpu) {
+    return asked({{"framework", "megatron"}, {"source", source}, {"gpu", gpu}});
+  };
+  const MeasuredCase first = of("Megatron-LM README 2020 (arXiv:1909.08053 follow-up)", "A100 (DGX A100)");
+  EXPECT_EQ(first.framework, "megatron-2020");
+  EXPECT_EQ(first.stack, "megatron");
+  EXPECT_EQ(first.cluster.nodes.front().shape.gpu, "a100-40");
+  EXPECT_FALSE(first.candidates.front().communication.overlap->tp);
+  const MeasuredCase second = of("Megatron-LM SC'21 Table 1", "A100-80GB");
+  EXPECT_EQ(second.framework, "megatron-2020");
+  EXPECT_EQ(second.cluster.nodes.front().shape.gpu, "a100-80");
+  const MeasuredCase later = of("Korthikanti et al. 2022 (arXiv:2205.05198)", "A100 (DGX A100)");
+  EXPECT_EQ(later.framework, "megatron");
+  EXPECT_EQ(later.cluster.nodes.front().shape.gpu, "a100-80");
+  EXPECT_TRUE(later.candidates.front().communication.overlap->tp);
 }
 
 // Megatron v1.1.5 has no fused kernels in these runs, and keeps the inputs of layers in host memory.

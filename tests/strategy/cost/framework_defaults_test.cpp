@@ -15,12 +15,12 @@ Strategy resolved(const char* model, const Strategy& strategy) {
   return std::get<Strategy>(answer);
 }
 
-// frameworks/megatron.json: dropout 0.1, clip_norm 1, overlap none, ring; bf16 parameters and fp32 main gradients.
+// frameworks/megatron.json: dropout 0.1, clip_norm 1, overlap tp, ring; bf16 parameters and fp32 main gradients.
 TEST(FrameworkDefaults, HoldWhereAStrategyLeavesThemOpen) {
   const Strategy s = resolved("gpt2-355m", {.framework = "megatron"});
   EXPECT_EQ(s.dropout, 0.1);
   EXPECT_EQ(s.optimizer.clip_norm, 1);
-  EXPECT_EQ(s.communication.overlap, (Overlap{.gradients = false, .p2p = false}));
+  EXPECT_EQ(s.communication.overlap, (Overlap{.gradients = false, .p2p = false, .tp = true}));
   EXPECT_EQ(s.context, ContextKind::Ring);
   EXPECT_EQ(s.state_dtypes.param, DType::BF16);
   EXPECT_EQ(s.state_dtypes.grad, DType::F32);
@@ -54,13 +54,22 @@ TEST(FrameworkDefaults, GiveWayToWhatIsSaid) {
 // wait for them in plain 1F1B. Others do as their presets say.
 TEST(FrameworkDefaults, MegatronOverlapsTransfersOfChunks) {
   for (const char* framework : {"nemo", "megatron-bridge", "megatron-bridge-attention-graphs"}) {
-    EXPECT_FALSE(overlap_of(framework_preset(framework), 1).p2p) << framework;
-    EXPECT_TRUE(overlap_of(framework_preset(framework), 2).p2p) << framework;
-    EXPECT_TRUE(overlap_of(framework_preset(framework), 1).gradients) << framework;
+    EXPECT_FALSE(overlap_of(framework_preset(framework), 1, true).p2p) << framework;
+    EXPECT_TRUE(overlap_of(framework_preset(framework), 2, true).p2p) << framework;
+    EXPECT_TRUE(overlap_of(framework_preset(framework), 1, true).gradients) << framework;
   }
-  EXPECT_FALSE(overlap_of(framework_preset("megatron"), 2).p2p);
-  EXPECT_TRUE(overlap_of(framework_preset("foreshard"), 1).p2p);
+  EXPECT_FALSE(overlap_of(framework_preset("megatron"), 2, true).p2p);
+  EXPECT_TRUE(overlap_of(framework_preset("foreshard"), 1, true).p2p);
   EXPECT_FALSE(resolved("gpt2-355m", {.framework = "megatron-bridge"}).communication.overlap->p2p);
+}
+
+// nanotron's DDP sums gradients during the backward, its ZeRO 1 behind it. Megatron of 2020 waited for tensor-parallel sums.
+TEST(FrameworkDefaults, OverlapDependsOnZeroAndRelease) {
+  EXPECT_TRUE(overlap_of(framework_preset("nanotron"), 1, false).gradients);
+  EXPECT_FALSE(overlap_of(framework_preset("nanotron"), 1, true).gradients);
+  EXPECT_TRUE(resolved("gpt2-355m", {.dp = 2, .framework = "nanotron"}).communication.overlap->gradients);
+  EXPECT_TRUE(overlap_of(framework_preset("megatron"), 1, true).tp);
+  EXPECT_FALSE(overlap_of(framework_preset("megatron-2020"), 1, true).tp);
 }
 
 // Our own executor: no dropout, no clipping, gradients and transfers beside the computes.

@@ -61,7 +61,7 @@ TEST(SearchFrameworkMemory, TheWinnerIsTheFastestThatFitsInTheFramework) {
       for (const bool gradients : {false, true}) {
         Strategy strategy = with_preset(model, some.base);
         strategy.dp = 2, strategy.batch.micro = micro, strategy.recompute.kind = kind;
-        strategy.communication.overlap = Overlap{.gradients = gradients, .parameters = false, .p2p = false};
+        strategy.communication.overlap = Overlap{.gradients = gradients, .parameters = false, .p2p = false, .tp = true};
         if (!why_not_run_by(Runner::Nanotron, strategy).empty()) continue;
         const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
         const double time = refine(std::get<Lowered>(lowered), cluster).time.value;

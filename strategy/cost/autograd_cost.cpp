@@ -1,0 +1,31 @@
+#include "strategy/cost/autograd_cost.h"
+
+namespace foreshard {
+
+namespace {
+
+Bytes made(DType type) { return size_of(type == DType::F8 ? DType::BF16 : type); }  // of an element of a gradient
+
+}  // namespace
+
+Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.sums_gradients || !what.accumulate || !ops::is_input_grad(what.phase) || what.shapes.empty()) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const bool product = is_matrix_product(what.op) && dims.size() == 4;
+  if (!product && !is<ops::Norm>(what.op)) return {};
+  return 2 * made(what.shapes.front().dtype) * (product ? dims[0] * dims[1] * dims[3] : dims[0] * dims[1]);
+}
+
+Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run) {
+  if (!preset.adds_gradients || !what.accumulate || !is_matrix_product(what.op) || what.phase == Phase::InputGrad) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const Bytes gradient = made(what.shapes.front().dtype) * (dims[0] * dims[2] * dims[3]);
+  const bool wide = !run.writes.empty() && run.writes.front().length;
+  return gradient + 2 * (wide ? *run.writes.front().length : gradient);
+}
+
+Bytes unadded_traffic(const Compute& what, const Instruction& run) {
+  return run.writes.empty() || !run.writes.front().length ? what.traffic : what.traffic - *run.writes.front().length;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,20 @@
+// Kernels that PyTorch's autograd runs beside the operators of a plan: they add gradients.
+#pragma once
+
+#include "core/plan/plan.h"
+#include "strategy/cost/framework_preset.h"
+
+namespace foreshard {
+
+// Bytes that the sum of the gradients of a value moves in addition to an operator that adds to what is there: the operator writes its
+// gradient, and a kernel of its own reads and adds two (FrameworkPreset::sums_gradients). 0 where the operator adds to nothing.
+Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what);
+
+// Bytes that adding a product's gradient of weights to that of earlier micro-batches moves: it is read in the product's format, the sum is
+// read and written (FrameworkPreset::adds_gradients). 0 for others.
+Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run);
+
+// Traffic of that product itself, which then only writes its gradient.
+Bytes unadded_traffic(const Compute& what, const Instruction& run);
+
+}  // namespace foreshard

@@ -1,0 +1,72 @@
+// Kernels that add gradients: closed forms, and a layer that is costed with them.
+#include "strategy/cost/autograd_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "core/cluster_file/cluster_file.h"
+#include "strategy/cost/plan_costs.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard::autograd_cost_test {
+namespace {
+
+constexpr std::int64_t kTokens = 1024;
+const FrameworkPreset kSums = {.sums_gradients = true}, kAdds = {.adds_gradients = true};
+
+Compute product(Phase phase, bool accumulate, DType type = DType::BF16) {
+  return {.op = ops::MatMul{},
+          .phase = phase,
+          .shapes = {{.dims = {1, kTokens, 5120, 4096}, .dtype = type}},
+          .traffic = {1 << 30},
+          .accumulate = accumulate};
+}
+
+// A fused kernel reads the gradient that is there and writes the sum; autograd writes its own and reads both: two passes more.
+TEST(AutogradCost, SumsReadAndWriteOnceMore) {
+  Compute norm = {.op = ops::Norm{}, .phase = Phase::Backward, .shapes = {{.dims = {kTokens, 4096}}}, .accumulate = true};
+  EXPECT_EQ(summed_bytes(kSums, norm).value, 2 * 2 * kTokens * 4096);
+  EXPECT_EQ(summed_bytes({}, norm).value, 0);
+  norm.accumulate = false;
+  EXPECT_EQ(summed_bytes(kSums, norm).value, 0);
+  EXPECT_EQ(summed_bytes(kSums, product(Phase::InputGrad, true)).value, 2 * 2 * kTokens * 4096);
+  EXPECT_EQ(summed_bytes(kSums, product(Phase::InputGrad, true, DType::F8)).value, 2 * 2 * kTokens * 4096);
+  EXPECT_EQ(summed_bytes(kSums, product(Phase::WeightGrad, true)).value, 0);
+}
+
+// The gradient in 16 bits is read once, the sum read and written: 2 + 2 x 2 bytes, with fp32 sums 2 + 2 x 4. The product writes 2.
+TEST(AutogradCost, WeightsAreAddedInTheFormatOfTheSum) {
+  const std::int64_t weights = 5120LL * 4096;
+  const Compute what = product(Phase::WeightGrad, true);
+  const Instruction narrow = {.writes = {{.length = Bytes{2 * weights}}}}, wide = {.writes = {{.length = Bytes{4 * weights}}}};
+  EXPECT_EQ(added_bytes(kAdds, what, narrow).value, 6 * weights);
+  EXPECT_EQ(added_bytes(kAdds, what, wide).value, 10 * weights);
+  EXPECT_EQ(added_bytes(kAdds, what, {}).value, 6 * weights);
+  EXPECT_EQ(added_bytes({}, what, wide).value, 0);
+  EXPECT_EQ(added_bytes(kAdds, product(Phase::WeightGrad, false), wide).value, 0);
+  EXPECT_EQ(added_bytes(kAdds, product(Phase::InputGrad, true), wide).value, 0);
+  EXPECT_EQ(unadded_traffic(what, wide).value, (1 << 30) - 4 * weights);
+}
+
+// Both norms of a layer add to the gradient of the residual stream; the final norm is the first to write it.
+TEST(AutogradCost, NormsOfLayersAddToTheResidualStream) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Plan plan = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}}).plan;
+  const auto norms = [&](const FrameworkPreset& preset) {
+    cost_plan(plan, cluster, preset);
+    std::vector<double> times;
+    for (std::size_t s = 0; s < plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i)
+        if (const auto* what = std::get_if<Compute>(&plan.segments[s].instructions[i].what);
+            what && is<ops::Norm>(what->op) && what->phase == Phase::Backward)
+          times.push_back(to_seconds(plan.costs[0].by_segment[s][i].busy).value);
+    return times;
+  };
+  const std::vector<double> fused = norms({}), apart = norms(kSums);
+  ASSERT_EQ(fused.size(), 65u);
+  std::size_t longer = 0;
+  for (std::size_t i = 0; i < fused.size(); ++i) longer += apart[i] > 1.4 * fused[i] ? 1 : 0;
+  EXPECT_EQ(longer, 64u);
+}
+
+}  // namespace
+}  // namespace foreshard::autograd_cost_test

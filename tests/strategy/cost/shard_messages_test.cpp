@@ -1,0 +1,92 @@
+// In which messages shards travel, and what is copied for them. Those of tensors and owners: plan_costs_test.cpp.
+#include "strategy/cost/shard_messages.h"
+
+#include <gtest/gtest.h>
+
+#include "core/cluster_file/cluster_file.h"
+#include "strategy/cost/plan_costs.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard::shard_messages_test {
+namespace {
+
+struct Sent {
+  const Instruction* run = nullptr;
+  Cost cost = {};
+};
+// The first collective of that kind whose bytes are parameters or gradients.
+Sent sent(Lowered& job, const FrameworkPreset& preset, CollectiveKind kind, const char* name) {
+  cost_plan(job.plan, load_cluster("dgx-a100"), preset);
+  for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+    for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i) {
+      const Instruction& run = job.plan.segments[s].instructions[i];
+      const auto* what = std::get_if<Collective>(&run.what);
+      if (what && what->kind == kind && run.name == name) return {&run, job.plan.costs[0].by_segment[s][i]};
+    }
+  ADD_FAILURE() << name;
+  return {};
+}
+Lowered job_of(int zero) {
+  return lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = zero}});
+}
+
+// nanotron sums whole gradients, twice what a reduce-scatter takes; its gather waits for the host's slices beyond the device's sum.
+TEST(ShardMessages, SlicesAreCutByTheHost) {
+  Lowered job = job_of(1);
+  const FrameworkPreset slices = {.shards = {.communication = ShardCommunication::Slices}, .host = {.per_kernel = {1e-3}}};
+  const Sent plain = sent(job, {}, CollectiveKind::ReduceScatter, "reduce-scatter gradients");
+  const Sent sums = sent(job, slices, CollectiveKind::ReduceScatter, "reduce-scatter gradients");
+  EXPECT_DOUBLE_EQ(sums.cost.wire_factor, 2 * plain.cost.wire_factor);
+  const Sent gather = sent(job, {}, CollectiveKind::AllGather, "all-gather parameters");
+  const ShardMessages cut =
+      shard_messages(job.plan, job.plan.roles[0], slices, std::get<Collective>(gather.run->what), *gather.run, 8);
+  const auto tensors = job.plan.roles[0].buffers[gather.run->reads[0].buffer.index()].holds.size();
+  EXPECT_DOUBLE_EQ(cut.host.value, 8 * 2e-3 * static_cast<double>(tensors));
+  const Sent waits = sent(job, slices, CollectiveKind::AllGather, "all-gather parameters");
+  EXPECT_GT(to_seconds(waits.cost.busy).value, to_seconds(gather.cost.busy).value + 0.5 * cut.host.value);
+  EXPECT_LT(to_seconds(waits.cost.busy).value, to_seconds(gather.cost.busy).value + cut.host.value);
+  FrameworkPreset quick = slices;
+  quick.host.per_kernel = {1e-9};  // hidden behind the sums
+  EXPECT_EQ(sent(job, quick, CollectiveKind::AllGather, "all-gather parameters").cost, gather.cost);
+}
+
+TEST(ShardMessages, WholeGradientsGoInBuckets) {
+  Lowered job = job_of(0);
+  const Sent whole = sent(job, {}, CollectiveKind::AllReduce, "all-reduce gradients");
+  const auto& what = std::get<Collective>(whole.run->what);
+  const std::int64_t elements = what.bytes.value / size_of(what.dtype).value;
+  const auto count = [&](std::int64_t bucket) {
+    return shard_messages(job.plan, job.plan.roles[0], {.shards = {.bucket = bucket}}, what, *whole.run, 8).count;
+  };
+  EXPECT_DOUBLE_EQ(count(0), 1);
+  EXPECT_DOUBLE_EQ(count(elements / 4), 4);
+  EXPECT_DOUBLE_EQ(count(2 * elements), 1);
+}
+
+// Gathered in 16 bits and copied out: 4 bytes a weight. Gradients are read in 16 bits and written in the format of the sum.
+TEST(ShardMessages, CopiesOfShards) {
+  const FrameworkPreset copies = {.shards = {.gathers_narrow = true, .copies = true}};
+  const auto bytes = [&](CollectiveKind kind, DType type) {
+    return shard_copy_bytes(copies, {.kind = kind, .bytes = size_of(type) * 1000, .dtype = type}).value;
+  };
+  EXPECT_EQ(bytes(CollectiveKind::AllGather, DType::F32), 4000);
+  EXPECT_EQ(bytes(CollectiveKind::AllGather, DType::BF16), 4000);
+  EXPECT_EQ(bytes(CollectiveKind::ReduceScatter, DType::F32), 6000);
+  EXPECT_EQ(bytes(CollectiveKind::ReduceScatter, DType::BF16), 4000);
+  EXPECT_EQ(bytes(CollectiveKind::AllReduce, DType::F32), 0);
+  EXPECT_EQ(shard_copy_bytes({}, {.kind = CollectiveKind::AllGather, .bytes = {4000}}).value, 0);
+  Lowered job = job_of(3);  // they lengthen the computes, not the gathers
+  const auto computes = [&](const FrameworkPreset& preset) {
+    cost_plan(job.plan, load_cluster("dgx-a100"), preset);
+    double seconds = 0;
+    for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i)
+        if (std::holds_alternative<Compute>(job.plan.segments[s].instructions[i].what))
+          seconds += to_seconds(job.plan.costs[0].by_segment[s][i].busy).value;
+    return seconds;
+  };
+  EXPECT_GT(computes(copies), 1.005 * computes({}));
+}
+
+}  // namespace
+}  // namespace foreshard::shard_messages_test
