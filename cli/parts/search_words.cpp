@@ -67,7 +67,7 @@ std::string short_name(const Candidate& candidate) {
   if (!staged && !candidate.strategy.pipeline.layer_split.empty())
     name += ", layers " + candidate.strategy.pipeline.layer_split;
   if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
-  if (p.overlap_tensor) name += ", all-to-alls of experts overlapped";
+  if (p.overlap_tensor && p.ep > 1) name += ", all-to-alls of experts overlapped";
   if (candidate.strategy.pipeline.delay_wgrad) name += ", weight gradients delayed";
   if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
   if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";

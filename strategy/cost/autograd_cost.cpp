@@ -9,7 +9,7 @@ Bytes made(DType type) { return size_of(type == DType::F8 ? DType::BF16 : type);
 }  // namespace
 
 Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what) {
-  if (!preset.sums_gradients || !what.accumulate || !ops::is_input_grad(what.phase) || what.shapes.empty()) return {};
+  if (!preset.styles.sums_gradients || !what.accumulate || !ops::is_input_grad(what.phase) || what.shapes.empty()) return {};
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const bool product = is_matrix_product(what.op) && dims.size() == 4;
   if (!product && !is<ops::Norm>(what.op)) return {};

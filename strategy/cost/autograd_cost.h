@@ -7,7 +7,7 @@
 namespace foreshard {
 
 // Bytes that the sum of the gradients of a value moves in addition to an operator that adds to what is there: the operator writes its
-// gradient, and a kernel of its own reads and adds two (FrameworkPreset::sums_gradients). 0 where the operator adds to nothing.
+// gradient, and a kernel of its own reads and adds two (OpStyles::sums_gradients). 0 where the operator adds to nothing.
 Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what);
 
 // Bytes that adding a product's gradient of weights to that of earlier micro-batches moves: it is read in the product's format, the sum is

@@ -162,7 +162,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
-  if (const auto sums = json.find("sums_gradients")) preset.sums_gradients = sums->as_bool();
+  if (const auto sums = json.find("sums_gradients")) preset.styles.sums_gradients = sums->as_bool();
   if (const auto copies = json.find("shard_copies")) preset.shards.copies = copies->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);

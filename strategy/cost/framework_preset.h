@@ -127,6 +127,7 @@ struct OpStyles {
   std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};
+  bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool operator==(const OpStyles&) const = default;
 };
 
@@ -148,7 +149,6 @@ struct FrameworkPreset {
   double tensor_bytes = 1;
   double fp8_products = 1;      // speed of 8-bit products, over that with one scale per tensor
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
-  bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool adds_gradients = false;  // a separate kernel adds the gradient of weights to that of earlier micro-batches
   // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.
   double redone_products = 1;

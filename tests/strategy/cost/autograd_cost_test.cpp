@@ -11,7 +11,7 @@ namespace foreshard::autograd_cost_test {
 namespace {
 
 constexpr std::int64_t kTokens = 1024;
-const FrameworkPreset kSums = {.sums_gradients = true}, kAdds = {.adds_gradients = true};
+const FrameworkPreset kSums = {.styles = {.sums_gradients = true}}, kAdds = {.adds_gradients = true};
 
 Compute product(Phase phase, bool accumulate, DType type = DType::BF16) {
   return {.op = ops::MatMul{},
