@@ -22,7 +22,7 @@ struct StreamMemory {
 };
 
 // What all compute tasks of a GPU use while they are enqueued. The objects must outlive the tasks.
-struct GpuContext {
+struct GpuHandles {
   int gpu = 0;
   const ProductChoice& choice;
   const Stop& stop;
@@ -32,7 +32,7 @@ struct GpuContext {
 // to the GPU. Before the host prepares the data of the next run, `enqueue` waits until that copy is done.
 class ComputeTask : public GpuTask {
  public:
-  ComputeTask(GpuContext of, Compute what, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
+  ComputeTask(GpuHandles of, Compute what, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
               const OpArguments& arguments)
       : of_(of),
         what_(std::move(what)),
@@ -88,7 +88,7 @@ class ComputeTask : public GpuTask {
   }
 
  private:
-  GpuContext of_;
+  GpuHandles of_;
   Compute what_;
   Kernel kernel_;
   std::vector<Operand> reads_, writes_;

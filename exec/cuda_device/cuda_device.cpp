@@ -134,7 +134,7 @@ std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& 
   Channel& on = channel(stream);
   on.computes = true;
   on.needs.holds(kernel);
-  auto task = std::make_unique<ComputeTask>(GpuContext{.gpu = gpu_, .choice = choice_, .stop = stop_}, what, std::move(kernel),
+  auto task = std::make_unique<ComputeTask>(GpuHandles{.gpu = gpu_, .choice = choice_, .stop = stop_}, what, std::move(kernel),
                                             reads, writes, arguments);
   tasks_.push_back(task.get());
   return task;

@@ -56,7 +56,6 @@ static const std::map<std::string, std::string> kLongFiles = {
     {"strategy/cost/plan_costs.cpp", "one class: all its functions read the plan, the network and the tables"},
     {"strategy/lower/role_program.cpp", "one class: builds the program of a role"},
     {"strategy/search/search.cpp", "one class: a search from its spaces to its winner"},
-    {"validation/measured_case.cpp", "one reader: the columns of a row"},
     {"tests/cli/key_effect_test.cpp", "one table: a case per key"},
     {"tests/cli/support_effect_cases.cpp", "one table: a case per option"},
     {"tests/cli/verbs/framework_export_test.cpp", "tests of one door"},

@@ -1,9 +1,12 @@
 // Matrix products and linear layers against sums written out.
+#include "exec/host/host_matmul.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
 #include "core/base/float8.h"
 #include "exec/arithmetic/host_blas.h"
 #include "tests/exec/host_arrays.h"
@@ -166,6 +169,38 @@ TEST(HostMatMul, FactorsOfEightBits) {
   const auto [found, plain] = expect(Phase::WeightGrad, {dy, x}, {dy8, x8}, {n * k, n});
   EXPECT_EQ(found[1].values(), plain[1].values());  // the bias gradient
   EXPECT_GT(relative_error(found[0], plain[0]), 1e-3);
+}
+
+// y [4, 6] = x [4, 5] w [6, 5]^T + bias, with y in two parts of 2 and 4 columns.
+struct Operands {
+  std::vector<Operand> reads = {}, writes = {};
+
+  Operands(std::initializer_list<std::int64_t> read_sizes, std::initializer_list<std::int64_t> write_sizes) {
+    for (const std::int64_t size : read_sizes) reads.push_back({.elements = size, .dtype = DType::F32});
+    for (const std::int64_t size : write_sizes) writes.push_back({.elements = size, .dtype = DType::F32});
+  }
+};
+Compute linear(Phase phase) { return {.op = ops::MatMul{}, .phase = phase, .shapes = {{{1, 4, 6, 5}, DType::F32}}}; }
+
+TEST(HostMatmul, PartsOfTheOutputAreItsColumns) {
+  const Compute forward = linear(Phase::Forward), backward = linear(Phase::InputGrad), weights = linear(Phase::WeightGrad);
+  const Operands y({20, 30, 6}, {8, 16});
+  const host::Form form{forward, y.reads, y.writes};
+  const host::LinearSizes sizes = host::linear_sizes(form);
+  EXPECT_EQ(sizes.columns, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_TRUE(host::expect_linear_forward(form, sizes));
+  const Operands no_bias({20, 30}, {8, 16}), short_bias({20, 30, 5}, {8, 16}), missing({20, 30}, {8, 12});
+  EXPECT_FALSE(host::expect_linear_forward({forward, no_bias.reads, no_bias.writes}, sizes));
+  EXPECT_THROW(host::expect_linear_forward({forward, short_bias.reads, short_bias.writes}, sizes), Error);
+  EXPECT_THROW(host::linear_sizes({forward, missing.reads, missing.writes}), Error);  // five columns
+
+  const Operands whole({8, 16, 20, 30}, {20}), bare({8, 16, 30}, {20});
+  EXPECT_EQ(host::expect_linear_input_grad({backward, whole.reads, whole.writes}, sizes).weight, 3U);
+  EXPECT_EQ(host::expect_linear_input_grad({backward, bare.reads, bare.writes}, sizes).weight, 2U);
+  const Operands sums({8, 16, 20}, {30, 6}), one({8, 16, 20}, {30}), few({8, 16, 19}, {30});
+  EXPECT_TRUE(host::expect_linear_weight_grad({weights, sums.reads, sums.writes}, sizes));
+  EXPECT_FALSE(host::expect_linear_weight_grad({weights, one.reads, one.writes}, sizes));
+  EXPECT_THROW(host::expect_linear_weight_grad({weights, few.reads, few.writes}, sizes), Error);
 }
 
 }  // namespace
