@@ -20,6 +20,12 @@ namespace {
 // mode in the versions of the measured rows, and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
 constexpr double kFixedOrder = 0.65;
 
+// Flash attention of Hopper's and Blackwell's own kernels: short runs of cuDNN 9.19 and 9.22 in NVIDIA/cudnn-frontend
+// (benchmark/sdpa_benchmark_training/results, H200, GB200 and GB300), least errors over all lengths, masks and head sizes; sustained: runs of
+// 32768 keys. Blackwell's forward works on two tiles of 128 queries (FlashAttention 4). In its backward the sums of a tile fill the 512
+// columns of tensor memory at head size 128 (scores, gradients of scores and of queries in turn, of values, of keys); larger heads need
+// smaller tiles.
+
 // Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
 // columns, vocab_h_sweep.out 0.67 and 0.28 of that of a depth of 14336. Ada: gemm.csv, RTX 4090, 0.71 (odd rows). V100: ksweep_low 0.70 at
 // depths from 242; odd rows take no tensor cores before cuBLAS 11 (NVIDIA's guide on matrix products): a quarter. Hopper and Blackwell have
@@ -47,27 +53,31 @@ constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
                                       .ll_limit = {87.7e9},
                                       .channels = 24};
 // FlashAttention 1 on Hopper is a fit; its backward against its forward as on A100.
-constexpr MachineConstants kHopperKernels = {.power_coefficient = 0.955,
-                                             .flash_watts = 700 / 989.4,
-                                             .fp8_share = 0.89,
-                                             .flash_forward = {0, 0.36, 0.66, 0.66},
-                                             .flash_backward = {0, 0.31, 0.54, kFixedOrder * 0.54},
-                                             .memory_efficiency = 0.89,
-                                             .nvlink_ring = 0.8125,
-                                             .nvlink_sharp = 0.676,
-                                             .nvlink_p2p = 0.86,
-                                             .nvlink_all_to_all = 0.72,
-                                             .ll_limit = {141e9},
-                                             .channels = 24};
+constexpr MachineConstants kHopperKernels = {
+    .power_coefficient = 0.955,
+    .flash_watts = 700 / 989.4,
+    .fp8_share = 0.89,
+    .flash_forward = {0, 0.36, 0.737, 0.737},
+    .flash_backward = {0, 0.31, 0.627, kFixedOrder * 0.627},
+    .flash_blocks = {.own = true, .forward_fill = 303, .backward_fill = 256, .sustained = 0.95},
+    .memory_efficiency = 0.89,
+    .nvlink_ring = 0.8125,
+    .nvlink_sharp = 0.676,
+    .nvlink_p2p = 0.86,
+    .nvlink_all_to_all = 0.72,
+    .ll_limit = {141e9},
+    .channels = 24};
 // Kernels written for warps (FlashAttention 1 and 2) have the products of a warp, as fast per SM and clock as Hopper's, while the
 // peak is that of Blackwell's own: half of the fraction.
 constexpr double kWarpProducts = 0.5;
 constexpr MachineConstants kBlackwellKernels = {
     .power_coefficient = 1.08,
-    .flash_watts = 1000.0 / 2250,
+    .flash_watts = 1400.0 / 2500,
     .fp8_share = 0.97,
-    .flash_forward = {0, kWarpProducts * 0.36, 0.66, kWarpProducts * 0.36},
-    .flash_backward = {0, kWarpProducts * 0.31, 0.50, kFixedOrder* kWarpProducts * 0.31},
+    .flash_forward = {0, kWarpProducts * 0.36, 0.754, kWarpProducts * 0.36},
+    .flash_backward = {0, kWarpProducts * 0.31, 0.579, kFixedOrder* kWarpProducts * 0.31},
+    .flash_blocks =
+        {.own = true, .queries = 256, .forward_fill = 405, .backward_fill = 206, .wide_backward = 0.84, .sustained = 0.91},
     .memory_efficiency = 0.85,
     .nvlink_ring = 0.758,
     .nvlink_sharp = 0.60,
@@ -138,6 +148,13 @@ double flash_clock(const Gpu& gpu) {
   const double teraflops = peak(gpu, DType::F16).value * 1e-12;
   if (machine.flash_watts == 0 || gpu.power_watts <= 0 || teraflops <= 0) return 1;
   return std::min(1.0, std::pow(gpu.power_watts / teraflops / machine.flash_watts, machine.power_exponent));
+}
+
+double exponential_rate(const Gpu& gpu) {
+  // Blackwell Ultra has twice the rate (NVIDIA, "Inside NVIDIA Blackwell Ultra": 10.7 against 5 tera-exponentials/s) and paid for it with its
+  // units of fp64, by which it is recognized: they have 1/64 of the rate of fp32, on other data center cards half.
+  const bool tensor_memory = machine_constants(gpu).flash_blocks.queries > 128;
+  return tensor_memory && gpu.fp64.value < gpu.vector_fp32.value / 16 ? 2 : 1;
 }
 
 double sustained_share(const Gpu& gpu) {

@@ -17,6 +17,17 @@ namespace foreshard {
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr int kProtocols = 3;
 
+// Flash attention of kernels that were written for a GPU's own instructions: wide products, bulk copies, tensor memory.
+struct FlashBlocks {
+  bool own = false;      // there are such kernels, and their times were measured
+  double queries = 128;  // of a block of the forward
+  double forward_fill = 0,
+         backward_fill = 0;  // what filling a block costs, in keys of head size 128; no faster with smaller heads
+  double wide_backward = 1;  // speed of the backward with head sizes above 128
+  double sustained = 1;      // share of these rates that runs of a second keep: the power limit acts
+  bool operator==(const FlashBlocks&) const = default;
+};
+
 struct MachineConstants {
   // Matrix products. The best shapes reach the share min(cap, coefficient * (watts per TFLOP/s)^exponent) of the dense datasheet peak:
   // under full load the power limit sets the clock, and power grows with the cube of the clock.
@@ -35,6 +46,7 @@ struct MachineConstants {
   // [FlashKernel] (op_cost.h): share of the dense peak that flash attention with head size 128 and long sequences reaches, counting the
   // FLOPs that it really executes.
   std::array<double, 4> flash_forward = {0.35, 0.6, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5, 0.33};
+  FlashBlocks flash_blocks = {};
   // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
   double memory_efficiency = 0.85;
   double gather_efficiency = 0.5;  // the same for kernels that read rows by index (embeddings)
@@ -66,6 +78,8 @@ bool bound_by_power(const Gpu& gpu);
 // Clock during flash attention, over that of the card on which the generation's kernels were measured: a lower power limit lowers it, as it
 // does for matrix products. At most 1.
 double flash_clock(const Gpu& gpu);
+// Exponentials per SM and clock, against the 16 of all generations but Blackwell Ultra.
+double exponential_rate(const Gpu& gpu);
 
 // The share of a short benchmark's rate that products sustain in training (ProductConstants). A benchmark ends before the power limit acts;
 // 1: on this GPU the limit does not bind, or binds at once.

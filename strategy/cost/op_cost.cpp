@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "strategy/cost/attention_formula.h"
 #include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/machine_constants.h"
 #include "strategy/cost/product_formula.h"
@@ -12,8 +13,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kConvolution = 0.85;                 // implicit GEMM against GEMM: index arithmetic, padding
-constexpr double kFlashTile = 128, kFlashFill = 192;  // queries of a block; keys that filling it costs
+constexpr double kConvolution = 0.85;  // implicit GEMM against GEMM: index arithmetic, padding
 
 Seconds memory_time(const Gpu& gpu, Bytes traffic, double efficiency) {
   return {static_cast<double>(traffic.value) / (gpu.memory_bandwidth.value * efficiency)};
@@ -86,57 +86,6 @@ double cast_bytes(const Compute& compute) {
   return 0;
 }
 
-// Keys that a block of queries works on: the mean over the blocks, in whole tiles, and the most.
-struct SeenKeys {
-  double mean = 0, most = 0;
-};
-SeenKeys keys_seen(const ops::Attention& op, double keys) {
-  const auto chunk = static_cast<double>(op.chunk), window = static_cast<double>(op.window);
-  if (op.chunk > 0 && chunk < keys) return {0.5 * (chunk + std::min(kFlashTile, chunk)), chunk};
-  if (op.window > 0 && window < keys) {
-    // With a window of w keys the first queries see fewer, so there are s w - w (w - 1) / 2 pairs; a block of queries needs the keys of a
-    // window and of its own tile.
-    const double causal = 0.5 * (keys + std::min(keys, kFlashTile));
-    return {std::min(causal, window - window * (window - 1) / (2 * keys) + kFlashTile), std::min(keys, window + kFlashTile)};
-  }
-  return {keys, keys};
-}
-
-// Rate of attention with heads of this size over that with 128. The products of a score are shorter with smaller heads, while each score
-// still needs its exponential: 32 elements' worth of products of FlashAttention 2 on an A100 (0.72 of 2048 FLOPs per SM and clock), more
-// where the kernel's products are faster. The first kernels do not hide one behind the other.
-double head_share(const Gpu& gpu, const MachineConstants& machine, double dim, FlashKernel flash) {
-  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
-  const bool known = flash != FlashKernel::One && clocks > 0 && machine.flash_forward[static_cast<std::size_t>(flash)] > 0;
-  const double products = machine.flash_forward[static_cast<std::size_t>(flash)] * peak(gpu, DType::F16).value / clocks;
-  const double exponential = known ? 32 * products / (0.72 * 2048) : 32;
-  return std::min(1.0, dim / (dim + exponential) * (128 + exponential) / 128);
-}
-
-// Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
-Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, const ops::Attention& op,
-                       FlashKernel flash) {
-  const Shape& query = compute.shapes[0];
-  const Shape& key = compute.shapes[1];
-  const auto queries = static_cast<double>(query.dims[1]), keys = static_cast<double>(key.dims[1]);
-  const auto dim = static_cast<double>(query.dims[3]);
-  const bool backward = compute.phase == Phase::InputGrad || compute.phase == Phase::Backward;
-  double flops = compute.flops.value;
-  if (backward) flops *= 10.0 / 8.0;  // the scores are computed again: five products, not four
-  const SeenKeys seen = keys_seen(op, keys);
-  if (op.causal && seen.mean == keys) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
-  if (seen.mean < keys) flops *= seen.mean / keys;
-  const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
-  const double depth = seen.most / (seen.most + kFlashFill);
-  const double blocks = static_cast<double>(query.dims[0] * query.dims[2]) * std::ceil(queries / kFlashTile);
-  const double sms = gpu.sm_count;
-  const double waves = blocks < sms ? blocks / sms : blocks / sms / std::ceil(blocks / sms);
-  const double full = std::max(waves, blocks < sms ? 0.0 : 0.8);  // blocks of different length fill the last wave
-  const double clock = flash == FlashKernel::One ? 1 : flash_clock(gpu);  // the first kernels leave the tensor cores idle
-  const double rate = kernel * head_share(gpu, machine, dim, flash) * depth * full * clock;
-  return Flops{flops} / FlopsPerSecond{peak(gpu, query.dtype).value * rate};
-}
-
 // Implicit GEMM. shapes: {N, Ci, Hi, Wi}, {Co, kernel, stride, padding}, {N, Co, Ho, Wo}.
 Seconds convolution_time(const Gpu& gpu, const Compute& compute) {
   const auto& in = compute.shapes[0].dims;
@@ -165,9 +114,11 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
       const double share = alignment_share(gpu, {1, 1, shape.dims[2], shape.dims[3]}, shape.dtype) * sustained_share(gpu);
       time.arithmetic = products.measured * (1.0 / share);
       if (products.formula.value > 0) measured = products.measured.value / products.formula.value;
-    } else if (const auto* attention = std::get_if<ops::Attention>(&compute.op))
-      time.arithmetic = attention_time(gpu, machine, compute, *attention, flash);
-    else if (is<ops::Conv2d>(compute.op))
+    } else if (const auto* attention = std::get_if<ops::Attention>(&compute.op)) {
+      const AttentionWork work = attention_work(compute, *attention);
+      time.arithmetic = attention_time(gpu, work, flash);
+      time.overhead += attention_passes(gpu, work, flash);
+    } else if (is<ops::Conv2d>(compute.op))
       time.arithmetic = convolution_time(gpu, compute);
     else
       time.arithmetic = compute.flops / (gpu.vector_fp32 * machine.vector_ceiling);

