@@ -57,8 +57,6 @@ ProductRates parse_products(const std::string& format, const JsonReader& json) {
   return rates;
 }
 
-double logarithm(std::int64_t size) { return std::log2(static_cast<double>(std::max<std::int64_t>(size, 1))); }
-
 std::vector<double> logarithms(const std::vector<std::int64_t>& sizes) {
   std::vector<double> all;
   for (const std::int64_t size : sizes) all.push_back(logarithm(size));
@@ -94,6 +92,13 @@ void fill_holes(const std::vector<double>& n, const std::vector<double>& k, doub
 }
 
 }  // namespace
+
+double logarithm(std::int64_t size) { return std::log2(static_cast<double>(std::max<std::int64_t>(size, 1))); }
+
+double interpolated(const std::vector<double>& axis, const std::vector<double>& values, double at) {
+  const Between place = between(axis, at);
+  return values[place.low] + place.share * (values[place.high] - values[place.low]);
+}
 
 GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);

@@ -49,6 +49,10 @@ struct RateOrigin {
   double spread = 0;
 };
 
+double logarithm(std::int64_t size);  // to base 2, of at least 1
+// Linear between the points of a rising axis, constant beyond them.
+double interpolated(const std::vector<double>& axis, const std::vector<double>& values, double at);
+
 class KernelRates {
  public:
   // Ratios of the catalogue's GPUs.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "strategy/cost/attention_formula.h"
+#include "strategy/cost/attention_rates.h"
 #include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/machine_constants.h"
 #include "strategy/cost/product_formula.h"
@@ -106,7 +107,7 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   const MachineConstants& machine = machine_constants(gpu);
   OpTime time = {.overhead = gpu.launch_overhead};
   double efficiency = machine.memory_efficiency;
-  double measured = 1;  // of a product, over its formula
+  double measured = 1;  // of a product or attention, over its formula
   if (compute.flops.value > 0) {
     if (is_matrix_product(compute.op)) {
       const Shape& shape = compute.shapes.front();
@@ -116,7 +117,8 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
       if (products.formula.value > 0) measured = products.measured.value / products.formula.value;
     } else if (const auto* attention = std::get_if<ops::Attention>(&compute.op)) {
       const AttentionWork work = attention_work(compute, *attention);
-      time.arithmetic = attention_time(gpu, work, flash);
+      if (is_own_kernel(gpu, flash)) measured = attention_rates().ratio(gpu, work);
+      time.arithmetic = attention_time(gpu, work, flash) * measured;
       time.overhead += attention_passes(gpu, work, flash);
     } else if (is<ops::Conv2d>(compute.op))
       time.arithmetic = convolution_time(gpu, compute);
