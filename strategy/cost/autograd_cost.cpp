@@ -17,15 +17,19 @@ Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what) {
 }
 
 Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run) {
-  if (!preset.adds_gradients || !what.accumulate || !is_matrix_product(what.op) || what.phase == Phase::InputGrad) return {};
+  const bool table = is<ops::TokenEmbedding>(what.op);
+  if (!preset.adds_gradients || (what.phase != Phase::WeightGrad && what.phase != Phase::Backward)) return {};
+  if (!table && !is_matrix_product(what.op)) return {};
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
-  const Bytes gradient = made(what.shapes.front().dtype) * (dims[0] * dims[2] * dims[3]);
-  const bool wide = !run.writes.empty() && run.writes.front().length;
-  return gradient + 2 * (wide ? *run.writes.front().length : gradient);
+  const Bytes gradient = made(what.shapes.front().dtype) * (table ? dims[1] * dims[2] : dims[0] * dims[2] * dims[3]);
+  const Bytes sum = run.writes.empty() ? gradient : run.writes.front().length.value_or(gradient);
+  const Bytes filled = table ? gradient : Bytes{};
+  return what.accumulate || sum > gradient ? filled + gradient + 2 * sum : filled;
 }
 
 Bytes unadded_traffic(const Compute& what, const Instruction& run) {
-  return run.writes.empty() || !run.writes.front().length ? what.traffic : what.traffic - *run.writes.front().length;
+  const bool reads_sum = what.accumulate && !run.writes.empty() && run.writes.front().length;
+  return reads_sum ? what.traffic - *run.writes.front().length : what.traffic;
 }
 
 }  // namespace foreshard

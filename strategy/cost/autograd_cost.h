@@ -10,11 +10,12 @@ namespace foreshard {
 // gradient, and a kernel of its own reads and adds two (OpStyles::sums_gradients). 0 where the operator adds to nothing.
 Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what);
 
-// Bytes that adding a product's gradient of weights to that of earlier micro-batches moves: it is read in the product's format, the sum is
-// read and written (FrameworkPreset::adds_gradients). 0 for others.
+// Bytes that adding a gradient of weights to the sum over micro-batches moves: it is read in the product's format, the sum is read and
+// written (FrameworkPreset::adds_gradients). A sum in the same format begins with the first gradient itself; a wider one begins with zeros,
+// to which the first is added too. The gradient of a table of embeddings has all its rows, and is filled with zeros first. 0 for others.
 Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run);
 
-// Traffic of that product itself, which then only writes its gradient.
+// Traffic of that operator itself, which then only writes its gradient.
 Bytes unadded_traffic(const Compute& what, const Instruction& run);
 
 }  // namespace foreshard

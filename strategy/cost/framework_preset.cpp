@@ -24,22 +24,6 @@ std::optional<DType> read_dtype(const JsonReader& json, const std::string& key, 
   return {};
 }
 
-void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
-  const auto value = json.find(key);
-  if (!value) return;
-  value->only({"kernels", "traffic", "copies", "backward"});
-  style = {};
-  if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
-  if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
-  if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
-  if (const auto backward = value->find("backward")) {
-    backward->only({"kernels", "traffic", "copies"});
-    if (const auto kernels = backward->find("kernels")) style.backward_kernels = kernels->as_double(0.1, 1000);
-    style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
-    if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
-  }
-}
-
 // Reads a number, or the name of a fitted constant instead of a number.
 void read_number(const JsonReader& json, const std::string& key, double least, double most, double& number) {
   const auto value = json.find(key);
@@ -51,6 +35,23 @@ void read_number(const JsonReader& json, const std::string& key, double least, d
   const auto fit = find_fitted(value->as_string());
   if (!fit || *fit < least || *fit > most) value->fail("a number or the name of a fitted constant in accuracy/constants.json");
   number = *fit;
+}
+
+void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
+  const auto value = json.find(key);
+  if (!value) return;
+  value->only({"kernels", "traffic", "copies", "elementwise", "backward"});
+  style = {};
+  if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
+  if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
+  if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
+  read_number(*value, "elementwise", 0.05, 1, style.elementwise);
+  if (const auto backward = value->find("backward")) {
+    backward->only({"kernels", "traffic", "copies"});
+    if (const auto kernels = backward->find("kernels")) style.backward_kernels = kernels->as_double(0.1, 1000);
+    style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
+    if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
+  }
 }
 
 void read_seconds(const JsonReader& json, const std::string& key, Seconds& time) {
@@ -164,6 +165,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
   if (const auto sums = json.find("sums_gradients")) preset.styles.sums_gradients = sums->as_bool();
   if (const auto copies = json.find("shard_copies")) preset.shards.copies = copies->as_bool();
+  if (const auto clips = json.find("clips_whole")) preset.shards.clips_whole = clips->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
@@ -234,6 +236,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "adds_gradients",
              "sums_gradients",
              "shard_copies",
+             "clips_whole",
              "post_validation",
              "zero",
              "chunk_layers",
@@ -343,7 +346,8 @@ double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
   const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
   const bool apart = backward && style.backward_traffic > 0;
   const double traffic = apart ? style.backward_traffic : style.traffic, copies = apart ? style.backward_copies : style.copies;
-  return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
+  const double speed = style.elementwise > 0 ? style.elementwise : preset.elementwise;
+  return copies + (traffic - copies) / (what.flops.value <= 0 ? speed : 1.0);
 }
 
 Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, bool cuts, Overlap otherwise) {

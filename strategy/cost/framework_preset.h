@@ -24,6 +24,7 @@ struct OpStyle {
   double kernels = 1, traffic = 1, copies = 0;
   double backward_traffic = 0, backward_copies = 0;
   double backward_kernels = 0;  // 0: as in the forward. Only used for biases of experts
+  double elementwise = 0;       // bandwidth of these kernels where it differs from FrameworkPreset::elementwise; 0: it does not
   bool operator==(const OpStyle&) const = default;
 };
 
@@ -76,6 +77,7 @@ struct ShardRules {
   // Elements: in the backward a larger unit is gathered twice, for its recomputation and for its gradients; 0: every unit once.
   std::int64_t reuse_distance = 0;
   bool gathers_narrow = false;  // fp32 parameters are cast to 16 bits before they are gathered
+  bool clips_whole = false;     // every rank measures and scales the gradients of all ranks, not those that it updates
   bool copies = false;          // gathered parameters are copied out, and gradients into the collective, among the computes
   bool operator==(const ShardRules&) const = default;
 };
@@ -149,7 +151,7 @@ struct FrameworkPreset {
   double tensor_bytes = 1;
   double fp8_products = 1;      // speed of 8-bit products, over that with one scale per tensor
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
-  bool adds_gradients = false;  // a separate kernel adds the gradient of weights to that of earlier micro-batches
+  bool adds_gradients = false;  // a separate kernel adds the gradient of weights to their sum over micro-batches
   // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.
   double redone_products = 1;
   ShardRules shards = {};

@@ -156,7 +156,7 @@ class PlanCosts {
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     Compute styled;
-    const double traffic = slowdown_of(preset_, what);
+    const double traffic = slowdown_of(preset_, what) * static_cast<double>(clipped_slices(plan_, preset_, what));
     const Bytes added = added_bytes(preset_, what, run);
     const bool plain = traffic == 1.0 && added.value == 0;
     if (!plain) {

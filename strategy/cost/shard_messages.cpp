@@ -63,4 +63,11 @@ Bytes shard_copy_bytes(const FrameworkPreset& preset, const Collective& what) {
   return {};
 }
 
+std::int64_t clipped_slices(const Plan& plan, const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.shards.clips_whole || !is<ops::GradNorm, ops::ClipScale>(what.op) || !what.slice.valid()) return 1;
+  std::int64_t slices = 1;
+  for (const AxisId axis : plan.groups[what.slice.index()].over) slices *= plan.axes[axis.index()].size;
+  return slices;
+}
+
 }  // namespace foreshard

@@ -21,4 +21,7 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
 // gradients are copied into its input, in the format of the sum (ShardRules::copies).
 Bytes shard_copy_bytes(const FrameworkPreset& preset, const Collective& what);
 
+// Number of slices of the gradients that a rank measures or scales, where its own is one of them (ShardRules::clips_whole). 1 for others.
+std::int64_t clipped_slices(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
+
 }  // namespace foreshard
