@@ -282,10 +282,12 @@ TEST(Validation, CompleteRowsAreDenseIn16Or32Bits) {
   EXPECT_EQ(v.complete_scored, 1);
 }
 
-// Of seven times the bytes five are copies at full bandwidth: forward 5 + 2 / 0.5 = 9 times as long, backward 3 + 2 / 0.5 = 7.
+// Of seven times the bytes five are copies at full bandwidth: forward 5 + 2 / 0.5 = 9 times as long, backward 3 + 2 / 0.5 = 7. Rotary
+// embeddings have kernels of another speed: forward 1 / 0.8, backward 1 + 2 / 0.8.
 TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
   const FrameworkPreset preset = parse_framework_preset(
       R"({"summary": "s", "source": "s", "elementwise": 0.5, "vocab_multiple": 64, "norm": {"traffic": 3},
+          "rope": {"elementwise": 0.8, "backward": {"traffic": 3, "copies": 1}},
           "softmax": {"kernels": 4, "traffic": 7, "copies": 5, "backward": {"traffic": 5, "copies": 3}}})",
       "mine", "mine.json");
   const auto slowdown = [&](const Operation& op, Phase phase) {
@@ -295,6 +297,8 @@ TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
   EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::Recompute), 9);
   EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::InputGrad), 7);
   EXPECT_DOUBLE_EQ(slowdown(ops::Norm{}, Phase::InputGrad), 6);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Rope{}, Phase::Forward), 1.25);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Rope{}, Phase::InputGrad), 3.5);
   EXPECT_DOUBLE_EQ(slowdown(ops::Add{}, Phase::Forward), 2);
   EXPECT_EQ(with_preset(Model{}, {.framework = "megatron"}).vocab_multiple, 128);
   EXPECT_EQ(with_preset(Model{}, {.framework = "torchtitan"}).vocab_multiple, 1);

@@ -42,9 +42,39 @@ TEST(AutogradCost, WeightsAreAddedInTheFormatOfTheSum) {
   EXPECT_EQ(added_bytes(kAdds, what, wide).value, 10 * weights);
   EXPECT_EQ(added_bytes(kAdds, what, {}).value, 6 * weights);
   EXPECT_EQ(added_bytes({}, what, wide).value, 0);
-  EXPECT_EQ(added_bytes(kAdds, product(Phase::WeightGrad, false), wide).value, 0);
+  EXPECT_EQ(added_bytes(kAdds, product(Phase::WeightGrad, false), narrow).value, 0);
   EXPECT_EQ(added_bytes(kAdds, product(Phase::InputGrad, true), wide).value, 0);
   EXPECT_EQ(unadded_traffic(what, wide).value, (1 << 30) - 4 * weights);
+}
+
+// A sum that is wider than the gradient begins with zeros, to which the first gradient is added like the others. One of the same format is
+// the first gradient itself.
+TEST(AutogradCost, TheFirstGradientIsAddedToAWiderSum) {
+  const std::int64_t weights = 5120LL * 4096;
+  const Compute first = product(Phase::WeightGrad, false);
+  const Instruction narrow = {.writes = {{.length = Bytes{2 * weights}}}}, wide = {.writes = {{.length = Bytes{4 * weights}}}};
+  EXPECT_EQ(added_bytes(kAdds, first, wide).value, 10 * weights);
+  EXPECT_EQ(added_bytes(kAdds, first, narrow).value, 0);
+  EXPECT_EQ(added_bytes(kAdds, product(Phase::Forward, false), wide).value, 0);
+  EXPECT_EQ(unadded_traffic(first, wide).value, 1 << 30);
+}
+
+// The gradient of a table has all its rows: 2 bytes of zeros each, and then as other gradients. Its rows of tokens are written as before.
+TEST(AutogradCost, TheGradientOfATableIsDense) {
+  const std::int64_t table = 4096LL * 32000;
+  const auto rows = [](bool accumulate) {
+    return Compute{.op = ops::TokenEmbedding{},
+                   .phase = Phase::WeightGrad,
+                   .shapes = {{.dims = {kTokens, 4096, 32000}, .dtype = DType::BF16}},
+                   .traffic = {1 << 20},
+                   .accumulate = accumulate};
+  };
+  const Instruction narrow = {.writes = {{.length = Bytes{2 * table}}}}, wide = {.writes = {{.length = Bytes{4 * table}}}};
+  EXPECT_EQ(added_bytes(kAdds, rows(false), wide).value, 12 * table);
+  EXPECT_EQ(added_bytes(kAdds, rows(true), wide).value, 12 * table);
+  EXPECT_EQ(added_bytes(kAdds, rows(true), narrow).value, 8 * table);
+  EXPECT_EQ(added_bytes(kAdds, rows(false), narrow).value, 2 * table);
+  EXPECT_EQ(added_bytes({}, rows(false), wide).value, 0);
 }
 
 // Both norms of a layer add to the gradient of the residual stream; the final norm is the first to write it.

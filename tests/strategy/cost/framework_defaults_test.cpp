@@ -72,6 +72,25 @@ TEST(FrameworkDefaults, OverlapDependsOnZeroAndRelease) {
   EXPECT_FALSE(overlap_of(framework_preset("megatron-2020"), 1, true).tp);
 }
 
+// nanotron's norms and rotary embeddings are fused kernels, of whose copies the bandwidth is full; its other kernels are those of eager
+// PyTorch. Bytes per element of docs/cost-model.md, over the bytes of a fused kernel.
+TEST(FrameworkDefaults, KernelsOfNanotron) {
+  const FrameworkPreset& preset = framework_preset("nanotron");
+  const double eager = preset.elementwise, fused = framework_preset("megatron").elementwise;
+  ASSERT_LT(eager, fused);
+  const auto slowdown = [&](const Operation& op, Phase phase) {
+    return slowdown_of(preset, {.op = op, .phase = phase, .traffic = {1}});
+  };
+  EXPECT_DOUBLE_EQ(slowdown(ops::Norm{}, Phase::Forward), 1 / fused);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Add{}, Phase::Forward), 1 / eager);
+  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::Forward), (28 + 8 / fused) / 12, 0.01);
+  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::InputGrad), (32 + 8 / fused) / 12, 0.01);
+  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::Forward), 10 / 6.0 / eager, 0.01);
+  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::InputGrad), (8 + 18 / eager) / 10, 0.01);
+  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::Forward), (6 + 32 / eager) / 8, 0.01);
+  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::InputGrad), (6 + 8 / eager) / 6, 0.01);
+}
+
 // Our own executor: no dropout, no clipping, gradients and transfers beside the computes.
 TEST(FrameworkDefaults, OfOurOwnExecutor) {
   const Strategy s = resolved("gpt2-355m", {});

@@ -50,6 +50,30 @@ TEST(ShardMessages, SlicesAreCutByTheHost) {
   EXPECT_EQ(sent(job, quick, CollectiveKind::AllGather, "all-gather parameters").cost, gather.cost);
 }
 
+// ZeRO 1 over eight ranks: nanotron's clipping measures and scales the gradients of all of them, others' those that a rank updates.
+TEST(ShardMessages, EveryRankClipsAllGradients) {
+  const FrameworkPreset all = {.shards = {.clips_whole = true}};
+  Strategy strategy{.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 1}};
+  strategy.optimizer.clip_norm = 1;
+  Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
+  const auto time = [&](const FrameworkPreset& preset, const char* name) {
+    cost_plan(job.plan, load_cluster("dgx-a100"), preset);
+    double busy = 0;
+    for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i)
+        if (job.plan.segments[s].instructions[i].name == name)
+          busy += to_seconds(job.plan.costs[0].by_segment[s][i].busy).value;
+    EXPECT_GT(busy, 0) << name;
+    return busy;
+  };
+  for (const char* name : {"gradient norm", "clip"}) {
+    const double longer = time(all, name) / time({}, name);  // but for the launches
+    EXPECT_GT(longer, 6) << name;
+    EXPECT_LT(longer, 8.01) << name;
+  }
+  EXPECT_EQ(clipped_slices(job.plan, all, {.op = ops::Adam{}, .slice = {0}}), 1);
+}
+
 TEST(ShardMessages, WholeGradientsGoInBuckets) {
   Lowered job = job_of(0);
   const Sent whole = sent(job, {}, CollectiveKind::AllReduce, "all-reduce gradients");
