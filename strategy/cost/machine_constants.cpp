@@ -20,11 +20,10 @@ namespace {
 // mode in the versions of the measured rows, and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
 constexpr double kFixedOrder = 0.65;
 
-// Flash attention of Hopper's and Blackwell's own kernels: short runs of cuDNN 9.19 and 9.22 in NVIDIA/cudnn-frontend
-// (benchmark/sdpa_benchmark_training/results, H200, GB200 and GB300), least errors over all lengths, masks and head sizes; sustained: runs of
-// 32768 keys. Blackwell's forward works on two tiles of 128 queries (FlashAttention 4). In its backward the sums of a tile fill the 512
-// columns of tensor memory at head size 128 (scores, gradients of scores and of queries in turn, of values, of keys); larger heads need
-// smaller tiles.
+// Flash attention of Hopper's and Blackwell's own kernels: fits to cuDNN 9.19 and 9.22 in NVIDIA/cudnn-frontend
+// (benchmark/sdpa_benchmark_training/results, H200, GB200 and GB300), least errors over all lengths, masks and head sizes; sustained: read from
+// the errors at 32768 keys. Blackwell's forward has blocks of 256 queries, by which windows are predicted. Inferred: in its backward the sums
+// of a tile fill the 512 columns of tensor memory at head size 128, so that larger heads need smaller tiles.
 
 // Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
 // columns, vocab_h_sweep.out 0.67 and 0.28 of that of a depth of 14336. Ada: gemm.csv, RTX 4090, 0.71 (odd rows). V100: ksweep_low 0.70 at
@@ -151,8 +150,8 @@ double flash_clock(const Gpu& gpu) {
 }
 
 double exponential_rate(const Gpu& gpu) {
-  // Blackwell Ultra has twice the rate (NVIDIA, "Inside NVIDIA Blackwell Ultra": 10.7 against 5 tera-exponentials/s) and paid for it with its
-  // units of fp64, by which it is recognized: they have 1/64 of the rate of fp32, on other data center cards half.
+  // Blackwell Ultra has twice the rate (NVIDIA, "Making Softmax More Efficient with NVIDIA Blackwell Ultra"). It is recognized by its units of
+  // fp64, which have 1/64 of the rate of fp32; on other data center cards they have half.
   const bool tensor_memory = machine_constants(gpu).flash_blocks.queries > 128;
   return tensor_memory && gpu.fp64.value < gpu.vector_fp32.value / 16 ? 2 : 1;
 }
