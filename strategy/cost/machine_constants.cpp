@@ -22,7 +22,7 @@ constexpr double kFixedOrder = 0.65;
 
 // Flash attention of Hopper's and Blackwell's own kernels: fits to cuDNN 9.19 and 9.22 in NVIDIA/cudnn-frontend
 // (benchmark/sdpa_benchmark_training/results, H200, GB200 and GB300), least errors over all lengths, masks and head sizes; sustained: read from
-// the errors at 32768 keys. Blackwell's forward has blocks of 256 queries, by which windows are predicted. Inferred: in its backward the sums
+// the errors at 32768 keys. Assumed: Blackwell's forward has blocks of 256 queries; 128 and more filling fit as well. Inferred: in its backward the sums
 // of a tile fill the 512 columns of tensor memory at head size 128, so that larger heads need smaller tiles.
 
 // Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
