@@ -17,9 +17,9 @@
 #include "core/network/network.h"
 #include "strategy/cost/collective_cost.h"
 #include "strategy/cost/communication_path.h"
-#include "strategy/cost/kernel_rates.h"
-#include "strategy/cost/machine_constants.h"
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/kernel_rates.h"
+#include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/op_cost.h"
 
 namespace foreshard {
 

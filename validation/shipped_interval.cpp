@@ -5,8 +5,8 @@
 #include "core/base/data_path.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
-#include "strategy/cost/kernel_rates.h"
 #include "strategy/cost/learned_factors.h"
+#include "strategy/kernels/kernel_rates.h"
 #include "strategy/learning/part_shares.h"
 
 namespace foreshard {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 

@@ -7,7 +7,7 @@
 #include "core/base/data_path.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "strategy/cost/fitted_constants.h"
+#include "strategy/kernels/fitted_constants.h"
 
 namespace foreshard {
 

@@ -13,7 +13,7 @@
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
 #include "strategy/cost/memory_traits.h"
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/op_cost.h"
 
 namespace foreshard {
 

@@ -14,11 +14,11 @@
 #include "strategy/cost/expert_issue.h"
 #include "strategy/cost/forwarded_rows.h"
 #include "strategy/cost/learned_factors.h"
-#include "strategy/cost/op_cost.h"
 #include "strategy/cost/plan_parts.h"
 #include "strategy/cost/profile_collective.h"
 #include "strategy/cost/profile_time.h"
 #include "strategy/cost/shard_messages.h"
+#include "strategy/kernels/op_cost.h"
 
 namespace foreshard {
 

@@ -4,10 +4,9 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/learned_factors.h"
-#include "strategy/cost/op_cost.h"
 #include "strategy/cost/profile_time.h"
 #include "strategy/cost/runtime_policy.h"
-#include "strategy/resolve/resolve.h"
+#include "strategy/kernels/op_cost.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule_read.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/op_cost.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/resolve/schedule_table.h"
 #include "strategy/tune/role_trial.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "core/cluster_file/cluster_file.h"
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
 namespace foreshard::collective_cost_test {

@@ -8,9 +8,9 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/plan/joined_products.h"
 #include "strategy/cost/collective_cost.h"
-#include "strategy/cost/machine_constants.h"
-#include "strategy/cost/op_cost.h"
 #include "strategy/cost/profile_time.h"
+#include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/op_cost.h"
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 

@@ -1,6 +1,6 @@
 // Times of attention against those that NVIDIA/cudnn-frontend published (benchmark/sdpa_benchmark_training/results): points of the shipped
 // tables, points left out, and others that the tables do not have.
-#include "strategy/cost/attention_rates.h"
+#include "strategy/kernels/attention_rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The cost of operators against laws, gemm.csv's measured products and published layer times.
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/op_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "core/graph/op_graph.h"
 #include "core/graph/op_graph_saved.h"
 #include "core/network/network.h"
-#include "strategy/cost/kernel_rates.h"
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/kernel_rates.h"
+#include "strategy/kernels/machine_constants.h"
 #include "tests/core/support_models.h"
 #include "tests/strategy/support_alone.h"
 

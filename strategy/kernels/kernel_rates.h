@@ -12,11 +12,11 @@
 #include "core/base/dtype.h"
 #include "core/base/units.h"
 #include "core/cluster/cluster.h"
-#include "strategy/cost/product_formula.h"
+#include "strategy/kernels/product_formula.h"
 
 namespace foreshard {
 
-struct MachineConstants;  // strategy/cost/machine_constants.h
+struct MachineConstants;  // strategy/kernels/machine_constants.h
 
 // Rates of the products y = x w of one number format: y [m, n], x [m, k].
 struct ProductRates {

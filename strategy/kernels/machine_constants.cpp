@@ -1,10 +1,10 @@
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/machine_constants.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "strategy/cost/fitted_constants.h"
+#include "strategy/kernels/fitted_constants.h"
 
 namespace foreshard {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/units.h"
 #include "core/cluster/cluster.h"
-#include "strategy/cost/attention_formula.h"
+#include "strategy/kernels/attention_formula.h"
 
 namespace foreshard {
 

@@ -1,5 +1,5 @@
 // Isolated time of one compute instruction on a GPU: a roofline with an efficiency that depends on shapes. docs/cost-model.md has
-// the formulas with their sources, strategy/cost/machine_constants.h the numbers.
+// the formulas with their sources, strategy/kernels/machine_constants.h the numbers.
 #pragma once
 
 #include <cstdint>

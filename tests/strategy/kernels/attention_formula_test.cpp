@@ -1,5 +1,5 @@
 // The formula of flash attention: what each of its mechanisms changes.
-#include "strategy/cost/attention_formula.h"
+#include "strategy/kernels/attention_formula.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard::attention_formula_test {
 namespace {

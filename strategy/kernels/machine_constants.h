@@ -1,5 +1,5 @@
 // Constants of a GPU generation that no datasheet states: achievable fractions of peak rates and protocol costs, from kernel benchmarks and
-// from libraries' own tables. Constants that were fitted to training runs are in strategy/cost/fitted_constants.h. docs/cost-model.md
+// from libraries' own tables. Constants that were fitted to training runs are in strategy/kernels/fitted_constants.h. docs/cost-model.md
 // says how each was obtained. A calibrated profile replaces these numbers, not the formulas.
 #pragma once
 

@@ -1,14 +1,14 @@
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/op_cost.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "strategy/cost/attention_formula.h"
-#include "strategy/cost/attention_rates.h"
-#include "strategy/cost/kernel_rates.h"
-#include "strategy/cost/machine_constants.h"
-#include "strategy/cost/product_formula.h"
+#include "strategy/kernels/attention_formula.h"
+#include "strategy/kernels/attention_rates.h"
+#include "strategy/kernels/kernel_rates.h"
+#include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/product_formula.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "strategy/cost/attention_rates.h"
+#include "strategy/kernels/attention_rates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include "core/base/data_path.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "strategy/cost/kernel_rates.h"
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/kernel_rates.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 

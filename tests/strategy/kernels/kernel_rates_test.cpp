@@ -1,6 +1,6 @@
 // Measured rates of products against the shipped tables themselves: exact at their points, continuous between, formulas outside; shapes and
 // GPUs that are left out.
-#include "strategy/cost/kernel_rates.h"
+#include "strategy/kernels/kernel_rates.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "strategy/cost/machine_constants.h"
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/op_cost.h"
 
 namespace foreshard::kernel_rates_test {
 namespace {

@@ -1,5 +1,5 @@
 // The table of constants that were fitted on measured runs, and presets that refer to it or to each other.
-#include "strategy/cost/fitted_constants.h"
+#include "strategy/kernels/fitted_constants.h"
 
 #include <gtest/gtest.h>
 

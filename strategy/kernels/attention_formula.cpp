@@ -1,10 +1,10 @@
-#include "strategy/cost/attention_formula.h"
+#include "strategy/kernels/attention_formula.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "strategy/cost/machine_constants.h"
-#include "strategy/cost/product_formula.h"
+#include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/product_formula.h"
 
 namespace foreshard {
 

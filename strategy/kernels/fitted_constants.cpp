@@ -1,4 +1,4 @@
-#include "strategy/cost/fitted_constants.h"
+#include "strategy/kernels/fitted_constants.h"
 
 #include <algorithm>
 

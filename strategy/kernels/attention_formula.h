@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "core/cluster/cluster.h"
 #include "core/plan/plan.h"
-#include "strategy/cost/op_cost.h"
+#include "strategy/kernels/op_cost.h"
 
 namespace foreshard {
 

@@ -1,7 +1,7 @@
 // The fitted constants: numbers of the cost model that were fitted to measured training runs. accuracy/constants.json lists each with its
 // mechanism, the sources of the rows that it was fitted to, and how certain it is. scripts/cross_validate.py leaves out one source at a
 // time and fits again, to show how well they predict unseen rows. Numbers of datasheets and of kernel benchmarks are in
-// strategy/cost/machine_constants.h.
+// strategy/kernels/machine_constants.h.
 #pragma once
 
 #include <optional>

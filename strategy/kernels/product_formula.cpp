@@ -1,4 +1,4 @@
-#include "strategy/cost/product_formula.h"
+#include "strategy/kernels/product_formula.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
-#include "strategy/cost/fitted_constants.h"
-#include "strategy/cost/machine_constants.h"
+#include "strategy/kernels/fitted_constants.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 
