@@ -67,7 +67,7 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   out.feasible = true;
   const Estimate estimate = refine(lowered, cluster, microbatches);
   out.iteration = estimate.time.value + preset.host.per_step.value;
-  out.skew = estimate.skew.value;
+  out.next_iteration_gain = estimate.next_iteration_gain.value;
   if (!stage_times) return out;
   player::LightClock clock;
   Result result =
@@ -130,7 +130,8 @@ double time_value(const MeasuredCase& question, const Strategy& s, const Outcome
 }
 
 Outcome as_run(const MeasuredCase& question, Outcome outcome) {
-  if (framework_preset(question.framework).post_validation && !question.barrier) outcome.iteration -= outcome.skew;
+  if (framework_preset(question.framework).post_validation && !question.barrier)
+    outcome.iteration -= outcome.next_iteration_gain;
   return outcome;
 }
 

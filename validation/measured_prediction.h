@@ -17,7 +17,7 @@ struct Outcome {
   bool feasible = false;
   std::string reason = {};
   double iteration = 0;  // seconds
-  double skew = 0;       // seconds of the iteration that are saved where ranks begin the next step without a barrier
+  double next_iteration_gain = 0;  // seconds of the iteration that are saved where ranks begin the next step without a barrier
   // Only when stage times are asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
   double forward_span = 0, backward_span = 0;  // seconds from the first begin to the last end, on all streams

@@ -110,16 +110,16 @@ static Measures measure(Bench& bench, const Arguments& arguments, const std::opt
   std::vector<RankId> here;
   if (bench.mesh) here = {{bench.mesh->process()}};
   for (std::int32_t r = 0; !bench.mesh && r < bench.ranks; ++r) here.push_back({r});
-  std::vector<RankLocation> seats;
+  std::vector<RankLocation> locations;
   for (std::size_t i = 0; i < here.size(); ++i)
-    seats.push_back(bench.cuda ? gpu::seat_of(*bench.cuda, (first_gpu + static_cast<int>(i)) % bench.cuda->devices(), node)
+    locations.push_back(bench.cuda ? gpu::location_of_gpu(*bench.cuda, (first_gpu + static_cast<int>(i)) % bench.cuda->devices(), node)
                                : RankLocation{.node = node});
   if (bench.mesh) {
-    const std::vector<std::string> told = bench.mesh->all_gather(to_line(seats.front()));
-    seats.clear();
-    for (const std::string& line : told) seats.push_back(location_of_line(line));
+    const std::vector<std::string> told = bench.mesh->all_gather(to_line(locations.front()));
+    locations.clear();
+    for (const std::string& line : told) locations.push_back(location_of_line(line));
   }
-  const std::vector<MeasuredGroup> groups = groups_to_measure(seats, !bench.mesh, asked_link(arguments));
+  const std::vector<MeasuredGroup> groups = groups_to_measure(locations, !bench.mesh, asked_link(arguments));
   CollectiveSizes sizes{.most = bench.largest};
   if (!bench.cuda)
     return measure_collectives(*host_ranks(bench.mesh.get(), bench.ranks, bench.largest), bench.mesh.get(), groups, sizes);

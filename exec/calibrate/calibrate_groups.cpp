@@ -26,11 +26,11 @@ std::vector<int> doubled_up_to(int all) {
 
 class Groups {
  public:
-  Groups(const std::vector<RankLocation>& seats, bool threads, std::optional<MeasuredLink> inside)
-      : seats_(seats), threads_(threads), inside_(inside) {
+  Groups(const std::vector<RankLocation>& locations, bool threads, std::optional<MeasuredLink> inside)
+      : locations_(locations), threads_(threads), inside_(inside) {
     std::map<std::string, std::size_t> place;  // node -> index in nodes_, which is in the order of the nodes' first ranks
-    for (std::size_t r = 0; r < seats.size(); ++r) {
-      const auto [found, fresh] = place.try_emplace(seats[r].node, nodes_.size());
+    for (std::size_t r = 0; r < locations.size(); ++r) {
+      const auto [found, fresh] = place.try_emplace(locations[r].node, nodes_.size());
       if (fresh) nodes_.emplace_back();
       nodes_[found->second].push_back({static_cast<std::int32_t>(r)});
     }
@@ -68,16 +68,16 @@ class Groups {
     groups_.push_back(std::move(group));
   }
 
-  const RankLocation& seat(RankId rank) const { return seats_[rank.index()]; }
+  const RankLocation& location(RankId rank) const { return locations_[rank.index()]; }
 
   MeasuredLink class_of(const Members& members) const {
     if (inside_) return *inside_;
-    if (seat(members.front()).gpu.empty()) return threads_ ? MeasuredLink::Process : MeasuredLink::Node;
+    if (location(members.front()).gpu.empty()) return threads_ ? MeasuredLink::Process : MeasuredLink::Node;
     for (const RankId a : members)
       for (const RankId b : members)
-        if (std::count(seat(a).sees.begin(), seat(a).sees.end(), seat(b).gpu) == 0)
+        if (std::count(location(a).sees.begin(), location(a).sees.end(), location(b).gpu) == 0)
           throw Error("calibrate", "rank " + std::to_string(a.value),
-                      "a process that does not see GPU " + seat(b).gpu + " of rank " + std::to_string(b.value),
+                      "a process that does not see GPU " + location(b).gpu + " of rank " + std::to_string(b.value),
                       "all GPUs of the node in CUDA_VISIBLE_DEVICES, or --link-class nvlink or pcie");
     return joined_by_nvlink(members) ? MeasuredLink::NvLink : MeasuredLink::Pcie;
   }
@@ -88,14 +88,14 @@ class Groups {
     Members reached = {members.front()};
     for (std::size_t i = 0; i < reached.size(); ++i)
       for (const RankId next : members) {
-        const std::vector<std::string>& links = seat(reached[i]).nvlinks;
-        const bool linked = std::find(links.begin(), links.end(), seat(next).gpu) != links.end();
+        const std::vector<std::string>& links = location(reached[i]).nvlinks;
+        const bool linked = std::find(links.begin(), links.end(), location(next).gpu) != links.end();
         if (linked && std::find(reached.begin(), reached.end(), next) == reached.end()) reached.push_back(next);
       }
     return reached.size() == members.size();
   }
 
-  const std::vector<RankLocation>& seats_;
+  const std::vector<RankLocation>& locations_;
   bool threads_;
   std::optional<MeasuredLink> inside_;
   std::vector<Members> nodes_ = {};
@@ -117,8 +117,8 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-std::string to_line(const RankLocation& seat) {
-  return seat.node + "\t" + seat.gpu + "\t" + joined(seat.sees) + "\t" + joined(seat.nvlinks);
+std::string to_line(const RankLocation& location) {
+  return location.node + "\t" + location.gpu + "\t" + joined(location.sees) + "\t" + joined(location.nvlinks);
 }
 
 RankLocation location_of_line(const std::string& line) {
@@ -131,9 +131,9 @@ RankLocation location_of_line(const std::string& line) {
   return {.node = parts[0], .gpu = parts[1], .sees = words_of(parts[2]), .nvlinks = words_of(parts[3])};
 }
 
-std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& seats, bool threads,
+std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& locations, bool threads,
                                              std::optional<MeasuredLink> inside) {
-  return Groups(seats, threads, inside).all();
+  return Groups(locations, threads, inside).all();
 }
 
 std::string this_node(const char* variable) {

@@ -18,7 +18,7 @@ struct RankLocation {
 };
 
 // A location as one line of text, to send it to other processes, and back. location_of_line throws DeviceError for any other text.
-std::string to_line(const RankLocation& seat);
+std::string to_line(const RankLocation& location);
 RankLocation location_of_line(const std::string& line);
 
 // A group of ranks that is measured, with the slowest class of links that its collectives use.
@@ -29,14 +29,14 @@ struct MeasuredGroup {
   bool operator==(const MeasuredGroup&) const = default;
 };
 
-// Chooses the groups to measure among ranks at these locations (`seats`: [rank]):
+// Chooses the groups to measure among ranks at these locations (`locations`: [rank]):
 //   inside a node   the first 2, 4, 8, ... ranks of the first node, and all ranks of it;
 //                   for each class of links that is not yet among these, one pair of ranks
 //   between nodes   the first 2, 4, 8, ... nodes, and all nodes: once with one rank of each node,
 //                   once with as many ranks of each node as the smallest node has
 // `threads`: ranks on the CPU are threads of one process, else processes. `inside`: the class of links inside a node, if the caller knows
 // it; else it is derived from the locations. Throws Error if that is impossible, because a process does not see the GPU of another.
-std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& seats, bool threads,
+std::vector<MeasuredGroup> groups_to_measure(const std::vector<RankLocation>& locations, bool threads,
                                              std::optional<MeasuredLink> inside = {});
 
 // Identifies the machine of this process: `variable` (the value of FORESHARD_NODE) if it is set, else the boot id of the Linux kernel,

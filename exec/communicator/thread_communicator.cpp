@@ -14,44 +14,44 @@ namespace foreshard {
 // All members meet before any of them accesses another's operands.
 class ThreadMeetings::MeetingTask : public StreamTask {
  protected:
-  MeetingTask(const CollectiveCall& call, PendingCollective& party, const Stop& stop, std::size_t member)
-      : call_(call), party_(party), stop_(stop), member_(member) {}
+  MeetingTask(const CollectiveCall& call, PendingCollective& pending_collective, const Stop& stop, std::size_t member)
+      : call_(call), collective_(pending_collective), stop_(stop), member_(member) {}
 
   void meet() {
-    std::unique_lock lock(party_.mutex);
-    if (++party_.arrived == party_.members) {
-      party_.arrived = 0;
-      if (party_.generation++ % meetings_per_run() == 0) party_.met = steady_now();
-      party_.changed.notify_all();
+    std::unique_lock lock(collective_.mutex);
+    if (++collective_.arrived == collective_.members) {
+      collective_.arrived = 0;
+      if (collective_.generation++ % meetings_per_run() == 0) collective_.met = steady_now();
+      collective_.changed.notify_all();
       return;
     }
-    const std::uint64_t generation = party_.generation;
-    stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
+    const std::uint64_t generation = collective_.generation;
+    stop_.wait(lock, collective_.changed, [&] { return collective_.generation != generation; });
   }
   virtual std::uint64_t meetings_per_run() const = 0;
 
   CollectiveCall call_;
-  PendingCollective& party_;
+  PendingCollective& collective_;
   const Stop& stop_;
   std::size_t member_;
 };
 
 class ThreadMeetings::CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CollectiveCall& call, PendingCollective& party, const Stop& stop, std::size_t member)
-      : MeetingTask(call, party, stop, member) {
+  CollectiveTask(const CollectiveCall& call, PendingCollective& pending_collective, const Stop& stop, std::size_t member)
+      : MeetingTask(call, pending_collective, stop, member) {
     how_ = call.what.combine;
     accumulate_ = call.what.accumulate;
   }
 
   TaskTimes run(int) override {
     {
-      const std::lock_guard lock(party_.mutex);
-      party_.sources[member_] = call_.from.data;
-      party_.destinations[member_] = call_.to.data;
+      const std::lock_guard lock(collective_.mutex);
+      collective_.sources[member_] = call_.from.data;
+      collective_.destinations[member_] = call_.to.data;
     }
     meet();
-    const std::int64_t met = party_.met;
+    const std::int64_t met = collective_.met;
     const std::int64_t before = thread_cpu_time();
     move();
     const std::int64_t own = thread_cpu_time() - before;
@@ -63,7 +63,7 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
   std::uint64_t meetings_per_run() const override { return 2; }
 
   void move() {
-    const auto n = static_cast<std::int64_t>(party_.members), own = static_cast<std::int64_t>(member_);
+    const auto n = static_cast<std::int64_t>(collective_.members), own = static_cast<std::int64_t>(member_);
     const std::int64_t each = size_of(call_.from.dtype).value, bytes = call_.what.bytes.value, elements = bytes / each;
     const std::int64_t part = bytes / n;
     const bool in_place = call_.from.data == call_.to.data;
@@ -73,11 +73,11 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
     switch (call_.what.kind) {
       case CollectiveKind::AllReduce: {
         const std::int64_t first = elements * own / n, end = elements * (own + 1) / n;
-        sum(party_.destinations, first, end - first);
+        sum(collective_.destinations, first, end - first);
         return;
       }
       case CollectiveKind::Reduce:
-        if (own == 0) sum(std::span(party_.destinations).first(1), 0, elements);
+        if (own == 0) sum(std::span(collective_.destinations).first(1), 0, elements);
         return;
       case CollectiveKind::ReduceScatter: {
         const std::int64_t first = elements / n * own;
@@ -89,21 +89,21 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
       case CollectiveKind::AllGather:
         for (std::int64_t step = 0; step < n; ++step) {
           const std::int64_t peer = (own + step) % n;
-          const std::byte* source = party_.sources[static_cast<std::size_t>(peer)];
-          const bool peer_in_place = source == party_.destinations[static_cast<std::size_t>(peer)];
+          const std::byte* source = collective_.sources[static_cast<std::size_t>(peer)];
+          const bool peer_in_place = source == collective_.destinations[static_cast<std::size_t>(peer)];
           copy(call_.to.data + part * peer, peer_in_place ? source + part * peer : source, part);
         }
         return;
-      case CollectiveKind::Broadcast: copy(call_.to.data, party_.sources[0], bytes); return;
+      case CollectiveKind::Broadcast: copy(call_.to.data, collective_.sources[0], bytes); return;
       case CollectiveKind::AllToAll:
         for (std::int64_t peer = 0; peer < n; ++peer)
-          copy(call_.to.data + part * peer, party_.sources[static_cast<std::size_t>(peer)] + part * own, part);
+          copy(call_.to.data + part * peer, collective_.sources[static_cast<std::size_t>(peer)] + part * own, part);
         return;
     }
   }
 
   void sum(std::span<std::byte* const> to, std::int64_t first, std::int64_t count) const {
-    reduce(call_.from.dtype, how_, accumulate_, party_.sources, to, first, count);
+    reduce(call_.from.dtype, how_, accumulate_, collective_.sources, to, first, count);
   }
 
   Combine how_ = Combine::Sum;
@@ -112,9 +112,9 @@ class ThreadMeetings::CollectiveTask : public MeetingTask {
 
 class ThreadMeetings::RoundsTask : public MeetingTask {
  public:
-  RoundsTask(const CollectiveCall& call, ThreadMeetings& meetings, PendingCollective& party, std::size_t member)
-      : MeetingTask(call, party, meetings.stop_, member), meetings_(meetings), walk_(call, member, {}) {
-    party.bases.resize(party.members), party.progress.resize(party.members);
+  RoundsTask(const CollectiveCall& call, ThreadMeetings& meetings, PendingCollective& pending_collective, std::size_t member)
+      : MeetingTask(call, pending_collective, meetings.stop_, member), meetings_(meetings), walk_(call, member, {}) {
+    pending_collective.bases.resize(pending_collective.members), pending_collective.progress.resize(pending_collective.members);
     for (int t = 0; t < walk_.rounds(); ++t) {
       std::vector<int> of_round = read_.empty() ? std::vector<int>{} : read_.back();
       for (const RoundWalk::Departure& out : walk_.round(t).departures)
@@ -126,11 +126,11 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
   TaskTimes run(int) override {
     std::unique_ptr<std::byte[]> memory = walk_.own_memory() > Bytes{} ? meetings_.take_memory() : nullptr;
     {
-      const std::lock_guard lock(party_.mutex);
-      party_.bases[member_] = memory ? memory.get() : call_.to.data;
+      const std::lock_guard lock(collective_.mutex);
+      collective_.bases[member_] = memory ? memory.get() : call_.to.data;
     }
     meet();
-    TaskTimes times{.met = party_.met};
+    TaskTimes times{.met = collective_.met};
     for (int window = 0; window < walk_.windows(); ++window) play(window, times);
     if (memory) meetings_.give_memory(std::move(memory));
     return times;
@@ -140,7 +140,7 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
   std::uint64_t meetings_per_run() const override { return 1; }
 
   void play(int window, TaskTimes& times) {
-    std::byte* base = party_.bases[member_];
+    std::byte* base = collective_.bases[member_];
     work(times, [&] { begin_window(walk_, call_, base, window); });
     advance();
     for (int t = 0; t < walk_.rounds(); ++t) {
@@ -149,7 +149,7 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
       for (const RoundWalk::Arrival& arrival : round.arrivals) {
         sources_.clear();
         for (const int from : arrival.from)
-          sources_.push_back(walk_.piece(party_.bases[static_cast<std::size_t>(from)], arrival.slice, window));
+          sources_.push_back(walk_.piece(collective_.bases[static_cast<std::size_t>(from)], arrival.slice, window));
         work(times, [&] { receive(walk_, call_, base, window, arrival, sources_); });
         tell(arrival, window);
       }
@@ -167,18 +167,18 @@ class ThreadMeetings::RoundsTask : public MeetingTask {
   }
 
   void advance() {
-    const std::lock_guard lock(party_.mutex);
-    ++party_.progress[member_];
-    party_.changed.notify_all();
+    const std::lock_guard lock(collective_.mutex);
+    ++collective_.progress[member_];
+    collective_.changed.notify_all();
   }
 
   // Waits until the senders of this round have done the round before, so that their pieces are complete, and until the members that this
   // one has sent something before have read it, as this round may overwrite it.
   void await(const RoundWalk::Round& round, int t) {
-    std::unique_lock lock(party_.mutex);
-    const std::uint64_t here = party_.progress[member_];
-    const auto is_here = [&](int member) { return party_.progress[static_cast<std::size_t>(member)] >= here; };
-    stop_.wait(lock, party_.changed, [&] {
+    std::unique_lock lock(collective_.mutex);
+    const std::uint64_t here = collective_.progress[member_];
+    const auto is_here = [&](int member) { return collective_.progress[static_cast<std::size_t>(member)] >= here; };
+    stop_.wait(lock, collective_.changed, [&] {
       for (const RoundWalk::Arrival& arrival : round.arrivals)
         if (!std::ranges::all_of(arrival.from, is_here)) return false;
       return t == 0 || std::ranges::all_of(read_[static_cast<std::size_t>(t) - 1], is_here);
@@ -258,10 +258,10 @@ void ThreadMeetings::give_memory(std::unique_ptr<std::byte[]> memory) {
   free_memory_.push_back(std::move(memory));
 }
 
-ThreadMeetings::PendingCollective& ThreadMeetings::party(const CollectiveCall& call) {
-  PendingCollective*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+ThreadMeetings::PendingCollective& ThreadMeetings::pending_collective(const CollectiveCall& call) {
+  PendingCollective*& known = collective_of_[{call.what.group, call.members.front(), call.sequence}];
   if (!known) {
-    known = &parties_.emplace_back();
+    known = &pending_collectives_.emplace_back();
     known->what = call.what;
     known->where = call.where;
     known->members = call.members.size();
@@ -277,11 +277,12 @@ ThreadMeetings::PendingCollective& ThreadMeetings::party(const CollectiveCall& c
   return *known;
 }
 
-ThreadMeetings::PendingMessage& ThreadMeetings::parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence,
-                                                       Bytes bytes, bool sending, const std::string& where) {
-  PendingMessage*& known = parcel_of_[{from, to, tag, sequence}];
+ThreadMeetings::PendingMessage& ThreadMeetings::pending_message(RankId from, RankId to, const std::string& tag,
+                                                                std::int64_t sequence, Bytes bytes, bool sending,
+                                                                const std::string& where) {
+  PendingMessage*& known = message_of_[{from, to, tag, sequence}];
   if (!known) {
-    known = &parcels_.emplace_back();
+    known = &pending_messages_.emplace_back();
     known->bytes = bytes;
   }
   if (known->bytes != bytes)
@@ -292,14 +293,14 @@ ThreadMeetings::PendingMessage& ThreadMeetings::parcel(RankId from, RankId to, c
 }
 
 void ThreadMeetings::check() const {
-  for (const PendingCollective& party : parties_)
-    if (party.known != party.members)
-      throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
-                  "all " + std::to_string(party.members) + " members of the group");
-  for (const PendingMessage& parcel : parcels_)
-    if (parcel.sender.empty() || parcel.receiver.empty())
-      throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
-                  parcel.sender.empty() ? "a send" : "a receive");
+  for (const PendingCollective& pending_collective : pending_collectives_)
+    if (pending_collective.known != pending_collective.members)
+      throw Error("plan", pending_collective.where, std::to_string(pending_collective.known) + " ranks that call it",
+                  "all " + std::to_string(pending_collective.members) + " members of the group");
+  for (const PendingMessage& pending_message : pending_messages_)
+    if (pending_message.sender.empty() || pending_message.receiver.empty())
+      throw Error("plan", pending_message.sender + pending_message.receiver, "an exchange that nobody answers",
+                  pending_message.sender.empty() ? "a send" : "a receive");
 }
 
 std::unique_ptr<StreamTask> ThreadCommunicator::collective(const CollectiveCall& call) {
@@ -307,17 +308,17 @@ std::unique_ptr<StreamTask> ThreadCommunicator::collective(const CollectiveCall&
   check_host_algorithm(call);
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
-  ThreadMeetings::PendingCollective& party = meetings_.party(call);
+  ThreadMeetings::PendingCollective& pending_collective = meetings_.pending_collective(call);
   const auto member = static_cast<std::size_t>(own - call.members.begin());
-  if (RoundWalk::wanted(call)) return std::make_unique<ThreadMeetings::RoundsTask>(call, meetings_, party, member);
-  return std::make_unique<ThreadMeetings::CollectiveTask>(call, party, meetings_.stop_, member);
+  if (RoundWalk::wanted(call)) return std::make_unique<ThreadMeetings::RoundsTask>(call, meetings_, pending_collective, member);
+  return std::make_unique<ThreadMeetings::CollectiveTask>(call, pending_collective, meetings_.stop_, member);
 }
 
 std::unique_ptr<StreamTask> ThreadCommunicator::exchange(const ExchangeCall& call) {
   ThreadMeetings::PendingMessage *out = nullptr, *in = nullptr;
-  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call.tag, call.sent, call.send.bytes, true, call.where);
+  if (call.to.valid()) out = &meetings_.pending_message(rank_, call.to, call.tag, call.sent, call.send.bytes, true, call.where);
   if (call.from.valid())
-    in = &meetings_.parcel(call.from, rank_, call.tag, call.received, call.receive.bytes, false, call.where);
+    in = &meetings_.pending_message(call.from, rank_, call.tag, call.received, call.receive.bytes, false, call.where);
   return std::make_unique<ThreadMeetings::ExchangeTask>(call, out, in, meetings_.stop_);
 }
 

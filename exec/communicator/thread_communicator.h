@@ -62,9 +62,9 @@ class ThreadMeetings {
   class RoundsTask;
   class ExchangeTask;
 
-  PendingCollective& party(const CollectiveCall& call);
-  PendingMessage& parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence, Bytes bytes, bool sending,
-                         const std::string& where);
+  PendingCollective& pending_collective(const CollectiveCall& call);
+  PendingMessage& pending_message(RankId from, RankId to, const std::string& tag, std::int64_t sequence, Bytes bytes,
+                                  bool sending, const std::string& where);
 
   std::unique_ptr<std::byte[]> take_memory();  // RoundWalk::kOwnMemory bytes, to be returned by give_memory
   void give_memory(std::unique_ptr<std::byte[]> memory);
@@ -72,10 +72,10 @@ class ThreadMeetings {
   const Stop& stop_;
   std::mutex memory_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> free_memory_;
-  std::deque<PendingCollective> parties_;
-  std::deque<PendingMessage> parcels_;
-  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> party_of_;  // (group, first member, sequence)
-  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> parcel_of_;
+  std::deque<PendingCollective> pending_collectives_;
+  std::deque<PendingMessage> pending_messages_;
+  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> collective_of_;  // (group, first member, sequence)
+  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> message_of_;
 };
 
 class ThreadCommunicator : public Communicator {

@@ -18,19 +18,19 @@ class NcclRanks : public CollectiveRanks {
             MeasuredAlgorithm algorithm)
       : runtime_(runtime), here_(std::move(here)), algorithm_(algorithm), devices_(runtime, library, stop_, options) {
     for (const RankId id : here_) {
-      Seat& seat = seats_.emplace_back();
-      seat.backend = devices_.device(id, nullptr);
-      seat.communicator = devices_.communicator(id, *seat.backend);
-      seat.gpu = static_cast<CudaDevice&>(*seat.backend).gpu();
-      seat.from = {seat.backend->arena(Space::Device, largest), largest, DType::F32};
-      seat.to = {seat.backend->arena(Space::Device, largest), largest, DType::F32};
+      Seat& location = seats_.emplace_back();
+      location.backend = devices_.device(id, nullptr);
+      location.communicator = devices_.communicator(id, *location.backend);
+      location.gpu = static_cast<CudaDevice&>(*location.backend).gpu();
+      location.from = {location.backend->arena(Space::Device, largest), largest, DType::F32};
+      location.to = {location.backend->arena(Space::Device, largest), largest, DType::F32};
     }
     if (options.mesh) (mesh_ = options.mesh)->guard(&stop_);
   }
   ~NcclRanks() override {
     if (mesh_) mesh_->guard(nullptr);
-    for (Seat& seat : seats_)
-      if (seat.stream) runtime_.close_stream(seat.stream);
+    for (Seat& location : seats_)
+      if (location.stream) runtime_.close_stream(location.stream);
   }
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
@@ -41,35 +41,35 @@ class NcclRanks : public CollectiveRanks {
   // NCCL tasks run in the order in which they were made, each once per run. So there is a task for every time that a collective runs.
   void prepare(const std::vector<MeasuredCall>& calls) override {
     for (std::size_t r = 0; r < here_.size(); ++r) {
-      Seat& seat = seats_[r];
+      Seat& location = seats_[r];
       for (const MeasuredCall& measured : calls) {
         CollectiveCall call = measured.call;
-        seat.first.push_back(seat.tasks.size());
+        location.first.push_back(location.tasks.size());
         if (std::find(call.members.begin(), call.members.end(), here_[r]) == call.members.end()) continue;
-        call.from = seat.from, call.to = seat.to;
-        for (int i = 0; i < measured.rounds * kInARow; ++i) seat.tasks.push_back(seat.communicator->collective(call));
+        call.from = location.from, call.to = location.to;
+        for (int i = 0; i < measured.rounds * kInARow; ++i) location.tasks.push_back(location.communicator->collective(call));
       }
-      runtime_.select(seat.gpu);
-      seat.stream = runtime_.open_stream(false);
-      seat.begin = seat.events.emplace_back(std::make_unique<EventPool>(runtime_, seat.gpu, true))->take();
-      seat.end = seat.events.front()->take();
+      runtime_.select(location.gpu);
+      location.stream = runtime_.open_stream(false);
+      location.begin = location.events.emplace_back(std::make_unique<EventPool>(runtime_, location.gpu, true))->take();
+      location.end = location.events.front()->take();
     }
     devices_.connect();
   }
 
   double run(RankId rank, std::size_t call, int round) override {
-    Seat& seat = seats_[static_cast<std::size_t>(std::find(here_.begin(), here_.end(), rank) - here_.begin())];
-    runtime_.select(seat.gpu);
-    OnStream on{.runtime = runtime_, .stream = seat.stream, .scratch = nullptr, .workspace = nullptr, .met = nullptr};
-    runtime_.record(seat.begin, seat.stream);
-    const std::size_t first = seat.first[call] + static_cast<std::size_t>(round) * kInARow;
-    for (std::size_t i = first; i < first + kInARow; ++i) static_cast<GpuTask&>(*seat.tasks[i]).enqueue(on, 0);
-    runtime_.record(seat.end, seat.stream);
-    while (!runtime_.idle(seat.stream)) {
+    Seat& location = seats_[static_cast<std::size_t>(std::find(here_.begin(), here_.end(), rank) - here_.begin())];
+    runtime_.select(location.gpu);
+    OnStream on{.runtime = runtime_, .stream = location.stream, .scratch = nullptr, .workspace = nullptr, .met = nullptr};
+    runtime_.record(location.begin, location.stream);
+    const std::size_t first = location.first[call] + static_cast<std::size_t>(round) * kInARow;
+    for (std::size_t i = first; i < first + kInARow; ++i) static_cast<GpuTask&>(*location.tasks[i]).enqueue(on, 0);
+    runtime_.record(location.end, location.stream);
+    while (!runtime_.idle(location.stream)) {
       if (stop_.raised()) throw Stopped{};
       std::this_thread::yield();
     }
-    return static_cast<double>(runtime_.nanoseconds(seat.begin, seat.end)) * 1e-9 / kInARow;
+    return static_cast<double>(runtime_.nanoseconds(location.begin, location.end)) * 1e-9 / kInARow;
   }
 
  private:
@@ -89,7 +89,7 @@ class NcclRanks : public CollectiveRanks {
   std::vector<RankId> here_;
   MeasuredAlgorithm algorithm_;
   ProcessMesh* mesh_ = nullptr;
-  NcclDevices devices_;  // declared before the seats, so that it outlives them
+  NcclDevices devices_;  // declared before the locations, so that it outlives them
   std::vector<Seat> seats_ = {};
 };
 
@@ -117,11 +117,11 @@ std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::L
   return std::make_unique<NcclRanks>(runtime, library, options, std::move(here), largest, algorithm);
 }
 
-RankLocation seat_of(Runtime& runtime, int gpu, const std::string& node) {
+RankLocation location_of_gpu(Runtime& runtime, int gpu, const std::string& node) {
   const Properties own = runtime.properties(gpu);
-  RankLocation seat{.node = node, .gpu = own.bus, .nvlinks = own.nvlinks};
-  for (int other = 0; other < runtime.devices(); ++other) seat.sees.push_back(runtime.properties(other).bus);
-  return seat;
+  RankLocation location{.node = node, .gpu = own.bus, .nvlinks = own.nvlinks};
+  for (int other = 0; other < runtime.devices(); ++other) location.sees.push_back(runtime.properties(other).bus);
+  return location;
 }
 
 }  // namespace foreshard::gpu

@@ -18,6 +18,6 @@ std::unique_ptr<CollectiveRanks> nccl_collective_ranks(Runtime& runtime, nccl::L
                                                        std::vector<RankId> here, Bytes largest, MeasuredAlgorithm algorithm);
 
 // The location (exec/calibrate/calibrate_groups.h) of a rank on this GPU. `node`: this_node().
-RankLocation seat_of(Runtime& runtime, int gpu, const std::string& node);
+RankLocation location_of_gpu(Runtime& runtime, int gpu, const std::string& node);
 
 }  // namespace foreshard::gpu

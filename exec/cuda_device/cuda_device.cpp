@@ -159,7 +159,7 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
     on.stream = runtime_.open_stream(!on.computes);  // communication streams get the higher priority: other ranks wait for them
     on.scratch = memory_.allocate(Space::Device, on.needs.scratch);
     on.workspace = memory_.allocate(Space::Device, on.needs.workspace);
-    on.commands.hold(commands);
+    on.commands.set_capacity(commands);
   }
   events_.open(events, marks_);
   for (ComputeTask* task : tasks_) task->open(memory_, marks_, *this);

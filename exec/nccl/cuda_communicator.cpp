@@ -27,14 +27,15 @@ Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
 
 class CudaMeetings::CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
-      : MeetingTask(meetings, call, party, own) {
+  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& pending_collective,
+                 std::size_t own)
+      : MeetingTask(meetings, call, pending_collective, own) {
     fold_ = call.what.combine == Combine::Max ? Fold::Max : call.what.combine == Combine::Mean ? Fold::Mean : Fold::Sum;
     accumulate_ = call.what.accumulate;
   }
 
   void enqueue(OnStream& on, int) override {
-    const auto n = static_cast<std::size_t>(party_.members.size());
+    const auto n = static_cast<std::size_t>(collective_.members.size());
     join(on, &Member::ready);
     on.tell_met();
     move(on);
@@ -43,9 +44,9 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
 
  private:
   void move(const OnStream& on) const {
-    const auto n = static_cast<std::int64_t>(party_.members.size()), own = static_cast<std::int64_t>(own_);
+    const auto n = static_cast<std::int64_t>(collective_.members.size()), own = static_cast<std::int64_t>(own_);
     const std::int64_t bytes = call_.what.bytes.value, elements = bytes / size_of(call_.from.dtype).value, part = bytes / n;
-    const Member& me = party_.members[own_];
+    const Member& me = collective_.members[own_];
     const bool in_place = me.from == me.to;
     const auto copy = [&](std::byte* to, const std::byte* from, std::int64_t count) {
       if (to != from && count > 0) on.runtime.copy(to, from, {count}, on.stream);
@@ -60,14 +61,14 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
       case CollectiveKind::AllGather:
         for (std::int64_t step = 0; step < n; ++step) {
           const std::int64_t peer = (own + step) % n;
-          const Member& from = party_.members[static_cast<std::size_t>(peer)];
+          const Member& from = collective_.members[static_cast<std::size_t>(peer)];
           copy(me.to + part * peer, from.from == from.to ? from.from + part * peer : from.from, part);
         }
         return;
-      case CollectiveKind::Broadcast: return copy(me.to, party_.members[0].from, bytes);
+      case CollectiveKind::Broadcast: return copy(me.to, collective_.members[0].from, bytes);
       case CollectiveKind::AllToAll:
         for (std::int64_t peer = 0; peer < n; ++peer)
-          copy(me.to + part * peer, party_.members[static_cast<std::size_t>(peer)].from + part * own, part);
+          copy(me.to + part * peer, collective_.members[static_cast<std::size_t>(peer)].from + part * own, part);
         return;
     }
   }
@@ -84,11 +85,11 @@ class CudaMeetings::CollectiveTask : public MeetingTask {
                   .type = type_of(call_.from.dtype),
                   .writes = writes};
     };
-    for (const Member& member : party_.members) {
+    for (const Member& member : collective_.members) {
       args.from[args.sources++] = array(member.from, slice.first, false);
       if (into_all) args.to[args.targets++] = array(member.to, slice.first, true);
     }
-    if (!into_all) args.to[args.targets++] = array(party_.members[own_].to, slice.first - before, true);
+    if (!into_all) args.to[args.targets++] = array(collective_.members[own_].to, slice.first - before, true);
     args.count = slice.count, args.fold = fold_, args.accumulate = accumulate_;
     Launcher(on.runtime, on.stream, nullptr).elements(KernelId::reduce_peers, slice.count, args);
   }
@@ -141,10 +142,10 @@ class CudaMeetings::ExchangeTask : public GpuTask {
   PendingMessage* in_;
 };
 
-CudaMeetings::PendingCollective& CudaMeetings::party(const CollectiveCall& call) {
-  PendingCollective*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+CudaMeetings::PendingCollective& CudaMeetings::pending_collective(const CollectiveCall& call) {
+  PendingCollective*& known = collective_of_[{call.what.group, call.members.front(), call.sequence}];
   if (!known) {
-    known = &parties_.emplace_back();
+    known = &pending_collectives_.emplace_back();
     known->what = call.what;
     known->where = call.where;
     known->members.resize(call.members.size());
@@ -158,12 +159,12 @@ CudaMeetings::PendingCollective& CudaMeetings::party(const CollectiveCall& call)
   return *known;
 }
 
-CudaMeetings::PendingMessage& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
-                                                   bool sending, int gpu) {
-  PendingMessage*& known = parcel_of_[{from, to, call.tag, sequence}];
+CudaMeetings::PendingMessage& CudaMeetings::pending_message(RankId from, RankId to, const ExchangeCall& call,
+                                                            std::int64_t sequence, bool sending, int gpu) {
+  PendingMessage*& known = message_of_[{from, to, call.tag, sequence}];
   const MemoryRange& stretch = sending ? call.send : call.receive;
   if (!known) {
-    known = &parcels_.emplace_back();
+    known = &pending_messages_.emplace_back();
     known->bytes = stretch.bytes;
   }
   if (known->bytes != stretch.bytes)
@@ -197,18 +198,20 @@ bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
 
 void CudaMeetings::connect() {
   std::map<std::pair<int, int>, bool> pairs;  // (GPU, peer) -> whether a sum needs the access
-  for (const PendingCollective& party : parties_) {
-    if (party.rounds) {
-      pairs_of_rounds(party, pairs);
+  for (const PendingCollective& pending_collective : pending_collectives_) {
+    if (pending_collective.rounds) {
+      pairs_of_rounds(pending_collective, pairs);
       continue;
     }
-    for (std::size_t own = 0; own < party.members.size(); ++own)
-      for (std::size_t peer = 0; peer < party.members.size(); ++peer)
-        if (party.members[own].gpu != party.members[peer].gpu && uses(party.what.kind, own, peer))
-          pairs[{party.members[own].gpu, party.members[peer].gpu}] |= sums(party.what.kind);
+    for (std::size_t own = 0; own < pending_collective.members.size(); ++own)
+      for (std::size_t peer = 0; peer < pending_collective.members.size(); ++peer)
+        if (pending_collective.members[own].gpu != pending_collective.members[peer].gpu &&
+            uses(pending_collective.what.kind, own, peer))
+          pairs[{pending_collective.members[own].gpu, pending_collective.members[peer].gpu}] |=
+              sums(pending_collective.what.kind);
   }
-  for (const PendingMessage& parcel : parcels_)
-    if (parcel.from != parcel.to) pairs[{parcel.to, parcel.from}] |= false;
+  for (const PendingMessage& pending_message : pending_messages_)
+    if (pending_message.from != pending_message.to) pairs[{pending_message.to, pending_message.from}] |= false;
   for (const auto& [pair, needed] : pairs)
     if (!runtime_.reach(pair.first, pair.second) && needed)
       throw DeviceError("peer access", "GPU " + std::to_string(pair.first) + " cannot reach the memory of GPU " +
@@ -216,14 +219,14 @@ void CudaMeetings::connect() {
 }
 
 void CudaMeetings::check() const {
-  for (const PendingCollective& party : parties_)
-    if (party.known != party.members.size())
-      throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
-                  "all " + std::to_string(party.members.size()) + " members of the group");
-  for (const PendingMessage& parcel : parcels_)
-    if (parcel.sender.empty() || parcel.receiver.empty())
-      throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
-                  parcel.sender.empty() ? "a send" : "a receive");
+  for (const PendingCollective& pending_collective : pending_collectives_)
+    if (pending_collective.known != pending_collective.members.size())
+      throw Error("plan", pending_collective.where, std::to_string(pending_collective.known) + " ranks that call it",
+                  "all " + std::to_string(pending_collective.members.size()) + " members of the group");
+  for (const PendingMessage& pending_message : pending_messages_)
+    if (pending_message.sender.empty() || pending_message.receiver.empty())
+      throw Error("plan", pending_message.sender + pending_message.receiver, "an exchange that nobody answers",
+                  pending_message.sender.empty() ? "a send" : "a receive");
 }
 
 static constexpr std::array kAlgorithms = {foreshard::Algorithm::Ring, foreshard::Algorithm::Tree,
@@ -239,23 +242,23 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
                 "at most " + std::to_string(kMostPeers) + " on the GPUs of one process");
   if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
   const auto own = static_cast<std::size_t>(at - call.members.begin());
-  CudaMeetings::PendingCollective& party = meetings_.party(call);
+  CudaMeetings::PendingCollective& pending_collective = meetings_.pending_collective(call);
   const int gpu = device_.gpu();  // a CUDA event belongs to the GPU whose stream records it
-  party.members[own] = {.from = call.from.data,
-                        .to = call.to.data,
-                        .gpu = gpu,
-                        .ready = meetings_.event_of(gpu),
-                        .done = meetings_.event_of(gpu)};
+  pending_collective.members[own] = {.from = call.from.data,
+                                     .to = call.to.data,
+                                     .gpu = gpu,
+                                     .ready = meetings_.event_of(gpu),
+                                     .done = meetings_.event_of(gpu)};
   // a mean runs without rounds: the kernel divides the sum over all members; our plans contain none
   const bool mean = call.what.combine == Combine::Mean;
-  if (RoundWalk::wanted(call) && !mean) return meetings_.rounds_task(call, party, own, rank_, gpu);
-  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
+  if (RoundWalk::wanted(call) && !mean) return meetings_.rounds_task(call, pending_collective, own, rank_, gpu);
+  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, pending_collective, own);
 }
 
 std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
   CudaMeetings::PendingMessage *out = nullptr, *in = nullptr;
-  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true, device_.gpu());
-  if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false, device_.gpu());
+  if (call.to.valid()) out = &meetings_.pending_message(rank_, call.to, call, call.sent, true, device_.gpu());
+  if (call.from.valid()) in = &meetings_.pending_message(call.from, rank_, call, call.received, false, device_.gpu());
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
 }
 

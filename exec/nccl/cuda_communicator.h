@@ -67,21 +67,22 @@ class CudaMeetings {
   class ExchangeTask;
   // Own memory (RoundWalk) of a rank. The collectives of one group share it, because they run one after the other on one stream.
   std::byte* own_memory(RankId rank, GroupId group, Bytes bytes, int gpu);
-  std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, PendingCollective& party, std::size_t own, RankId rank,
-                                          int gpu);
-  void pairs_of_rounds(const PendingCollective& party, std::map<std::pair<int, int>, bool>& pairs) const;
-  PendingCollective& party(const CollectiveCall& call);
-  PendingMessage& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending, int gpu);
+  std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, PendingCollective& pending_collective, std::size_t own,
+                                          RankId rank, int gpu);
+  void pairs_of_rounds(const PendingCollective& pending_collective, std::map<std::pair<int, int>, bool>& pairs) const;
+  PendingCollective& pending_collective(const CollectiveCall& call);
+  PendingMessage& pending_message(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending,
+                                  int gpu);
   Event* event_of(int gpu) { return events_.try_emplace(gpu, runtime_, gpu, false).first->second.take(); }
   Runtime& runtime_;
   const Stop& stop_;
   GpuMemory memory_{runtime_};
   std::map<std::pair<RankId, GroupId>, std::byte*> own_memory_ = {};
   std::map<int, EventPool> events_;  // by GPU
-  std::deque<PendingCollective> parties_;
-  std::deque<PendingMessage> parcels_;
-  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> party_of_;  // (group, first member, sequence)
-  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> parcel_of_;
+  std::deque<PendingCollective> pending_collectives_;
+  std::deque<PendingMessage> pending_messages_;
+  std::map<std::tuple<GroupId, RankId, std::int64_t>, PendingCollective*> collective_of_;  // (group, first member, sequence)
+  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, PendingMessage*> message_of_;
 };
 
 class CudaCommunicator : public Communicator {

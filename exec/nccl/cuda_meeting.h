@@ -12,34 +12,34 @@ class CudaMeetings::MeetingTask : public GpuTask {
   bool meets() const override { return true; }
 
  protected:
-  MeetingTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
-      : meetings_(meetings), call_(call), party_(party), own_(own) {}
+  MeetingTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& pending_collective, std::size_t own)
+      : meetings_(meetings), call_(call), collective_(pending_collective), own_(own) {}
 
   // Barrier between the streams of all members: work enqueued after it begins when all members have reached this point of their streams.
   // Consecutive joins must use different events, because a late member may still have to wait for the event of the join before.
   void join(const OnStream& on, Event* Member::*event) {
-    on.runtime.record(party_.members[own_].*event, on.stream);
+    on.runtime.record(collective_.members[own_].*event, on.stream);
     meet();
-    for (std::size_t peer = 0; peer < party_.members.size(); ++peer)
-      if (peer != own_) on.runtime.wait(on.stream, party_.members[peer].*event);
+    for (std::size_t peer = 0; peer < collective_.members.size(); ++peer)
+      if (peer != own_) on.runtime.wait(on.stream, collective_.members[peer].*event);
   }
 
   const CudaMeetings& meetings_;
   CollectiveCall call_;
-  PendingCollective& party_;
+  PendingCollective& collective_;
   std::size_t own_;
 
  private:
   void meet() {
-    std::unique_lock lock(party_.mutex);
-    if (++party_.arrived == party_.members.size()) {
-      party_.arrived = 0;
-      ++party_.generation;
-      party_.changed.notify_all();
+    std::unique_lock lock(collective_.mutex);
+    if (++collective_.arrived == collective_.members.size()) {
+      collective_.arrived = 0;
+      ++collective_.generation;
+      collective_.changed.notify_all();
       return;
     }
-    const std::uint64_t generation = party_.generation;
-    meetings_.stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
+    const std::uint64_t generation = collective_.generation;
+    meetings_.stop_.wait(lock, collective_.changed, [&] { return collective_.generation != generation; });
   }
 };
 

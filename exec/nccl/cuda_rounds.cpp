@@ -12,14 +12,14 @@ constexpr Bytes kOwnMemory = {16 << 20};  // more than on the host, because ever
 
 class CudaMeetings::RoundsTask : public MeetingTask {
  public:
-  RoundsTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& party, std::size_t own)
-      : MeetingTask(meetings, call, party, own), walk_(call, own, {}, kOwnMemory) {}
+  RoundsTask(const CudaMeetings& meetings, const CollectiveCall& call, PendingCollective& pending_collective, std::size_t own)
+      : MeetingTask(meetings, call, pending_collective, own), walk_(call, own, {}, kOwnMemory) {}
   const RoundWalk& walk() const { return walk_; }
 
   void enqueue(OnStream& on, int) override {
     join_next(on);
     on.tell_met();
-    std::byte* base = party_.bases[own_];
+    std::byte* base = collective_.bases[own_];
     for (int window = 0; window < walk_.windows(); ++window) {
       walk_.each_own(base, window, [&](const RoundWalk::Move& move) {
         on.runtime.copy(move.to, move.from, size_of(call_.from.dtype) * move.count, on.stream);
@@ -42,12 +42,12 @@ class CudaMeetings::RoundsTask : public MeetingTask {
   }
 
   void receive(const OnStream& on, const RoundWalk::Arrival& arrival, int window) {
-    std::byte* to = walk_.piece(party_.bases[own_], arrival.slice, window);
+    std::byte* to = walk_.piece(collective_.bases[own_], arrival.slice, window);
     const std::int64_t count = walk_.count(arrival.slice, window);
     if (count == 0) return;
     std::vector<const std::byte*> sources;
     for (const int from : arrival.from)
-      sources.push_back(walk_.piece(party_.bases[static_cast<std::size_t>(from)], arrival.slice, window));
+      sources.push_back(walk_.piece(collective_.bases[static_cast<std::size_t>(from)], arrival.slice, window));
     if (!arrival.adds) return on.runtime.copy(to, sources.front(), walk_.bytes(arrival.slice, window), on.stream);
     sum(on, sources, to, count, walk_.meets() == Combine::Max ? Fold::Max : Fold::Sum, false);
   }
@@ -76,22 +76,24 @@ std::byte* CudaMeetings::own_memory(RankId rank, GroupId group, Bytes bytes, int
   return known = memory_.allocate(Space::Device, kOwnMemory);
 }
 
-std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call, PendingCollective& party, std::size_t own,
-                                                      RankId rank, int gpu) {
-  auto task = std::make_unique<RoundsTask>(*this, call, party, own);
-  party.rounds = true;
-  party.bases.resize(call.members.size());
+std::unique_ptr<StreamTask> CudaMeetings::rounds_task(const CollectiveCall& call, PendingCollective& pending_collective,
+                                                      std::size_t own, RankId rank, int gpu) {
+  auto task = std::make_unique<RoundsTask>(*this, call, pending_collective, own);
+  pending_collective.rounds = true;
+  pending_collective.bases.resize(call.members.size());
   std::byte* memory = own_memory(rank, call.what.group, task->walk().own_memory(), gpu);
-  party.bases[own] = memory ? memory : call.to.data;
+  pending_collective.bases[own] = memory ? memory : call.to.data;
   return task;
 }
 
 // The pairs (GPU of the receiver, GPU of the sender), and whether they need peer access: a sum does, a copy can go through the host.
-void CudaMeetings::pairs_of_rounds(const PendingCollective& party, std::map<std::pair<int, int>, bool>& pairs) const {
-  for (const MessageRound& round : collective_rounds(party.what, static_cast<int>(party.members.size())).rounds)
+void CudaMeetings::pairs_of_rounds(const PendingCollective& pending_collective,
+                                   std::map<std::pair<int, int>, bool>& pairs) const {
+  for (const MessageRound& round :
+       collective_rounds(pending_collective.what, static_cast<int>(pending_collective.members.size())).rounds)
     for (const SliceMessage& message : round) {
-      const int to = party.members[static_cast<std::size_t>(message.to)].gpu;
-      const int from = party.members[static_cast<std::size_t>(message.from)].gpu;
+      const int to = pending_collective.members[static_cast<std::size_t>(message.to)].gpu;
+      const int from = pending_collective.members[static_cast<std::size_t>(message.from)].gpu;
       if (to != from) pairs[{to, from}] |= message.adds;
     }
 }

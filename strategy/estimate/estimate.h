@@ -21,7 +21,7 @@ struct Estimate {
   Seconds compute = {};        // computes of the busiest rank in one iteration
   Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
   // Schedules with split backwards: how much shorter a second iteration is if no barrier precedes it, by evaluate() (schedule.h).
-  Seconds skew = {};
+  Seconds next_iteration_gain = {};
   Seconds tail = {};  // from the last backward to the end (one stage: time - compute - communication)
   Bytes peak = {};    // arena of the largest rank + framework memory
   Bytes margin = {};  // least of memory - reserve - peak over all ranks; negative: does not fit

@@ -330,7 +330,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
     const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
     if (all > plan.microbatches)
       estimate.time.value += makespan_by_lists(s, all, stages) - makespan_by_lists(s, plan.microbatches, stages);
-    if (splits) estimate.skew = {skew_by_lists(s, all, stages)};
+    if (splits) estimate.next_iteration_gain = {skew_by_lists(s, all, stages)};
   }
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);

@@ -13,9 +13,10 @@ namespace foreshard::gpu::calibrate_nccl_test {
 namespace {
 
 std::vector<RankLocation> seats_of(FakeRuntime& runtime, const std::vector<std::string>& nodes) {
-  std::vector<RankLocation> seats;
-  for (std::size_t gpu = 0; gpu < nodes.size(); ++gpu) seats.push_back(seat_of(runtime, static_cast<int>(gpu), nodes[gpu]));
-  return seats;
+  std::vector<RankLocation> locations;
+  for (std::size_t gpu = 0; gpu < nodes.size(); ++gpu)
+    locations.push_back(location_of_gpu(runtime, static_cast<int>(gpu), nodes[gpu]));
+  return locations;
 }
 
 // Kind, link, nodes and ranks of what was measured, once for all sizes.

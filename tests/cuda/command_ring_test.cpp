@@ -11,7 +11,7 @@ namespace foreshard::gpu {
 TEST(CommandRing, CommandsComeOutInOrder) {
   const Stop stop;
   CommandRing ring;
-  ring.hold(3);
+  ring.set_capacity(3);
   int next = 0, expected = 0;
   for (int phase = 0; phase < 7; ++phase) {
     while (ring.add({.index = next})) ++next;
@@ -24,7 +24,7 @@ TEST(CommandRing, CommandsComeOutInOrder) {
 TEST(CommandRing, EndsWhenClosedAndEmpty) {
   const Stop stop;
   CommandRing ring;
-  ring.hold(2);
+  ring.set_capacity(2);
   ASSERT_TRUE(ring.add({.index = 7}));
   ring.close();
   EXPECT_EQ(ring.take(stop)->index, 7);
@@ -34,7 +34,7 @@ TEST(CommandRing, EndsWhenClosedAndEmpty) {
 TEST(CommandRing, AStopEndsAWaitingThread) {
   Stop stop;
   CommandRing ring;
-  ring.hold(1);
+  ring.set_capacity(1);
   std::thread later([&] { stop.raise("test"); });
   EXPECT_THROW(ring.take(stop), Stopped);
   later.join();
@@ -43,7 +43,7 @@ TEST(CommandRing, AStopEndsAWaitingThread) {
 TEST(CommandRing, ManyCommandsBetweenTwoThreads) {
   const Stop stop;
   CommandRing ring;
-  ring.hold(4);
+  ring.set_capacity(4);
   std::thread adds([&] {
     for (int i = 0; i < 2000;) i += ring.add({.index = i}) ? 1 : (std::this_thread::yield(), 0);
     ring.close();

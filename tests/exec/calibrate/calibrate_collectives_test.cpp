@@ -12,7 +12,7 @@ namespace {
 
 using enum MeasuredLink;
 
-std::vector<RankLocation> seats(const std::vector<std::string>& nodes) {
+std::vector<RankLocation> locations(const std::vector<std::string>& nodes) {
   std::vector<RankLocation> all;
   for (const std::string& node : nodes) all.push_back({.node = node});
   return all;
@@ -33,7 +33,7 @@ std::map<std::string, int> counts(const std::vector<CollectiveMeasure>& measures
 // Four processes on two nodes: five kinds, 4 and 16 KiB; process 0 alone has the answers. The profile takes them and reads back.
 TEST(CollectiveMeasures, OfProcessesOnTwoNodes) {
   in_processes(4, 4, [](ProcessMesh& mesh) {
-    const auto groups = groups_to_measure(seats({"a", "a", "b", "b"}), false);
+    const auto groups = groups_to_measure(locations({"a", "a", "b", "b"}), false);
     const auto ranks = host_ranks(&mesh, 0, {16384});
     const auto measures = measure_collectives(*ranks, &mesh, groups, {.most = {16384}, .most_rounds = 5});
     EXPECT_EQ(measures.empty(), mesh.process() != 0);
@@ -48,7 +48,7 @@ TEST(CollectiveMeasures, OfProcessesOnTwoNodes) {
 TEST(CollectiveMeasures, OfThreads) {
   const auto ranks = host_ranks(nullptr, 3, {16384});
   const auto measures =
-      measure_collectives(*ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {.most = {16384}});
+      measure_collectives(*ranks, nullptr, groups_to_measure(locations({"a", "a", "a"}), true), {.most = {16384}});
   EXPECT_EQ(counts(measures), (std::map<std::string, int>{{"process 1 2", 10}, {"process 1 3", 10}}));
 }
 
@@ -72,8 +72,8 @@ TEST(CollectiveMeasures, TheMeanOfTheMembersAndTheMedianOfTheRounds) {
   ScriptedRanks ranks([](int rank, std::size_t, int round) {
     return round == 0 ? 1.0 : (rank + 1) * (round == 2 || round == 3 ? 1e-5 : 1e-6);
   });
-  const auto measures =
-      measure_collectives(ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {.most = {4096}, .most_rounds = 5});
+  const auto measures = measure_collectives(ranks, nullptr, groups_to_measure(locations({"a", "a", "a"}), true),
+                                            {.most = {4096}, .most_rounds = 5});
   ASSERT_EQ(measures.size(), 2U);  // trees: all-reduces
   EXPECT_NEAR(measures[0].time.value, 1.5e-6, 1e-12);
   EXPECT_NEAR(measures[1].time.value, 2e-6, 1e-12);
@@ -85,7 +85,7 @@ TEST(CollectiveMeasures, ARankThatFailsStopsAll) {
     if (rank == 1 && call == 1) throw DeviceError("the link", "it broke");
     return 1;
   });
-  EXPECT_THROW(measure_collectives(ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {}), DeviceError);
+  EXPECT_THROW(measure_collectives(ranks, nullptr, groups_to_measure(locations({"a", "a", "a"}), true), {}), DeviceError);
   EXPECT_EQ(ranks.stop().why(), "the link failed: it broke");
 }
 

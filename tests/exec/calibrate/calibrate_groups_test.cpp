@@ -23,25 +23,25 @@ std::string text(const std::vector<MeasuredGroup>& groups) {
   return all;
 }
 
-std::vector<RankLocation> seats(const std::vector<std::string>& nodes) {
+std::vector<RankLocation> locations(const std::vector<std::string>& nodes) {
   std::vector<RankLocation> all;
   for (const std::string& node : nodes) all.push_back({.node = node});
   return all;
 }
 
 TEST(MeasuredGroups, GrowInsideANodeAndAcrossNodes) {
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a"}), true)), "process 1: 0 1; process 1: 0 1 2");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false)), "node 1: 0 1");
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "a", "a"}), true)), "process 1: 0 1; process 1: 0 1 2");
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "a"}), false)), "node 1: 0 1");
   // Two on each of three nodes, dealt out in turn: one rank per node, and both.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "c", "a", "b", "c"}), false)),
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "b", "c", "a", "b", "c"}), false)),
             "node 1: 0 3; network 2: 0 1; network 2: 0 3 1 4; network 3: 0 1 2; network 3: 0 3 1 4 2 5");
   // Three and two: as many per node as the smaller one has. One per node: nothing inside.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a", "b", "b"}), false)),
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "a", "a", "b", "b"}), false)),
             "node 1: 0 1; node 1: 0 1 2; network 2: 0 3; network 2: 0 1 3 4");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b"}), false)), "network 2: 0 1");
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "b"}), false)), "network 2: 0 1");
   // The first node has one rank: another has two.
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "b"}), false)), "node 1: 1 2; network 2: 0 1");
-  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false, Pcie)), "pcie 1: 0 1");
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "b", "b"}), false)), "node 1: 1 2; network 2: 0 1");
+  EXPECT_EQ(text(groups_to_measure(locations({"a", "a"}), false, Pcie)), "pcie 1: 0 1");
 }
 
 // GPUs 0-1 and 2-3 with bridges between them: four of them talk over PCIe, and so do 0 and 2, two over NVLink. A chain of NVLinks is enough.
@@ -69,8 +69,8 @@ TEST(MeasuredGroups, GpusTellTheirLinks) {
 }
 
 TEST(MeasuredGroups, SeatsTravelAsLines) {
-  const RankLocation seat{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
-  EXPECT_EQ(location_of_line(to_line(seat)), seat);
+  const RankLocation location{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
+  EXPECT_EQ(location_of_line(to_line(location)), location);
   EXPECT_EQ(location_of_line(to_line({.node = "b"})), (RankLocation{.node = "b"}));
   EXPECT_THROW(location_of_line("nonsense"), DeviceError);
   EXPECT_THROW(location_of_line(""), DeviceError);
@@ -79,7 +79,7 @@ TEST(MeasuredGroups, SeatsTravelAsLines) {
   EXPECT_FALSE(this_node(nullptr).empty());
 }
 
-// Whatever the seats: groups inside the first node first, all their members on one node; across nodes as many on each; nothing twice.
+// Whatever the locations: groups inside the first node first, all their members on one node; across nodes as many on each; nothing twice.
 TEST(MeasuredGroups, MembersAreWhereTheGroupSays) {
   std::mt19937 random(6);
   for (int trial = 0; trial < 200; ++trial) {
@@ -87,7 +87,7 @@ TEST(MeasuredGroups, MembersAreWhereTheGroupSays) {
     for (std::size_t rank = 0, count = 1 + random() % 20; rank < count; ++rank)
       nodes.push_back(std::string(1, static_cast<char>('a' + random() % 4)));
     std::set<std::vector<RankId>> seen;
-    for (const MeasuredGroup& group : groups_to_measure(seats(nodes), false)) {
+    for (const MeasuredGroup& group : groups_to_measure(locations(nodes), false)) {
       std::map<std::string, int> on;
       for (const RankId member : group.members) ++on[nodes[member.index()]];
       EXPECT_EQ(static_cast<int>(on.size()), group.nodes);
