@@ -112,8 +112,9 @@ static Measures measure(Bench& bench, const Arguments& arguments, const std::opt
   for (std::int32_t r = 0; !bench.mesh && r < bench.ranks; ++r) here.push_back({r});
   std::vector<RankLocation> locations;
   for (std::size_t i = 0; i < here.size(); ++i)
-    locations.push_back(bench.cuda ? gpu::location_of_gpu(*bench.cuda, (first_gpu + static_cast<int>(i)) % bench.cuda->devices(), node)
-                               : RankLocation{.node = node});
+    locations.push_back(bench.cuda
+                            ? gpu::location_of_gpu(*bench.cuda, (first_gpu + static_cast<int>(i)) % bench.cuda->devices(), node)
+                            : RankLocation{.node = node});
   if (bench.mesh) {
     const std::vector<std::string> told = bench.mesh->all_gather(to_line(locations.front()));
     locations.clear();
