@@ -9,6 +9,7 @@
 #include "core/json/json.h"
 #include "strategy/kernels/kernel_rates.h"
 #include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/shipped_tables.h"
 
 namespace foreshard {
 
@@ -35,13 +36,6 @@ AttentionLine parse_line(const JsonReader& json) {
   };
   line.forward = times("forward_ms"), line.backward = times("backward_ms");
   return line;
-}
-
-AttentionTable shipped_table(const std::string& gpu) {
-  const std::string path = data_directory() + "/accuracy/attention_rates/" + gpu + ".json";
-  AttentionTable table = parse_attention_table(read_file(path), path);
-  if (table.gpu != gpu) throw Error(path, "gpu", "\"" + table.gpu + "\"", "\"" + gpu + "\", the name of the file");
-  return table;
 }
 
 }  // namespace
@@ -132,11 +126,7 @@ double AttentionRates::ratio(const Gpu& gpu, const AttentionWork& work) const {
 }
 
 const std::vector<AttentionTable>& shipped_attention_tables() {
-  static const std::vector<AttentionTable> tables = [] {
-    std::vector<AttentionTable> all;
-    for (const std::string& gpu : shipped("accuracy/attention_rates")) all.push_back(shipped_table(gpu));
-    return all;
-  }();
+  static const std::vector<AttentionTable> tables = shipped_tables("accuracy/attention_rates", parse_attention_table);
   return tables;
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "strategy/kernels/machine_constants.h"
+#include "strategy/kernels/shipped_tables.h"
 
 namespace foreshard {
 
@@ -251,24 +252,16 @@ RateOrigin KernelRates::product_origin(const Gpu& gpu, DType type) const {
   return origin;
 }
 
-static GpuRates shipped_rates(const std::string& gpu) {
-  const std::string path = data_directory() + "/accuracy/kernel_rates/" + gpu + ".json";
-  GpuRates rates = parse_gpu_rates(read_file(path), path);
-  if (rates.gpu != gpu) throw Error(path, "gpu", "\"" + rates.gpu + "\"", "\"" + gpu + "\", the name of the file");
-  return rates;
-}
+static constexpr const char* kFolder = "accuracy/kernel_rates";
 
 const std::vector<GpuRates>& shipped_kernel_rates() {
-  static const std::vector<GpuRates> rates = [] {
-    std::vector<GpuRates> all;
-    for (const std::string& gpu : shipped("accuracy/kernel_rates")) all.push_back(shipped_rates(gpu));
-    return all;
-  }();
+  static const std::vector<GpuRates> rates = shipped_tables(kFolder, parse_gpu_rates);
   return rates;
 }
 
 const KernelRates& kernel_rates() {
-  static const KernelRates rates(shipped("accuracy/kernel_rates"), shipped_rates);
+  static const KernelRates rates(shipped(kFolder),
+                                 [](const std::string& gpu) { return shipped_table(kFolder, gpu, parse_gpu_rates); });
   return rates;
 }
 
