@@ -326,7 +326,8 @@ void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways)
 
 }  // namespace
 
-std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
+std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& stated) {
+  const MeasuredRow row = with_host_memory(stated);
   MeasuredCase question;
   const bool experts = has_experts(row);
   if (experts && row.mentions("model_name", "one moe layer")) return SkipReason::MixtureAlone;
@@ -335,7 +336,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   const int adapters = adapter_rank(row);
   if (adapters == 0 && (row.mentions("model_name", "lora") || row.mentions("zero_stage_or_fsdp", "lora")))
     return SkipReason::Lora;
-  if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
+  if (row.mentions("precision", "fp4") && !row.mentions("precision", "nvfp4")) return SkipReason::Fp4;
   if (!precision_of(row)) return SkipReason::Precision;
   const auto* word = std::find_if(std::begin(kQuantities), std::end(kQuantities),
                                   [&](const QuantityWord& q) { return row.text("measured_quantity") == q.word; });
@@ -382,12 +383,12 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
   s.recompute = recompute_of_modules(row, experts).value_or(recompute_of(row));
   question.candidates = {with_preset(question.model, s)};
-  if (row.unknown("recompute") && !(experts && recipe_of(row))) {
+  if (row.unknown("recompute") && !recipe_of(row)) {
     question.assumed.emplace_back("recompute");
     vary(question.candidates, {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}});
   }
   question.cluster = measured_cluster(row, *gpu, question.gpus, question.assumed);
-  if (experts) follow_recipe(row, question);
+  if (experts || recipe_of(row)) follow_recipe(row, question);
   return question;
 }
 

@@ -16,7 +16,8 @@ struct RecipeRow {
   const char* gpu;        // "": any other
   const char* precision;  // "": any other
   unsigned traits;
-  const char* recompute;  // modules by Megatron's names
+  const char* recompute;  // modules by Megatron's names, or how many layers
+  int host_layers = 0;
 };
 
 // NVIDIA-NeMo/Megatron-Bridge scripts/performance: configs/*, *workload_base_configs.py and *_llm_pretrain.py, at tags v0.2.0 (25.11), v0.3.0
@@ -64,6 +65,13 @@ constexpr RecipeRow kRecipes[] = {
     {"(26.02", "qwen3_30b", "h100", "bf16", kOnce | kRouter, ""},
     {"(26.02", "qwen3_30b", "h100", "", kOnce, ""},
     {"(26.02", "qwen3_30b", "b200", "", kOnce | kAttention, ""},
+    {"(25.09 ", "llama3_70b", "gb200", "fp8-cs", 0, "", 40},
+    {"(25.09 ", "llama3.1_405b", "gb200", "fp8-cs", 0, "", 95},
+    {"(25.09 ", "llama3", "", "", 0, ""},
+    {"(25.11 ", "llama3_70b", "gb300", "fp8-cs", 0, "", 20},
+    {"(25.11 ", "llama3_70b", "gb200", "fp8-cs", 0, "", 40},
+    {"(25.11 ", "llama3_8b", "h100", "fp8-cs", 0, "5 layers"},
+    {"(25.11 ", "llama3", "", "", 0, ""},
 };
 
 const char* graphs_of(unsigned traits) {
@@ -80,6 +88,7 @@ const char* stated_graphs(const MeasuredRow& row) {
 }
 
 Recompute modules_of(const std::string& words) {
+  if (words.find("layers") != std::string::npos) return {.kind = RecomputeKind::Full, .layers = std::atoi(words.c_str())};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   for (const auto& [word, module] : {std::pair{"layernorm", "norm"}, {"mla_up_proj", "qkv"}, {"moe_act", "activation"}})
     if (words.find(word) != std::string::npos) recompute.modules.emplace_back(module);
@@ -98,12 +107,20 @@ std::optional<Recipe> recipe_of(const MeasuredRow& row) {
                     .overlaps = (recipe.traits & kOverlaps) != 0,
                     .narrow_moments = (recipe.traits & kNarrow) != 0,
                     .graphs = graphs_of(recipe.traits),
-                    .recompute = modules_of(recipe.recompute)};
+                    .recompute = modules_of(recipe.recompute),
+                    .host_layers = recipe.host_layers};
   }
   return {};
 }
 
 Dispatcher once_dispatcher(int ranks, int gpus) { return ranks <= gpus ? Dispatcher::OncePerRank : Dispatcher::OncePerNode; }
+
+MeasuredRow with_host_memory(MeasuredRow row) {
+  const std::optional<Recipe> recipe = recipe_of(row);
+  if (recipe && recipe->host_layers > 0 && row.unknown("offload"))
+    row.cells["offload"] = "activations of " + std::to_string(recipe->host_layers) + " layers to CPU";
+  return row;
+}
 
 void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
   const Recipe recipe = recipe_of(row).value_or(Recipe{});

@@ -16,13 +16,17 @@ struct Recipe {
   bool narrow_moments = false;  // moments in bf16
   std::string graphs = {};      // CUDA graphs: suffix of the preset's name, "-graphs"; empty: none
   Recompute recompute = {};
+  int host_layers = 0;  // activations of so many layers lie in host memory
 };
 
-// Of a row of a model with experts. None: another framework, or a release that the table does not have.
+// Of a row of a dense Llama 3, or of a model with experts. None: another framework, or a release that the table does not have.
 std::optional<Recipe> recipe_of(const MeasuredRow& row);
 
 // The dispatcher of a recipe that sends tokens once, for groups of `ranks` ranks on nodes of `gpus`.
 Dispatcher once_dispatcher(int ranks, int gpus);
+
+// The row, with what its recipe keeps in host memory if it states nothing about that.
+MeasuredRow with_host_memory(MeasuredRow row);
 
 // Sets what the recipe says where the row does not: the dispatcher of the experts, recomputation, overlap. Rows without a recipe may state a
 // dispatcher that sends tokens once, or the overlap, among their flags.

@@ -54,6 +54,28 @@ TEST(MeasuredRecipe, GraphsOfLayersAndOfTheirParts) {
   EXPECT_EQ(recipe_of(summary_row({{"precision", "bf16"}}))->graphs, "-attention-graphs");
 }
 
+// Dense models: how many layers run again or have their activations in host memory, unless the row says so itself.
+TEST(MeasuredRecipe, DenseModelsKeepActivationsInHostMemory) {
+  const auto dense = [](const std::string& release, const std::string& model, const std::string& gpu, const std::string& precision) {
+    return summary_row({{"table_or_url", "docs/performance-summary-archive.md@067f987 line 1 (" + release + " container)"},
+                        {"model_name", model},
+                        {"gpu", gpu},
+                        {"precision", precision},
+                        {"offload", "unknown"}});
+  };
+  EXPECT_EQ(with_host_memory(dense("25.11", "LLAMA3_70B", "GB200", "fp8-cs")).text("offload"), "activations of 40 layers to CPU");
+  EXPECT_EQ(with_host_memory(dense("25.09", "LLAMA3.1_405B", "GB200", "fp8-cs")).text("offload"), "activations of 95 layers to CPU");
+  EXPECT_EQ(with_host_memory(dense("25.11", "LLAMA3_70B", "GB200", "fp8-mx")).text("offload"), "unknown");
+  MeasuredRow stated = dense("25.11", "LLAMA3_70B", "GB300", "fp8-cs");
+  stated.cells["offload"] = "none";
+  EXPECT_EQ(with_host_memory(stated).text("offload"), "none");
+  const auto again = recipe_of(dense("25.11", "LLAMA3_8B", "H100", "fp8-cs"));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->recompute, (Recompute{.kind = RecomputeKind::Full, .layers = 5}));
+  EXPECT_EQ(recipe_of(dense("25.09", "LLAMA3_8B", "H100", "fp8-cs"))->recompute, Recompute{});
+  EXPECT_FALSE(recipe_of(dense("26.02", "LLAMA3_8B", "H100", "fp8")));  // these rows state it
+}
+
 TEST(MeasuredRecipe, OthersHaveNone) {
   EXPECT_FALSE(recipe_of(summary_row({{"framework", "nemo"}})));
   EXPECT_FALSE(recipe_of(summary_row({{"table_or_url", "docs/performance-summary-archive.md (24.12 container)"}})));
