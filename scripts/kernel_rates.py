@@ -10,11 +10,13 @@ import sys
 
 CATALOGUE = {"A100-80GB SXM": "a100-80", "H100-80GB SXM": "h100-80", "H200 SXM": "h200", "B200 SXM": "b200", "GB200": "gb200",
              "GB300": "gb300", "L40S": "l40s", "RTX PRO 6000 Server": "rtx-pro-6000"}
-FORMATS = {"bf16": "torch.nn.functional.linear", "fp8": "TensorRT-LLM, one scale per tensor, found while the input is quantised"}
-# Of the 8-bit times, what quantises the input: launches in microseconds, and bytes per element at the bandwidth of a streaming kernel. With
+FORMATS = {"bf16": "torch.nn.functional.linear", "fp8": "TensorRT-LLM, one scale per tensor, found while the input is quantised",
+           "nvfp4": "TensorRT-LLM, the input quantised with a known scale of the tensor"}
+# Of the times with codes, what quantises the input: launches in microseconds, and bytes per element at the bandwidth of a streaming kernel. With
 # them the rates of the products by themselves depend least on n, of which quantising knows nothing.
 QUANTISATION = {"h100-80": (8, 6.25), "h200": (8, 7.5), "b200": (12, 7.5), "gb200": (12, 7.5), "gb300": (12, 7.5), "l40s": (0, 3.75),
                 "rtx-pro-6000": (8, 3.75)}
+QUANTISATION_4 = {"b200": (14, 3.75), "gb200": (14, 5), "gb300": (14, 5), "rtx-pro-6000": (4, 2.5625)}
 SOURCE = "NVIDIA AIConfigurator (github.com/ai-dynamo/aiconfigurator, commit 095f58a51), Apache-2.0, see NOTICE; reduced to rates"
 
 
@@ -39,7 +41,8 @@ def main():
                 continue
             axis, lines = products(of)
             table = ",\n".join("      " + json.dumps(line) for line in lines)
-            quantised = "" if dtype != "fp8" else f'      "quantisation": {{"launches": "{QUANTISATION[name][0]} us", "bytes": {QUANTISATION[name][1]}}},\n'
+            launches, moved = {"fp8": QUANTISATION, "nvfp4": QUANTISATION_4}.get(dtype, {}).get(name, (0, 0))
+            quantised = "" if dtype == "bf16" else f'      "quantisation": {{"launches": "{launches} us", "bytes": {moved}}},\n'
             parts.append(f'    "{dtype}": {{\n      "kernel": {json.dumps(kernel)},\n' + quantised
                          + "".join(f'      "{of}": {json.dumps(values)},\n' for of, values in axis.items())
                          + f'      "teraflops": [  // a line per m and n, a column per k; 0: not measured\n{table}\n      ]\n    }}')

@@ -9,7 +9,7 @@
 namespace foreshard {
 
 namespace {
-const std::vector<std::string> kPeaks = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "vector_fp32"};
+const std::vector<std::string> kPeaks = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "vector_fp32"};
 
 FlopsPerSecond Gpu::*peak_member(const std::string& key) {
   if (key == "fp64") return &Gpu::fp64;
@@ -18,6 +18,7 @@ FlopsPerSecond Gpu::*peak_member(const std::string& key) {
   if (key == "fp16") return &Gpu::fp16;
   if (key == "bf16") return &Gpu::bf16;
   if (key == "fp8") return &Gpu::fp8;
+  if (key == "nvfp4") return &Gpu::nvfp4;
   return &Gpu::vector_fp32;
 }
 
@@ -29,8 +30,8 @@ FlopsPerSecond flops_in_bounds(const JsonReader& json) {
 }  // namespace
 
 Gpu read_gpu(const JsonReader& json) {
-  json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "vector_fp32", "memory",
-             "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
+  json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "vector_fp32",
+             "memory", "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
   Gpu gpu;
   gpu.name = json.at("name").as_string();
   if (gpu.name.empty()) json.at("name").fail("a name");
@@ -82,7 +83,7 @@ std::string to_json(const Gpu& gpu) {
   return out.text();
 }
 
-// Fallbacks: fp8 -> bf16 -> fp16 -> fp32; fp16, bf16, tf32 -> fp32 -> vector_fp32. Without fp64 hardware, fp64 runs at 1/64 of fp32, as on
+// Fallbacks: nvfp4 -> fp8 -> bf16 -> fp16 -> fp32; fp16, bf16, tf32 -> fp32 -> vector_fp32. Without fp64 hardware, fp64 runs at 1/64 of fp32, as on
 // consumer boards.
 FlopsPerSecond peak(const Gpu& gpu, DType type) {
   const auto first = [](FlopsPerSecond a, FlopsPerSecond b) { return a.value > 0 ? a : b; };
@@ -94,6 +95,7 @@ FlopsPerSecond peak(const Gpu& gpu, DType type) {
     case DType::BF16: return first(gpu.bf16, fp32);
     case DType::F16: return first(gpu.fp16, fp32);
     case DType::F8: return first(gpu.fp8, first(gpu.bf16, first(gpu.fp16, fp32)));
+    case DType::F4: return first(gpu.nvfp4, peak(gpu, DType::F8));
     case DType::I64:
     case DType::I32:
     case DType::U8: return gpu.vector_fp32;

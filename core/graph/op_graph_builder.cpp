@@ -97,7 +97,7 @@ Operator& LayerBuilder::add(Operator op) {
 }
 
 DType LayerBuilder::linear_type(const Linear& what) const {
-  return sharding_.eight_bits && what.module != "head" && !what.adapter ? DType::F8 : sharding_.compute;
+  return what.module != "head" && !what.adapter ? sharding_.factors.value_or(sharding_.compute) : sharding_.compute;
 }
 
 std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vector<Dims>& outputs,

@@ -66,7 +66,7 @@ int grouped(LayerBuilder& layer, const LocalTransformer& t, const std::string& n
                          .split_over = kCutOver,
                          .init = "zeros",
                          .grid = Grid::Expert}));
-  const DType type = t.sharding.eight_bits ? DType::F8 : t.sharding.compute;
+  const DType type = t.sharding.factors.value_or(t.sharding.compute);
   run.shapes = {{.dims = {local, ceil_div(what.expected, local), n, k}, .dtype = type},
                 {.dims = {product_of(dims) / n / dims[dims.size() - 2], dims[dims.size() - 2]}, .dtype = in.dtype}};
   return layer.add(std::move(run)).outputs[0];

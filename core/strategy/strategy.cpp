@@ -150,7 +150,7 @@ const std::vector<std::string>& framework_names() {
 }
 
 // The format in memory of values whose products are in `type`.
-static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type == DType::F8 ? DType::BF16 : type; }
+static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : is_code(type) ? DType::BF16 : type; }
 
 // Bytes per parameter with Adam. Megatron: bf16 parameters and fp32 main gradients, 2 + 4 + 12
 // (docs/user-guide/features/dist_optimizer.md); DeepSpeed: fp32 gradient partition, 2 + 4 + 12
@@ -158,7 +158,7 @@ static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type
 // (torchtitan/distributed/fsdp.py).
 StateTypes state_types(const Strategy& strategy) {
   StateTypes types;
-  types.compute = strategy.precision == DType::F8 ? DType::BF16 : strategy.precision;
+  types.compute = is_code(strategy.precision) ? DType::BF16 : strategy.precision;
   const DType storage = stored(strategy.precision);
   const bool narrow = size_of(storage) < size_of(DType::F32);
   types.param = strategy.state_dtypes.param.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);

@@ -308,12 +308,11 @@ std::vector<StrategyOption> offload_options() {
 std::vector<StrategyOption> numbers_options() {
   const std::string group = "numbers";
   return {
-      choice(&Strategy::precision, {DType::BF16, DType::F16, DType::F8, DType::TF32, DType::F32, DType::F64},
+      choice(&Strategy::precision, {DType::BF16, DType::F16, DType::F8, DType::F4, DType::TF32, DType::F32, DType::F64},
              {.path = "precision",
               .flag = "--precision",
-              .help = "number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all "
-                      "else is in "
-                      "bf16",
+              .help = "number format of activations and matrix products; fp8, nvfp4: the factors of linear layers are "
+                      "in 8 or 4 bits, all else is in bf16; nvfp4 (Blackwell) is simulated, not run",
               .group = group}),
       optional_choice(part(&Strategy::state_dtypes, &StateDTypes::param), state_formats(),
                       {.path = "param_dtype",

@@ -59,6 +59,7 @@ void load(const Operand& from, std::int64_t first, std::int64_t count, T* out) {
     case DType::BF16: return load_as<BFloat16>(from, first, count, out);
     case DType::F16: return load_as<Float16>(from, first, count, out);
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: break;
@@ -75,6 +76,7 @@ void store(const T* in, std::int64_t count, const Operand& to, std::int64_t firs
     case DType::BF16: return store_as<BFloat16>(in, count, to, first);
     case DType::F16: return store_as<Float16>(in, count, to, first);
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: break;

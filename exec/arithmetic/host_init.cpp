@@ -39,6 +39,7 @@ void store(const Operand& out, std::int64_t at, double value) {
     case DType::BF16: reinterpret_cast<BFloat16*>(out.data)[at] = to_bfloat16(static_cast<float>(value)); return;
     case DType::F16: reinterpret_cast<Float16*>(out.data)[at] = to_float16(static_cast<float>(value)); return;
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: break;

@@ -70,6 +70,7 @@ bool can_reduce(DType dtype) {
     case DType::BF16:
     case DType::F16: return true;
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: return false;
@@ -87,6 +88,7 @@ bool reduce(DType dtype, Combine how, bool accumulate, std::span<const std::byte
     case DType::BF16: reduce_as<BFloat16>(how, accumulate, sources, to, first, count, parts); return true;
     case DType::F16: reduce_as<Float16>(how, accumulate, sources, to, first, count, parts); return true;
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: return false;

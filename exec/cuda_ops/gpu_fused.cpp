@@ -16,7 +16,7 @@ bool is_gelu(const Compute& what) {
 }
 bool is_linear(const Compute& what) {
   const auto* product = std::get_if<ops::MatMul>(&what.op);
-  return product && !product->first_token && !what.dynamic_scale && what.shapes.front().dtype != DType::F8;
+  return product && !product->first_token && !what.dynamic_scale && !is_code(what.shapes.front().dtype);
 }
 bool same(const Operand& a, const Operand& b) { return a.data == b.data && a.dtype == b.dtype; }
 Matrix matrix(const Operand& operand, std::int64_t row, bool transposed = false) {

@@ -117,7 +117,7 @@ Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::spa
   const host::Form form{what, reads, writes};
   for (const auto& operands : {reads, writes})
     for (const Operand& operand : operands)
-      if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
+      if (operand.dtype == DType::F64 || is_code(operand.dtype) || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
   if (host::has_factors(what, writes)) {
     Kernel kernel = make({what, reads, writes.first(writes.size() - 1), writes.back()}, libraries);
@@ -152,7 +152,8 @@ Type type_of(DType dtype) {
     case DType::I64: return Type::I64;
     case DType::U8: return Type::U8;
     case DType::I32:
-    case DType::F8: break;
+    case DType::F8:
+    case DType::F4: break;
   }
   FS_ASSERT(!"a type that kernels know");
 }

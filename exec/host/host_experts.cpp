@@ -41,7 +41,8 @@ DispatchGradient dispatch_gradient(const Form& form, const ChoiceRows& rows) {
 GroupedProduct grouped_product(const Form& form) {
   const auto op = form.as<ops::GroupedMatMul>();
   const auto &of = form.dims(0, 4), &from = form.dims(1, 2);
-  if (form.what.shapes[0].dtype == DType::F8) form.refuse("grouped products in fp8", "another format");
+  if (is_code(form.what.shapes[0].dtype))
+    form.refuse(std::string("grouped products in ") + name_of(form.what.shapes[0].dtype), "another format");
   if (op.parts < 1 || of[2] % op.parts != 0 || (op.transposed && op.parts != 1))
     form.refuse("\"" + settings_text(form.what.op) + "\" for " + std::to_string(of[2]) + " columns", "parts that divide them");
   return {of[0], of[2], of[3], op.parts, from[0], from[1], op.transposed};

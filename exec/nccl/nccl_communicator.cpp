@@ -20,6 +20,7 @@ nccl::DataType type_of_sum(DType dtype, const std::string& where) {
     case DType::BF16: return nccl::DataType::Bfloat16;
     case DType::F16: return nccl::DataType::Float16;
     case DType::F8:
+    case DType::F4:
     case DType::I64:
     case DType::I32:
     case DType::U8: break;

@@ -2911,8 +2911,8 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 没有 %2 运算，只有 %3</translation>
     </message>
     <message>
-        <source>%1 is a layer list: fp8 is for the linear layers of transformers</source>
-        <translation>%1 是层列表：fp8 只用于 transformer 的线性层</translation>
+        <source>%1 is a layer list: %2 is for the linear layers of transformers</source>
+        <translation>%1 是层列表：%2 只用于 transformer 的线性层</translation>
     </message>
     <message>
         <source>no flash attention kernel for %1 on %2</source>
@@ -3183,8 +3183,8 @@ worst: what the worst order of the same work would need</source>
         <translation>分块的算子处理完整的序列，而 cp %1 会切开序列</translation>
     </message>
     <message>
-        <source>operators in parts would each scale their fp8 factors by themselves</source>
-        <translation>分块的算子会各自缩放 fp8 因子</translation>
+        <source>operators in parts would each scale their %1 factors by themselves</source>
+        <translation>分块的算子会各自缩放 %1 因子</translation>
     </message>
     <message>
         <source>a layer has 2 operations that are cut into parts, attention and MLP: found %1 numbers</source>

@@ -614,8 +614,8 @@
         <translation>使用 --offload-activations free-time 和 --policy greedy 时，计划在每个 GPU 上可占用的显存（其分配区）；0：全部显存</translation>
     </message>
     <message>
-        <source>number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all else is in bf16</source>
-        <translation>激活和矩阵乘法的数值格式；fp8：线性层的因子为 8 位，其余为 bf16</translation>
+        <source>number format of activations and matrix products; fp8, nvfp4: the factors of linear layers are in 8 or 4 bits, all else is in bf16; nvfp4 (Blackwell) is simulated, not run</source>
+        <translation>激活和矩阵乘法的数值格式；fp8、nvfp4：线性层的因子为 8 位或 4 位，其余为 bf16；nvfp4（Blackwell）只模拟，不能运行</translation>
     </message>
     <message>
         <source>format of the parameters; auto: by precision and framework</source>

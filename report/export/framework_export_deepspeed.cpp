@@ -51,7 +51,7 @@ void write_zero(const FrameworkFacts& facts, const Strategy& s, JsonWriter& json
 void write_numbers(const Strategy& s, JsonWriter& json, FrameworkExport& out) {
   const StateTypes types = state_types(s);
   if (types.compute == DType::BF16) json.key("bf16").begin_object().field("enabled", true).end_object();
-  if (s.precision == DType::F8) out.notes.emplace_back("no option says products in fp8");
+  if (is_code(s.precision)) out.notes.emplace_back(std::string("no option says products in ") + name_of(s.precision));
   if (s.precision == DType::F16)
     json.key("fp16").begin_object().field("enabled", true).field("loss_scale", s.optimizer.loss_scale).end_object();
   if (s.precision != DType::F16 && s.optimizer.loss_scale != 1)

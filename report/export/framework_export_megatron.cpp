@@ -117,6 +117,7 @@ class MegatronOptions {
     const StateTypes types = state_types(s_);
     add_if(types.compute == DType::BF16, "bf16");
     if (s_.precision == DType::F8) add("fp8-format hybrid"), add("fp8-recipe tensorwise");  // the head stays in bf16 there, too
+    if (s_.precision == DType::F4) add("fp4-format e2m1"), add("fp4-recipe nvfp4");
     add_if(s_.precision == DType::F16, "fp16");
     if (types.compute == DType::BF16 || types.compute == DType::F16) {
       const bool wide = types.grad == DType::F32;

@@ -36,7 +36,7 @@ Bytes adapter_bytes(const FrameworkPreset& preset, std::int64_t rank, const Comp
 Bytes frozen_bytes(const FrameworkPreset& preset, std::int64_t rank, const Compute& what, const Gpu& gpu) {
   if (rank == 0 || !is_matrix_product(what.op)) return {};
   const Shape& shape = what.shapes.front();
-  if (shape.dtype != DType::F8 || adapts(rank, shape)) return {};
+  if (!is_code(shape.dtype) || adapts(rank, shape)) return {};
   const std::int64_t batch = shape.dims[0];
   if (what.phase == Phase::Forward || what.phase == Phase::Recompute) return {-2 * batch * shape.dims[1] * shape.dims[3]};
   const bool one_layout = gpu.architecture == "hopper" || gpu.architecture == "ada";

@@ -4,7 +4,7 @@ namespace foreshard {
 
 namespace {
 
-Bytes made(DType type) { return size_of(type == DType::F8 ? DType::BF16 : type); }  // of an element of a gradient
+Bytes made(DType type) { return size_of(is_code(type) ? DType::BF16 : type); }  // of an element of a gradient
 
 }  // namespace
 

@@ -17,7 +17,7 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
   const double kernels = style_of(preset, what).kernels;
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return kernels;
   const Shape& shape = what.shapes.front();
-  return kernels * static_cast<double>(shape.dims[0]) * (shape.dtype == DType::F8 ? preset.experts.eight_bit_kernels : 1.0);
+  return kernels * static_cast<double>(shape.dims[0]) * (is_code(shape.dtype) ? preset.experts.eight_bit_kernels : 1.0);
 }
 
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts) {
@@ -50,7 +50,7 @@ Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
 
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what) {
   const bool pads = preset.experts.pads_rows && is<ops::GroupedMatMul>(what.op);
-  return pads && what.shapes.front().dtype == DType::F8 ? copied_rows(what) : Bytes{};
+  return pads && is_code(what.shapes.front().dtype) ? copied_rows(what) : Bytes{};
 }
 
 Bytes joined_bytes(const FrameworkPreset& preset, const Compute& what) {
@@ -84,7 +84,7 @@ double further_kernels(const FrameworkPreset& preset, const Compute& what) {
   const double own = style_of(preset, what).kernels - 1;
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return own;
   const Shape& shape = what.shapes.front();
-  return shape.dtype == DType::F8 ? own + static_cast<double>(shape.dims[0]) * (preset.experts.eight_bit_kernels - 1) : own;
+  return is_code(shape.dtype) ? own + static_cast<double>(shape.dims[0]) * (preset.experts.eight_bit_kernels - 1) : own;
 }
 
 std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, const Compute& what) {

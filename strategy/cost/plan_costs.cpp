@@ -164,9 +164,9 @@ class PlanCosts {
       if (added.value > 0) styled.accumulate = false, styled.traffic = unadded_traffic(what, run);
       styled.traffic = {static_cast<std::int64_t>(static_cast<double>(styled.traffic.value) * traffic)};
     }
-    const bool eight_bits = is_matrix_product(what.op) && what.shapes.front().dtype == DType::F8;
-    const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
-    const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
+    const bool coded = is_matrix_product(what.op) && is_code(what.shapes.front().dtype);
+    const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !coded && !recomputes_attention_;
+    const double share = coded ? (what.shapes.front().dtype == DType::F8 ? 1 / preset_.fp8_products : 1.0) : kept ? preset_.redone_products : 1.0;
     const auto part = part_of_experts(preset_, what);
     const Seconds alone =
         part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);

@@ -87,7 +87,7 @@ double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
 }
 
 // The op's samples with `dims` sizes, of the same phase (a recomputation also takes a forward's). The number format counts more than the
-// variant, the variant more than the exact phase. 8-bit computes take 8-bit samples only.
+// variant, the variant more than the exact phase. Computes on codes take samples of that code only.
 const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std::size_t dims, bool joined) {
   const std::string variant = variant_of(compute);
   const DType dtype = compute.shapes.empty() ? DType::F32 : compute.shapes.front().dtype;
@@ -96,7 +96,7 @@ const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std
   for (const ProfileOp& op : profile.ops) {
     if (op.op != word(compute.op) || op.joined != joined || op.samples.empty() || op.samples.front().dims.size() != dims)
       continue;
-    if (dtype == DType::F8 && op.dtype != DType::F8) continue;
+    if (is_code(dtype) && op.dtype != dtype) continue;
     const bool alike = op.phase == compute.phase || (op.phase == Phase::Forward && compute.phase == Phase::Recompute);
     if (!alike) continue;
     const int score = 1 + (op.dtype == dtype ? 8 : 0) + (op.variant == variant ? 4 : 0) + (op.phase == compute.phase ? 2 : 0);

@@ -141,16 +141,17 @@ class Allocation {
     s.states = std::max(0.0, s.states);
     if (host.weights)
       s.hosted_parameter = s.parameter, s.product = s.parameter, s.arriving += 2 * param;
-    else if (host.master && !types_.master && strategy_.precision == DType::F8)
-      s.product = bytes_of(DType::F8) / param * s.parameter;  // only the 8-bit copies that products read are on the device
+    else if (host.master && !types_.master && is_code(strategy_.precision))
+      s.product = coded_size(strategy_.precision) / param * s.parameter;  // only the coded copies that products read are on the device
     if (host.gradients) s.hosted_gradient = s.gradient, s.arriving += 2 * grad;
   }
 
-  // 8-bit parameters have a transposed copy, unless the GPU multiplies 8-bit operands in any layout: Blackwell (Transformer
-  // Engine, pytorch/utils.py, is_non_tn_fp8_gemm_supported).
+  // Coded parameters have a transposed copy, unless the GPU multiplies 8-bit operands in any layout: Blackwell (Transformer
+  // Engine, pytorch/utils.py, is_non_tn_fp8_gemm_supported). Codes of 4 bits are scaled along the sum, so both layouts are kept.
   std::optional<double> product_bytes() const {
-    if (strategy_.precision != DType::F8 || !traits_.fp8_parameters) return {};
-    return bytes_of(DType::F8) * (architecture_ == "blackwell" ? 1 : 2);
+    if (!is_code(strategy_.precision) || !traits_.fp8_parameters) return {};
+    const bool any_layout = architecture_ == "blackwell" && strategy_.precision == DType::F8;
+    return coded_size(strategy_.precision) * (any_layout ? 1 : 2);
   }
 
   // Bytes that the allocator counts beyond those of the tensors, by rounding. Without ZeRO every parameter is a tensor and gradients are

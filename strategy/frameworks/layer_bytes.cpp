@@ -55,11 +55,11 @@ class LayerMeasure {
     return false;
   }
 
-  // Bytes of a value that is kept. In fp8 training products keep an 8-bit copy of it; the value itself is kept if another operator needs
+  // Bytes of a value that is kept. Products in 8 or 4 bits keep a copy of it in their code; the value itself is kept if another operator needs
   // it.
   double kept_size(const KeepRule& rule, std::size_t kept) const {
     const double whole = size(layer_.values[kept]);
-    if (strategy_.precision != DType::F8 || !traits_.fp8_inputs || layer_.kind == "head") return whole;
+    if (!is_code(strategy_.precision) || !traits_.fp8_inputs || layer_.kind == "head") return whole;
     bool product = false, other = false;
     for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
       const Operator& op = layer_.operators[i];
@@ -73,7 +73,7 @@ class LayerMeasure {
         other = true;
     }
     if (!product) return whole;
-    return (other ? whole : 0) + count(layer_.values[kept]) * static_cast<double>(size_of(DType::F8).value);
+    return (other ? whole : 0) + count(layer_.values[kept]) * coded_size(strategy_.precision);
   }
   static std::size_t real(const KeepRule& rule, int value) {
     return static_cast<std::size_t>(rule.same_as[static_cast<std::size_t>(value)]);

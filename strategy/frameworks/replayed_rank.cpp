@@ -50,7 +50,7 @@ class RankReader {
     out.forward = sizes({{.ffn = 2}, {.ffn = 2}});
     out.backward = sizes({{.ffn = 2}, {.ffn = 2}, {.hidden = 2}});
     out.held = gathered(step_.held_by_collectives);
-    if (strategy_.precision != DType::F8) return;
+    if (!is_code(strategy_.precision)) return;
     for (const Operator& op : kind.operators)
       if (is_weight_product(op)) out.narrow += parameter_elements(kind.parameters[static_cast<std::size_t>(op.weights.front())]);
   }

@@ -22,7 +22,8 @@ namespace {
 // The format whose tables a format uses; empty: none has.
 std::optional<DType> format_of(DType type) {
   switch (type) {
-    case DType::F8: return DType::F8;
+    case DType::F8:
+    case DType::F4: return type;
     case DType::BF16:
     case DType::F16:
     case DType::TF32: return DType::BF16;  // the same kernels with other operands
@@ -37,7 +38,7 @@ std::optional<DType> format_of(DType type) {
 
 ProductRates parse_products(const std::string& format, const JsonReader& json) {
   json.only({"kernel", "quantisation", "m", "n", "k", "teraflops"});
-  ProductRates rates{.format = format == "fp8" ? DType::F8 : DType::BF16};
+  ProductRates rates{.format = format == "nvfp4" ? DType::F4 : format == "fp8" ? DType::F8 : DType::BF16};
   const auto axis = [&](const char* name) {
     std::vector<std::int64_t> sizes = json.at(name).as_ints(1);
     if (sizes.empty() || !std::ranges::is_sorted(sizes, std::less_equal<>{})) json.at(name).fail("rising sizes");
@@ -106,7 +107,7 @@ GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name) 
   json.only({"gpu", "source", "products"});
   GpuRates rates{.gpu = json.at("gpu").as_string(), .source = json.at("source").as_string()};
   for (const auto& [format, table] : json.at("products").members()) {
-    if (format != "bf16" && format != "fp8") table.fail("bf16 or fp8");
+    if (format != "bf16" && format != "fp8" && format != "nvfp4") table.fail("bf16, fp8 or nvfp4");
     rates.products.push_back(parse_products(format, table));
   }
   return rates;
@@ -210,8 +211,8 @@ const std::vector<const KernelRates::Surface*>& KernelRates::known_sources(const
     DType type = DType::F64;
     std::vector<const Surface*> sources = {};
   };
-  thread_local std::array<Last, 2> last;  // 8 bits, and others
-  Last& of = last[type == DType::F8 ? 0 : 1];
+  thread_local std::array<Last, 2> last;  // of codes, and others
+  Last& of = last[is_code(type) ? 0 : 1];
   if (of.number != number_ || of.type != type || of.gpu != gpu.name || of.architecture != gpu.architecture)
     of = {number_, gpu.name, gpu.architecture, type, sources(gpu, type)};
   return of.sources;

@@ -90,6 +90,7 @@ constexpr MachineConstants kAda = {.tensor_cap = 1.0,
                                    .power_coefficient = 0.70,
                                    .power_exponent = 1.3,
                                    .clock_alone = true,
+                                   .fp4_share = 0.87,
                                    .odd_rows = 1.6,
                                    .flash_forward = {0.45, 0.85, 0.85, 0.85},
                                    .flash_backward = {0.35, 0.65, 0.65, kFixedOrder * 0.65},
@@ -132,13 +133,17 @@ const MachineConstants& machine_constants(const Gpu& gpu) {
   return gpu.architecture == "blackwell" && is_warp() ? kAda : machine_constants(gpu.architecture);
 }
 
-double tensor_ceiling(const Gpu& gpu) {
+// Share of a peak that the power limit leaves; `sixteen`: the peak, in products of 16 bits that switch as much.
+static double power_share(const Gpu& gpu, FlopsPerSecond sixteen) {
   const MachineConstants& machine = machine_constants(gpu);
-  const double teraflops = peak(gpu, DType::F16).value * 1e-12;
+  const double teraflops = sixteen.value * 1e-12;
   const bool known = gpu.power_watts > 0 && teraflops > 0;
   const double limit = known ? std::pow(gpu.power_watts / teraflops, machine.power_exponent) : 1;
   return std::min(machine.tensor_cap, machine.power_coefficient * limit);
 }
+
+double tensor_ceiling(const Gpu& gpu) { return power_share(gpu, peak(gpu, DType::F16)); }
+double fp4_ceiling(const Gpu& gpu) { return power_share(gpu, peak(gpu, DType::F4) * 0.25) * machine_constants(gpu).fp4_share; }
 
 bool bound_by_power(const Gpu& gpu) { return tensor_ceiling(gpu) < machine_constants(gpu).tensor_cap; }
 

@@ -38,6 +38,7 @@ struct MachineConstants {
   bool clock_alone = false;
   double flash_watts = 0;   // W per 16-bit TFLOP/s of the card whose flash attention was measured; 0: not bound by power
   double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
+  double fp4_share = 0.63;  // the same of products in NVFP4 (fp4_ceiling)
   // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
   // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;
@@ -73,6 +74,9 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Share of the dense 16-bit peak that the best products reach.
 double tensor_ceiling(const Gpu& gpu);
+// Share of the NVFP4 peak that the best products reach. A quarter of the peak draws what 16-bit products of that rate do, so that Blackwell
+// Ultra, with six times its 16-bit peak, runs at a lower clock.
+double fp4_ceiling(const Gpu& gpu);
 // Whether the power limit sets the clock of large products, so that this share is below that of the best kernels.
 bool bound_by_power(const Gpu& gpu);
 // Clock during flash attention, over that of the card on which the generation's kernels were measured: a lower power limit lowers it, as it

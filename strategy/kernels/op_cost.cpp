@@ -68,13 +68,24 @@ ProductTimes product_times(const Gpu& gpu, const Compute& compute) {
   return times;
 }
 
-// 8-bit products cast their operands: the forward reads its input, writes it in 8 bits and transposes that for the gradient of the
-// weights, the backward likewise the gradient of its output; the weights' copies are kept between micro-batches.
+// Bytes per element for coding an operand along its rows and along its columns. 8 bits: read and written, then transposed. NVFP4, whose
+// columns go through Hadamard transforms: the largest number is found, the rows are coded, the columns are, each from the 16-bit values,
+// and the scales are copied into the layout of the products (Transformer Engine v2.12 pytorch/csrc/quantizer.cpp,
+// NVFP4Quantizer::quantize_impl; extensions/gemm.cpp, swizzle_scales_for_gemm).
+double coding_bytes(DType code) {
+  const double values = 2, coded = coded_size(code);
+  if (code == DType::F8) return (values + coded) + (coded + coded);
+  constexpr double kScales = 1.0 / 16;
+  return values + 2 * (values + coded) + 2 * 2 * kScales;
+}
+
+// Products of codes code their operands: the forward its input, for itself and the gradient of the weights, the backward likewise the
+// gradient of its output; the weights' copies are kept between micro-batches.
 double cast_bytes(const Compute& compute) {
   const Shape& shape = compute.shapes.front();
-  if (shape.dtype != DType::F8) return 0;
+  if (!is_code(shape.dtype)) return 0;
   const auto rows = static_cast<double>(shape.dims[0] * shape.dims[1]);
-  const double each = (2 + 1) + (1 + 1);
+  const double each = coding_bytes(shape.dtype);
   switch (compute.phase) {
     case Phase::Forward:
     case Phase::Recompute: return each * rows * static_cast<double>(shape.dims[3]);

@@ -31,6 +31,7 @@ constexpr double kCacheSpeed = 3;  // L2 against device memory, bandwidth
 double ceiling(const MachineConstants& machine, const Gpu& gpu, DType type) {
   switch (type) {
     case DType::F8: return tensor_ceiling(gpu) * machine.fp8_share;
+    case DType::F4: return fp4_ceiling(gpu);
     case DType::BF16:
     case DType::F16:
     case DType::TF32: return tensor_ceiling(gpu);
@@ -47,7 +48,7 @@ double ceiling(const MachineConstants& machine, const Gpu& gpu, DType type) {
 double tensor_feed(const Gpu& gpu, DType type) {
   const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
   const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
-  return peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
+  return peak(gpu, type).value / sms / clock * coded_size(type) / 4096.0;
 }
 
 double waves(double tiles_per_sm) {
@@ -99,7 +100,7 @@ double alignment_share(const Gpu& gpu, const Gemm& gemm, DType type) {
 }
 
 Seconds product_formula(const Gpu& gpu, const Gemm& gemm, DType type) {
-  const double out = 2, in = static_cast<double>(std::min(size_of(type), Bytes{4}).value);
+  const double out = 2, in = std::min(coded_size(type), 4.0);
   const auto batch = static_cast<double>(gemm.batch), m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
              k = static_cast<double>(gemm.k);
   const double bytes = batch * (in * (m + n) * k + std::max(in, out) * m * n);

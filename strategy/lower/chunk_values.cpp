@@ -179,13 +179,13 @@ static Bytes factor_bytes(const LayerGraph& graph, const Operator& op) {
   Bytes most = {};
   for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
     most = std::max(most, eight_bit_memory(op.shapes.front(), phase, parts));
-  return most;
+  return {static_cast<std::int64_t>(std::ceil(coded_size(op.shapes.front().dtype) * static_cast<double>(most.value)))};
 }
 
 void ChunkValues::add_factors() {
   for (const ChunkLayer& layer : layers)
     for (const Operator& op : layer.graph->operators)
-      if (is<ops::MatMul>(op.op) && !op.communication && op.shapes.front().dtype == DType::F8 && !factors_.contains(&op))
+      if (is<ops::MatMul>(op.op) && !op.communication && is_code(op.shapes.front().dtype) && !factors_.contains(&op))
         factors_[&op] = frame_.add_buffer(layer.graph->kind + "." + op.name + ".factors", Category::Transient, DType::U8,
                                           factor_bytes(*layer.graph, op), 1);
 }

@@ -74,6 +74,7 @@ Refusal resolve_batch(Strategy& s) {
 bool has_arithmetic(const Gpu& gpu, DType type) {
   switch (type) {
     case DType::F8: return gpu.fp8.value > 0;
+    case DType::F4: return gpu.nvfp4.value > 0;
     case DType::BF16: return gpu.bf16.value > 0;
     case DType::TF32: return gpu.tf32.value > 0;
     case DType::F16:
@@ -88,15 +89,15 @@ bool has_arithmetic(const Gpu& gpu, DType type) {
 
 std::string arithmetic_of(const Gpu& gpu) {
   std::string names;
-  for (const DType type : {DType::F8, DType::BF16, DType::F16, DType::TF32, DType::F32, DType::F64})
+  for (const DType type : {DType::F4, DType::F8, DType::BF16, DType::F16, DType::TF32, DType::F32, DType::F64})
     if (has_arithmetic(gpu, type)) names += (names.empty() ? "" : ", ") + std::string(name_of(type));
   return names;
 }
 
 Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  if (s.precision == DType::F8 && !transformer)
-    return Infeasible{.reason = model.name + " is a layer list: fp8 is for the linear layers of transformers",
+  if (is_code(s.precision) && !transformer)
+    return Infeasible{.reason = model.name + " is a layer list: " + name_of(s.precision) + " is for the linear layers of transformers",
                       .would_help = {"--precision bf16"}};
   for (const Gpu& gpu : cluster.gpus) {
     if (has_arithmetic(gpu, s.precision)) continue;
@@ -150,8 +151,8 @@ Refusal resolve_parts(Strategy& s) {
   if (!s.stages.empty()) return refuse("stages with degrees of their own run their operators whole, not in parts");
   if (s.cp > 1)
     return refuse("operators in parts run on whole sequences, which cp " + std::to_string(s.cp) + " cuts", {"--cp 1"});
-  if (s.precision == DType::F8)
-    return refuse("operators in parts would each scale their fp8 factors by themselves", {"--precision bf16"});
+  if (is_code(s.precision))
+    return refuse(std::string("operators in parts would each scale their ") + name_of(s.precision) + " factors by themselves", {"--precision bf16"});
   if (parts.size() > 2 && parts.size() % 2 != 0)
     return refuse("a layer has 2 operations that are cut into parts, attention and MLP: found " +
                   std::to_string(static_cast<std::int64_t>(parts.size())) + " numbers");
@@ -278,7 +279,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .dropout = *s.dropout,
           .compute = types.compute,
           .param = types.param,
-          .eight_bits = s.precision == DType::F8,
+          .factors = is_code(s.precision) ? std::optional(s.precision) : std::nullopt,
           .vocab_multiple = s.vocab_multiple,
           .kept_tokens = reads_probabilities(s) ? s.communication.activations.kept : 0,
           .ep = s.experts.ep,

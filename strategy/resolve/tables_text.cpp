@@ -328,7 +328,7 @@ TextOfTable shapes(const StrategyTables& tables) {
   out.rows.push_back({"samples of a micro-batch", std::to_string(of.micro_batch)});
   out.rows.push_back({"tokens of a sample", std::to_string(of.seq)});
   out.rows.push_back({"compute type", name_of(of.compute)});
-  if (of.eight_bits) out.rows.push_back({"factors of linear layers", "fp8, but of the head"});
+  if (of.factors) out.rows.push_back({"factors of linear layers", std::string(name_of(*of.factors)) + ", but of the head"});
   if (of.tp > 1)
     out.rows.push_back({"tokens between tensor-parallel layers", of.sequence_parallel ? "cut over tensor" : "whole"});
   if (of.cp > 1) out.rows.push_back({"keys and values", keys_of(of.context)});

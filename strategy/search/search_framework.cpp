@@ -47,6 +47,7 @@ const char* refused_by_megatron(const Point& p, const Strategy& base) {
 const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
   if (base.precision == DType::F64) return "deepspeed has no fp64";
   if (base.precision == DType::F8) return "deepspeed has no fp8";
+  if (base.precision == DType::F4) return "deepspeed has no nvfp4";
   if (!usual_states(base)) return "deepspeed keeps parameters in the format of the products and fp32 states";
   if (p.cp > 1) return "deepspeed has no ring or all-gather context parallelism";
   if (p.pp > 1 && (p.virtual_stages > 1 || p.schedule != Schedule::OneFOneB)) return "deepspeed's pipeline is 1F1B";
@@ -107,6 +108,7 @@ const char* refused_by_fsdp2(const Point& p, const Strategy& base) {
 // parallel/context.py (rank order).
 const char* refused_by_nanotron(const Point& p, const Strategy& base) {
   if (base.precision == DType::F8) return "nanotron's fp8 is not modelled";
+  if (base.precision == DType::F4) return "nanotron has no nvfp4";
   if (p.zero > 1) return "nanotron has ZeRO 0 and 1";
   if (p.zero > 0 && p.zero_group > 0 && p.zero_group < p.dp) return "nanotron shards over all replicas";
   if (p.cp > 1 && base.context && base.context != ContextKind::Ring) return "nanotron's context parallelism is a ring";

@@ -27,6 +27,7 @@ cudaDataType_t data_type(DType dtype, Float8 format = Float8::E4M3) {
     case DType::TF32: return CUDA_R_32F;
     case DType::BF16: return CUDA_R_16BF;
     case DType::F16: return CUDA_R_16F;
+    case DType::F4:
     case DType::F64:
     case DType::I64:
     case DType::I32:

@@ -402,6 +402,10 @@ TEST(FrameworkExport, Fp8IsNotAskedOfThoseThatDoNotHaveIt) {
   const Strategy base = {.precision = DType::F8};
   EXPECT_STREQ(refused_by(Runner::DeepSpeed, {.dp = 8}, base), "deepspeed has no fp8");
   EXPECT_STREQ(refused_by(Runner::Nanotron, {.dp = 8}, base), "nanotron's fp8 is not modelled");
+  const Strategy fourth = {.precision = DType::F4};
+  EXPECT_STREQ(refused_by(Runner::DeepSpeed, {.dp = 8}, fourth), "deepspeed has no nvfp4");
+  EXPECT_STREQ(refused_by(Runner::Nanotron, {.dp = 8}, fourth), "nanotron has no nvfp4");
+  EXPECT_STREQ(refused_by(Runner::TorchTitan, {.dp = 8}, fourth), "torchtitan trains in fp8, bf16 or fp32");
 }
 
 // huggingface/nanotron 19f88fb, file by file in search_framework.cpp.

@@ -100,7 +100,7 @@ TEST(OpGraph, EightBitsAreTheFactorsOfLinearLayers) {
                              .sequence_parallel = tp > 1 && model.name != "bert",
                              .flash_attention = flash};
         const OpGraph plain = build_op_graph(model, sharding);
-        sharding.eight_bits = true;
+        sharding.factors = DType::F8;
         OpGraph eighth = build_op_graph(model, sharding);
         std::set<std::string> found;
         for (LayerGraph& layer : eighth.kinds)

@@ -191,7 +191,7 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
               "here: schedule_times: found " + (wrong.empty() ? std::string("nothing") : "\"" + wrong + "\"") +
                   ", expected auto, or four times F,I,W,C from 0 to 1e9, such as 2,2,1,0.1");
   EXPECT_EQ(message_of("precision", "bf17"),
-            "here: precision: found \"bf17\", expected one of bf16, fp16, fp8, tf32, fp32, fp64 (nearest: \"bf16\")");
+            "here: precision: found \"bf17\", expected one of bf16, fp16, fp8, nvfp4, tf32, fp32, fp64 (nearest: \"bf16\")");
   std::string names;
   for (const std::string& name : framework_names()) names += (names.empty() ? "" : ", ") + name;
   EXPECT_EQ(message_of("framework", "megatorn"),

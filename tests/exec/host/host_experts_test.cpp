@@ -429,6 +429,8 @@ TEST(HostExperts, GroupedProductsThatCannotBeAreRefused) {
   Compute in_eight_bits = p.compute(Phase::Forward);
   in_eight_bits.shapes[0].dtype = DType::F8;
   EXPECT_THROW(outputs_of(in_eight_bits, random_products(p, 1), {p.rows() * p.parts * p.n}), Error);
+  in_eight_bits.shapes[0].dtype = DType::F4;
+  EXPECT_THROW(outputs_of(in_eight_bits, random_products(p, 1), {p.rows() * p.parts * p.n}), Error);
 }
 
 }  // namespace

@@ -220,6 +220,10 @@ TEST(FrameworkAllocation, EightBitProductsKeepTheirInputsInEightBits) {
   const double u = 4.0 * 1024 * 512, sums = 4.0 * 4 * 8 * 1024;
   EXPECT_DOUBLE_EQ(activations({}), 12 * (32 * u + sums));
   EXPECT_DOUBLE_EQ(activations({.fp8_inputs = true}), 12 * (27 * u + sums));
+  s.precision = DType::F4;  // 9/16 of a byte for each of those seven
+  const auto on_blackwell = std::get<FrameworkAllocation>(
+      framework_allocation(small_gpt(), load_cluster("dgx-b200"), s, {.fp8_inputs = true})).ranks[0].activations;
+  EXPECT_DOUBLE_EQ(on_blackwell, 12 * ((27 - 7 + 7 * 9.0 / 16) * u + sums));
 }
 
 // Twelve layers of 12 h^2 = 3,145,728 weights of products: one byte each and one for the transposed copy, which Blackwell does
@@ -233,6 +237,8 @@ TEST(FrameworkAllocation, EightBitParametersHaveATransposedCopy) {
   };
   EXPECT_DOUBLE_EQ(statics("dgx-h100", true), statics("dgx-h100", false));
   EXPECT_DOUBLE_EQ(statics("dgx-b200", false) - statics("dgx-b200", true), 12 * 3'145'728.0);
+  s.precision = DType::F4;  // two copies of 9/16 of a byte in place of two bytes
+  EXPECT_DOUBLE_EQ(statics("dgx-b200", false) - statics("dgx-b200", true), 12 * 3'145'728.0 * 7 / 8);
   s.precision = DType::BF16;
   EXPECT_DOUBLE_EQ(statics("dgx-b200", true), statics("dgx-b200", false));
 }

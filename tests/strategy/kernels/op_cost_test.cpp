@@ -113,6 +113,17 @@ TEST(OpCost, RowsThatAreNoMultiplesOf16Bytes) {
   EXPECT_LT(kept(h100(), 51201, 14336), kept(h100(), 51202, 14336));
 }
 
+// Transformer Engine's NVFP4 reads the 16-bit values three times, writes codes of 4 bits with their scales twice, and copies the scales: 7.375
+// bytes per element of x, against 5 in 8 bits.
+TEST(OpCost, CodingNvfp4TakesMorePasses) {
+  const Gpu gpu = load_gpu("gb200");
+  const auto overhead = [&](DType type) { return op_pieces(gpu, product(8192, 8192, 8192, type)).overhead - gpu.launch_overhead; };
+  EXPECT_NEAR(overhead(DType::F4).value / overhead(DType::F8).value, 7.375 / 5, 1e-6);
+  EXPECT_EQ(overhead(DType::BF16).value, 0);
+  const auto arithmetic = [&](DType type) { return op_pieces(gpu, product(16384, 16384, 16384, type)).arithmetic.value; };
+  EXPECT_LT(arithmetic(DType::F4), 0.95 * arithmetic(DType::F8));  // at this size its power limit slows it most
+}
+
 TEST(OpCost, PrecisionsKeepTheirOrder) {
   const Gpu gpu = h100();
   const auto time = [&](DType type) { return op_time(gpu, product(8192, 8192, 8192, type)).value; };

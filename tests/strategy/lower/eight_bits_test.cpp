@@ -164,10 +164,27 @@ TEST(EightBits, GpusWithoutThemAndLayerListsAreRefused) {
   const Infeasible v100 = refused(model, gpus("dgx1-v100", 1), in(DType::F8, {.dp = 1}));
   EXPECT_EQ(v100.reason, "v100-32 has no fp8 arithmetic, only fp16, fp32, fp64");
   EXPECT_EQ(v100.would_help, std::vector<std::string>{"--precision fp16"});
+  EXPECT_EQ(refused(model, gpus("dgx-h100", 1), in(DType::F4, {.dp = 1})).reason,
+            "h100-80 has no nvfp4 arithmetic, only fp8, bf16, fp16, tf32, fp32, fp64");
   Strategy pictures = in(DType::F8, {.dp = 1});
   pictures.attention = AttentionKernel::Auto;
   const Infeasible list = refused(load_model("resnet-50"), gpus("dgx-h100", 1), pictures);
   EXPECT_EQ(list.reason, "resnet-50 is a layer list: fp8 is for the linear layers of transformers");
+}
+
+// 4-bit codes with a scale for each 16 take 9/16 of the place of 8-bit ones.
+TEST(EightBits, FactorsInNvfp4TakeNineSixteenths) {
+  const Model model = {.name = "small", .shape = small_transformer(2)};
+  const auto bytes = [&](DType precision) {
+    const Plan plan = lowered(model, gpus("dgx-b200", 1), in(precision, {.dp = 1})).plan;
+    std::map<std::string, double> of;
+    for (const Buffer& buffer : plan.roles[0].buffers)
+      if (is_factors(buffer)) of[buffer.name] = static_cast<double>(buffer.bytes.value);
+    return of;
+  };
+  const auto eighth = bytes(DType::F8), fourth = bytes(DType::F4);
+  ASSERT_EQ(eighth.size(), fourth.size());
+  for (const auto& [name, size] : eighth) EXPECT_NEAR(fourth.at(name), size * 9 / 16, 256) << name;
 }
 
 // Costs: the products of the layers by the peak of 8 bits, all else as in bf16.
