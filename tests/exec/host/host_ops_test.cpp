@@ -114,7 +114,7 @@ TEST(HostOps, RefusalsNameWhatIsWrong) {
             "plan: compute adam, update: found 2 reads and 1 writes, expected gradient, [master], momentum, variance, [value]");
   EXPECT_EQ(message_of({.op = ops::Activation{.function = ops::Activation::Function::Relu}, .shapes = shapes({2, 2})},
                        {Array(4, DType::F8)}, {small}),
-            "plan: compute activation, forward: found an fp8 operand, expected fp64, fp32, bf16 or fp16 on the host");
+            "plan: compute activation, forward: found an operand in fp8, expected fp64, fp32, bf16 or fp16 on the host");
 }
 
 }  // namespace
