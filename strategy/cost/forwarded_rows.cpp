@@ -2,23 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
+
+#include "strategy/cost/plan_parts.h"
 
 namespace foreshard {
 
 namespace {
-
-// A block of a segment: its buffer, and its slot as a number or as a parameter.
-using Place = std::pair<std::int32_t, std::pair<std::size_t, std::int32_t>>;
-Place place_of(const Use& use) {
-  const auto number = [](const auto& slot) {
-    if constexpr (std::is_same_v<decltype(slot), const std::int32_t&>)
-      return slot;
-    else
-      return slot.value;
-  };
-  return {use.buffer.value, {use.slot.which.index(), std::visit(number, use.slot.which)}};
-}
 
 // Inside nodes or between them: of all-to-alls among the ranks of an expert group that is cut into nodes.
 std::optional<ExpertKind> level_of(const Plan& plan, const Instruction& run) {
@@ -40,11 +29,11 @@ bool passes_on(const Instruction& run) {
 
 std::vector<int> forwarded_rows(const Plan& plan, const Role& role, const Segment& segment) {
   std::vector<int> forwards(segment.instructions.size(), -1);
-  const bool nodes = std::ranges::any_of(
-      role.axes, [&](AxisId axis) { return plan.axes[axis.index()].expert == ExpertKind::OuterExpert; });
+  const bool nodes =
+      std::ranges::any_of(role.axes, [&](AxisId axis) { return plan.axes[axis.index()].expert == ExpertKind::OuterExpert; });
   if (!nodes) return forwards;
   const auto sent = [&](int i) { return std::get<Collective>(segment.instructions[static_cast<std::size_t>(i)].what).bytes; };
-  std::map<Place, int> arrived;  // the all-to-all that brought the rows of a block
+  std::map<BlockPlace, int> arrived;  // the all-to-all that brought the rows of a block
   for (std::size_t i = 0; i < forwards.size(); ++i) {
     const Instruction& run = segment.instructions[i];
     int from = -1;  // of rows, choices and weights the rows are most

@@ -160,7 +160,9 @@ void read_adapters(const JsonReader& json, AdapterPasses& passes) {
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
-  read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
+  read_number(json, "fp8_products", 0.1, 1, preset.eight_bits.products);
+  if (const auto maxima = json.find("fp8_maxima")) preset.eight_bits.maxima = maxima->as_bool();
+  if (const auto narrow = json.find("fp8_gathers")) preset.eight_bits.gathers = narrow->as_bool();
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
   if (const auto sums = json.find("sums_gradients")) preset.styles.sums_gradients = sums->as_bool();
@@ -253,6 +255,8 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "tensor_bytes",
              "tensor_copies",
              "fp8_products",
+             "fp8_gathers",
+             "fp8_maxima",
              "blocking_launches",
              "host_per_kernel",
              "host_per_collective",

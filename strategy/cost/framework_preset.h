@@ -73,7 +73,7 @@ struct RunDefaults {
 struct ShardRules {
   ShardCommunication communication = ShardCommunication::Unit;
   std::int64_t bucket = 0;  // elements of a message of gradients that are not cut; 0: one per unit
-  std::int64_t least = 0;  // elements: smaller tensors are not sharded, so they need no collective of their own
+  std::int64_t least = 0;   // elements: smaller tensors are not sharded, so they need no collective of their own
   // Elements: in the backward a larger unit is gathered twice, for its recomputation and for its gradients; 0: every unit once.
   std::int64_t reuse_distance = 0;
   bool gathers_narrow = false;  // fp32 parameters are cast to 16 bits before they are gathered
@@ -133,6 +133,14 @@ struct OpStyles {
   bool operator==(const OpStyles&) const = default;
 };
 
+// Training in 8 bits: JSON `fp8_products`, `fp8_gathers`, `fp8_maxima`.
+struct EightBits {
+  double products = 1;   // speed of products, over that with one scale per tensor
+  bool gathers = false;  // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
+  bool maxima = false;   // a pass of its own finds the largest magnitude of each tensor, before the one that casts it
+  bool operator==(const EightBits&) const = default;
+};
+
 struct FrameworkPreset {
   std::string name = {}, summary = {}, source = {};
   std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
@@ -149,7 +157,7 @@ struct FrameworkPreset {
   double elementwise = 1;
   // Bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32.
   double tensor_bytes = 1;
-  double fp8_products = 1;      // speed of 8-bit products, over that with one scale per tensor
+  EightBits eight_bits = {};
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
   bool adds_gradients = false;  // a separate kernel adds the gradient of weights to their sum over micro-batches
   // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.

@@ -14,6 +14,7 @@
 #include "strategy/cost/expert_issue.h"
 #include "strategy/cost/forwarded_rows.h"
 #include "strategy/cost/learned_factors.h"
+#include "strategy/cost/narrow_gathers.h"
 #include "strategy/cost/plan_parts.h"
 #include "strategy/cost/profile_collective.h"
 #include "strategy/cost/profile_time.h"
@@ -80,9 +81,13 @@ class PlanCosts {
     copied_ = {};
     bool again = false;  // the compute before was one of a recomputation
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
+    const std::vector<int> narrow =
+        preset_.eight_bits.gathers && !profile_ ? narrow_gathers(plan_, role(), segment) : std::vector<int>();
     std::vector<double> wires;  // [instruction], seconds
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0, wire_ = 0;
+      const int gather = narrow.empty() ? -1 : narrow[wires.size()];
+      narrow_ = gather < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(gather)].what);
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       if (const int first = forwards.empty() ? -1 : forwards[wires.size()]; first >= 0) {
         const double left = still_to_send(wires[static_cast<std::size_t>(first)], wire_);
@@ -166,7 +171,8 @@ class PlanCosts {
     }
     const bool coded = is_matrix_product(what.op) && is_code(what.shapes.front().dtype);
     const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !coded && !recomputes_attention_;
-    const double share = coded ? (what.shapes.front().dtype == DType::F8 ? 1 / preset_.fp8_products : 1.0) : kept ? preset_.redone_products : 1.0;
+    const bool eight_bits = coded && what.shapes.front().dtype == DType::F8;
+    const double share = eight_bits ? 1 / preset_.eight_bits.products : kept ? preset_.redone_products : 1.0;
     const auto part = part_of_experts(preset_, what);
     const Seconds alone =
         part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);
@@ -174,7 +180,8 @@ class PlanCosts {
     if (time.value <= 0) return {};
     issue_ = issue_time(preset_, what, experts_).value;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
-                                   adapter_copies(what) + gpu().launch_overhead * further_kernels(preset_, what))};
+                                   adapter_copies(what) + eight_bit_casts(what) +
+                                   gpu().launch_overhead * further_kernels(preset_, what))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -221,6 +228,10 @@ class PlanCosts {
         passes.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = passes}) * (1 / preset_.elementwise) : Seconds{};
     return time + streamed_time(gpu(), frozen);
   }
+  Seconds eight_bit_casts(const Compute& what) {
+    return streamed_time(gpu(),
+                         further_casts(what, preset_.eight_bits.maxima, narrow_ ? collective_path(*narrow_).members : 1));
+  }
   Seconds added_gradients(const Compute& what, const Instruction& run) const {
     Seconds time = {};
     for (const Bytes moved : {summed_bytes(preset_, what), added_bytes(preset_, what, run)})
@@ -255,7 +266,7 @@ class PlanCosts {
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
-    if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32)
+    if (narrow_ || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))
       cost.wire_factor /= 2;
     if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
@@ -263,7 +274,7 @@ class PlanCosts {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
-      const double copied = static_cast<double>(what.bytes.value) * copies;
+      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_ ? 0.5 : 1.0);
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }
@@ -406,8 +417,9 @@ class PlanCosts {
   Seconds copied_ = {};                // copies of shards in the segment
   // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
   double alone_ = 0, issue_ = 0, wire_ = 0;
-  bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
-  bool drops_none_ = false;  // it dispatches tokens without a capacity
+  const Collective* narrow_ = nullptr;  // the gather in 8 bits that the instruction is, or reads from
+  bool sends_once_ = false;             // the segment that is costed sends tokens of experts once
+  bool drops_none_ = false;             // it dispatches tokens without a capacity
   std::int64_t adapter_rank_ = 0;
   bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;

@@ -42,6 +42,16 @@ bool lies_between_operators(const Plan& plan, const Role& role, const Instructio
   return inside && !group.over.empty() && group.roles.empty() && !moves_state(role, run);
 }
 
+BlockPlace place_of(const Use& use) {
+  const auto number = [](const auto& slot) {
+    if constexpr (std::is_same_v<decltype(slot), const std::int32_t&>)
+      return slot;
+    else
+      return slot.value;
+  };
+  return {use.buffer.value, {use.slot.which.index(), std::visit(number, use.slot.which)}};
+}
+
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& run) {
   if (const auto* what = std::get_if<Compute>(&run.what)) {
     if (of_update(*what)) return CostPart::Update;

@@ -2,6 +2,7 @@
 // that part.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -18,6 +19,10 @@ namespace foreshard {
 bool moves_state(const Role& role, const Instruction& instruction);
 // Whether it is a collective between the operators of one micro-batch: it moves activations among tensor or context ranks of one role.
 bool lies_between_operators(const Plan& plan, const Role& role, const Instruction& instruction);
+
+// A block of a segment: its buffer, and its slot as a number or as a parameter.
+using BlockPlace = std::pair<std::int32_t, std::pair<std::size_t, std::int32_t>>;
+BlockPlace place_of(const Use& use);
 
 // Empty for marks, copies, and collectives below 64 KiB, which are nothing but latency (norms, loss scales).
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& instruction);

@@ -1,0 +1,57 @@
+#include "strategy/cost/narrow_gathers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "strategy/cost/plan_parts.h"
+
+namespace foreshard {
+
+namespace {
+
+bool gathers_sequence(const Plan& plan, const Role& role, const Instruction& run) {
+  const auto* what = std::get_if<Collective>(&run.what);
+  return what && what->kind == CollectiveKind::AllGather && lies_between_operators(plan, role, run) &&
+         std::ranges::all_of(plan.groups[what->group.index()].over,
+                             [&](AxisId axis) { return plan.axes[axis.index()].dense == DenseKind::Tensor; });
+}
+
+bool multiplies_eight_bits(const Compute& what) { return is_matrix_product(what.op) && what.shapes.front().dtype == DType::F8; }
+bool multiplies_eight_bits(const Instruction& run) {
+  const auto* what = std::get_if<Compute>(&run.what);
+  return what && multiplies_eight_bits(*what);
+}
+
+}  // namespace
+
+std::vector<int> narrow_gathers(const Plan& plan, const Role& role, const Segment& segment) {
+  const auto count = static_cast<int>(segment.instructions.size());
+  const auto at = [&](int i) -> const Instruction& { return segment.instructions[static_cast<std::size_t>(i)]; };
+  std::vector<int> source(segment.instructions.size(), -1);
+  std::map<int, bool> narrow;  // of each gather: all readers so far are 8-bit products, and there are some
+  std::map<BlockPlace, int> holds;
+  for (int i = 0; i < count; ++i) {
+    for (const Use& use : at(i).reads)
+      if (const auto known = holds.find(place_of(use)); known != holds.end()) {
+        const auto [entry, first] = narrow.try_emplace(known->second, true);
+        entry->second = entry->second && multiplies_eight_bits(at(i));
+        source[static_cast<std::size_t>(i)] = known->second;
+      }
+    for (const Use& use : at(i).writes) holds.erase(place_of(use));
+    if (!gathers_sequence(plan, role, at(i))) continue;
+    holds[place_of(at(i).writes.front())] = i, source[static_cast<std::size_t>(i)] = i;
+  }
+  for (int& gather : source)
+    if (const auto known = narrow.find(gather); known == narrow.end() || !known->second) gather = -1;
+  return source;
+}
+
+Bytes further_casts(const Compute& what, bool maxima, int members) {
+  if (!multiplies_eight_bits(what) || what.phase == Phase::WeightGrad) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+  const std::int64_t elements = dims[0] * dims[1] * (forward ? dims[3] : dims[2]), measured = maxima ? 2 : 0;
+  return {measured * elements - (3 + measured) * (elements / members * (members - 1))};
+}
+
+}  // namespace foreshard
