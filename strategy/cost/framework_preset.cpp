@@ -161,6 +161,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
   read_number(json, "fp8_products", 0.1, 1, preset.eight_bits.products);
+  if (const auto kept = json.find("fp8_parameters")) preset.eight_bits.parameters = kept->as_bool();
   if (const auto maxima = json.find("fp8_maxima")) preset.eight_bits.maxima = maxima->as_bool();
   if (const auto narrow = json.find("fp8_gathers")) preset.eight_bits.gathers = narrow->as_bool();
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
@@ -256,6 +257,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "tensor_copies",
              "fp8_products",
              "fp8_gathers",
+             "fp8_parameters",
              "fp8_maxima",
              "blocking_launches",
              "host_per_kernel",

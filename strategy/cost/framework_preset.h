@@ -133,11 +133,12 @@ struct OpStyles {
   bool operator==(const OpStyles&) const = default;
 };
 
-// Training in 8 bits: JSON `fp8_products`, `fp8_gathers`, `fp8_maxima`.
+// Training in 8 bits: JSON `fp8_products`, `fp8_gathers` and so on.
 struct EightBits {
-  double products = 1;   // speed of products, over that with one scale per tensor
-  bool gathers = false;  // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
-  bool maxima = false;   // a pass of its own finds the largest magnitude of each tensor, before the one that casts it
+  double products = 1;      // speed of products, over that with one scale per tensor
+  bool gathers = false;     // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
+  bool parameters = false;  // parameters of 8-bit products are kept, and gathered over data-parallel ranks, in 8 bits
+  bool maxima = false;      // a pass of its own finds the largest magnitude of each tensor, before the one that casts it
   bool operator==(const EightBits&) const = default;
 };
 

@@ -54,4 +54,34 @@ Bytes further_casts(const Compute& what, bool maxima, int members) {
   return {measured * elements - (3 + measured) * (elements / members * (members - 1))};
 }
 
+EightBitWeights::EightBitWeights(const Plan& plan, const Role& role) {
+  std::set<std::int32_t> segments;
+  for (const Action& action : role.actions) segments.insert(action.segment.value);
+  for (const std::int32_t segment : segments)
+    for (const Instruction& run : plan.segments[static_cast<std::size_t>(segment)].instructions) {
+      const auto* what = std::get_if<Compute>(&run.what);
+      if (!what || what->phase != Phase::Forward || !multiplies_eight_bits(*what)) continue;
+      for (const Use& use : run.reads)
+        if (use.length && role.buffers[use.buffer.index()].category == Category::Parameters)
+          read_[use.buffer.value].insert({use.from.value, (use.from + *use.length).value});
+    }
+}
+
+double EightBitWeights::share(const Role& role, const Use& gathered) const {
+  const auto found = read_.find(gathered.buffer.value);
+  const Bytes length = gathered.length.value_or(role.buffers[gathered.buffer.index()].bytes - gathered.from);
+  if (found == read_.end() || length.value <= 0) return 0;
+  const std::int64_t from = gathered.from.value, to = from + length.value;
+  std::int64_t narrow = 0;
+  for (const auto& [first, last] : found->second)
+    narrow += std::max<std::int64_t>(0, std::min(last, to) - std::max(first, from));
+  return static_cast<double>(narrow) / static_cast<double>(length.value);
+}
+
+double EightBitWeights::factor(const Role& role, const Instruction& run) const {
+  const auto* what = std::get_if<Collective>(&run.what);
+  const bool gathers = what && what->kind == CollectiveKind::AllGather && size_of(what->dtype).value == 2;
+  return gathers && moves_state(role, run) ? 1 - share(role, run.writes.front()) / 2 : 1;
+}
+
 }  // namespace foreshard

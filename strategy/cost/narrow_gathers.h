@@ -3,6 +3,11 @@
 // gradients of the results of row-parallel ones (docs/cost-model.md, `fp8_gathers`).
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -16,5 +21,25 @@ std::vector<int> narrow_gathers(const Plan& plan, const Role& role, const Segmen
 // largest magnitude (`maxima`), less what quantising before a gather among `members` ranks spares, each of which measures, reads (2) and
 // writes (1) its own part alone. May be negative. 0 for other computes and for gradients of weights, whose operands are there.
 Bytes further_casts(const Compute& what, bool maxima, int members);
+
+// Parameters of a role that 8-bit products read. A framework whose parameters are kept in 8 bits gathers these as they are stored, the others
+// (embeddings, norms, the head) in 16 bits (docs/cost-model.md, `fp8_parameters`).
+class EightBitWeights {
+ public:
+  EightBitWeights(const Plan& plan, const Role& role);
+  // Share of the bytes of `gathered`, a part of a buffer of the role, that are such parameters.
+  double share(const Role& role, const Use& gathered) const;
+  // Factor of the bytes that the instruction sends: below 1 for gathers of 16-bit parameters.
+  double factor(const Role& role, const Instruction& run) const;
+
+ private:
+  using Range = std::pair<std::int64_t, std::int64_t>;  // bytes: from, to
+  std::map<std::int32_t, std::set<Range>> read_ = {};   // [buffer]: disjoint
+};
+
+struct NarrowState {
+  const Collective* gather = nullptr;           // the gather in 8 bits that an instruction is, or reads from
+  std::optional<EightBitWeights> weights = {};  // of a role
+};
 
 }  // namespace foreshard

@@ -47,6 +47,7 @@ class PlanCosts {
       if (role.device_kind != device_kind) continue;
       rank_ = ranks_.first({static_cast<std::int32_t>(r)});
       role_ = {static_cast<std::int32_t>(r)};
+      if (preset_.eight_bits.parameters) narrow_.weights.emplace(plan_, role);
       for (const Action& action : role.actions) {
         std::vector<Cost>& of = costs.by_segment[action.segment.index()];
         if (of.empty()) of = segment_costs(plan_.segments[action.segment.index()]);
@@ -87,7 +88,8 @@ class PlanCosts {
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0, wire_ = 0;
       const int gather = narrow.empty() ? -1 : narrow[wires.size()];
-      narrow_ = gather < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(gather)].what);
+      narrow_.gather =
+          gather < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(gather)].what);
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       if (const int first = forwards.empty() ? -1 : forwards[wires.size()]; first >= 0) {
         const double left = still_to_send(wires[static_cast<std::size_t>(first)], wire_);
@@ -229,8 +231,8 @@ class PlanCosts {
     return time + streamed_time(gpu(), frozen);
   }
   Seconds eight_bit_casts(const Compute& what) {
-    return streamed_time(gpu(),
-                         further_casts(what, preset_.eight_bits.maxima, narrow_ ? collective_path(*narrow_).members : 1));
+    return streamed_time(
+        gpu(), further_casts(what, preset_.eight_bits.maxima, narrow_.gather ? collective_path(*narrow_.gather).members : 1));
   }
   Seconds added_gradients(const Compute& what, const Instruction& run) const {
     Seconds time = {};
@@ -266,15 +268,16 @@ class PlanCosts {
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
-    if (narrow_ || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))
+    if (narrow_.gather || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))
       cost.wire_factor /= 2;
+    if (narrow_.weights) cost.wire_factor *= narrow_.weights->factor(role(), instruction);
     if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
-      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_ ? 0.5 : 1.0);
+      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_.gather ? 0.5 : 1.0);
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }
@@ -417,9 +420,9 @@ class PlanCosts {
   Seconds copied_ = {};                // copies of shards in the segment
   // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
   double alone_ = 0, issue_ = 0, wire_ = 0;
-  const Collective* narrow_ = nullptr;  // the gather in 8 bits that the instruction is, or reads from
-  bool sends_once_ = false;             // the segment that is costed sends tokens of experts once
-  bool drops_none_ = false;             // it dispatches tokens without a capacity
+  NarrowState narrow_ = {};
+  bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
+  bool drops_none_ = false;  // it dispatches tokens without a capacity
   std::int64_t adapter_rank_ = 0;
   bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/cluster_file/cluster_file.h"
@@ -110,11 +111,56 @@ TEST(NarrowGathers, HalfTheBytesAndFewerCasts) {
   EXPECT_EQ(products, 2);
 }
 
+// [name of a unit's gather]: its share of bytes that 8-bit products read, in a plan of one layer on eight replicas.
+std::vector<double> shares_of(DType precision, int zero) {
+  Strategy s = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = zero}};
+  s.precision = precision;
+  const Plan plan = lowered(small("llama-2-7b"), load_cluster("dgx-h100"), s).plan;
+  const EightBitWeights weights(plan, plan.roles.front());
+  std::vector<double> shares;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions)
+      if (const auto* what = std::get_if<Collective>(&run.what); what && what->kind == CollectiveKind::AllGather)
+        shares.push_back(weights.share(plan.roles.front(), run.writes.front()));
+  return shares;
+}
+
+// A layer of LLaMA 7B has 4 x 4096 x 4096 + 3 x 4096 x 11008 weights of products and two norms of 4096; embedding and head have none.
+TEST(NarrowGathers, ParametersOfEightBitProducts) {
+  const double products = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008, layer = products / (products + 2 * 4096);
+  for (const int zero : {1, 3}) {
+    const std::vector<double> shares = shares_of(DType::F8, zero);
+    ASSERT_FALSE(shares.empty());
+    EXPECT_NEAR(*std::ranges::max_element(shares), layer, 1e-3) << zero;
+    if (zero == 1) EXPECT_EQ(*std::ranges::min_element(shares), 0);
+    for (const double share : shares_of(DType::BF16, zero)) EXPECT_EQ(share, 0) << zero;
+  }
+}
+
+TEST(NarrowGathers, ParametersInEightBitsTakeHalfTheBytes) {
+  Strategy s = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 3}};
+  s.precision = DType::F8;
+  const auto factor = [&](const FrameworkPreset& preset) {
+    Plan plan = lowered(small("llama-2-7b"), load_cluster("dgx-h100"), s).plan;
+    cost_plan(plan, load_cluster("dgx-h100"), preset);
+    double least = 1e9;
+    for (std::size_t g = 0; g < plan.segments.size(); ++g)
+      for (std::size_t i = 0; i < plan.segments[g].instructions.size(); ++i)
+        if (const auto* what = std::get_if<Collective>(&plan.segments[g].instructions[i].what))
+          if (what->kind == CollectiveKind::AllGather && what->bytes > Bytes{1 << 28})
+            least = std::min(least, plan.costs.front().by_segment[g][i].wire_factor);
+    return least;
+  };
+  EXPECT_NEAR(factor({.eight_bits = {.parameters = true}}) / factor({}), 0.5, 1e-3);
+}
+
 TEST(NarrowGathers, FrameworksOnTransformerEngineAndTorchao) {
   for (const char* name : {"megatron", "nemo", "megatron-bridge", "nemo-lora", "torchtitan"})
     EXPECT_TRUE(framework_preset(name).eight_bits.gathers) << name;
   for (const char* name : {"torchtitan-rowwise", "fsdp2", "foreshard", "llmq"})
     EXPECT_FALSE(framework_preset(name).eight_bits.gathers) << name;
+  for (const char* name : {"nemo", "megatron-bridge"}) EXPECT_TRUE(framework_preset(name).eight_bits.parameters) << name;
+  EXPECT_FALSE(framework_preset("megatron").eight_bits.parameters);  // with --fp8-param-gather
 }
 
 }  // namespace
