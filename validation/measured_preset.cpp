@@ -34,7 +34,9 @@ constexpr KernelWord kKernels[] = {
      "nemo-24.03"},                                                    // the page's figures are of container 24.03
     {"nemo", "framework_flags", "fp8_act=1", "nemo-lora-fp8-inputs"},  // of the configurations of MLPerf's LoRA runs
     {"nemo", "framework_flags", "fp8_activation=true", "nemo-lora-fp8-inputs"},
-    {"nemo", "model_name", "lora", "nemo-lora"},  // MLPerf's rules: a dropout of 0.1
+    {"nemo", "model_name", "lora", "nemo-lora"},                // MLPerf's rules: a dropout of 0.1
+    {"megatron-bridge", "precision", "mx", "megatron-bridge"},  // scales of blocks need no pass of their own
+    {"megatron-bridge", "precision", "fp8", "megatron-bridge-current"},
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron", "source", "readme 2020", "megatron-2020"},  // tables of September 2020
     {"megatron", "source", "sc'21", "megatron-2020"},        // runs of April 2021 and before

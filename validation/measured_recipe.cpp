@@ -127,7 +127,8 @@ void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
   const bool once = recipe.once || row.mentions("framework_flags", "moe-token-dispatcher-type flex"),
              overlaps = recipe.overlaps || row.mentions("framework_flags", "overlap-moe-expert-parallel-comm");
   if (recipe_of(row)) question.assumed.emplace_back("recipe");
-  if (question.framework == "megatron-bridge") question.framework += recipe_of(row) ? recipe.graphs : stated_graphs(row);
+  const std::string graphs = recipe_of(row) ? recipe.graphs : stated_graphs(row);
+  if (question.stack == "megatron-bridge" && !graphs.empty()) question.framework = "megatron-bridge" + graphs;
   for (Strategy& s : question.candidates) {
     s.framework = question.framework;
     if (once) s.experts.dispatcher = once_dispatcher(s.experts.ep * s.experts.etp, question.cluster.nodes.front().shape.gpus);

@@ -130,6 +130,7 @@ const std::vector<std::string>& framework_names() {
                                                  "nemo-lora",
                                                  "nemo-lora-fp8-inputs",
                                                  "megatron-bridge",
+                                                 "megatron-bridge-current",
                                                  "megatron-bridge-graphs",
                                                  "megatron-bridge-router-graphs",
                                                  "megatron-bridge-attention-graphs",

@@ -104,6 +104,15 @@ TEST(MeasuredExperts, OtherModelsFromTheirFlags) {
   EXPECT_EQ(plain.score, RouterScore::Softmax);
 }
 
+// What a recipe has in graphs decides before the scaling of 8-bit products.
+TEST(MeasuredExperts, GraphsPickThePresetBeforeTheScaling) {
+  const auto on = [](const char* gpu) {
+    return asked({{"table_or_url", "performance-summary.md (26.02 container)"}, {"gpu", gpu}, {"precision", "fp8"}}).framework;
+  };
+  EXPECT_EQ(on("GB200"), "megatron-bridge-attention-graphs");
+  EXPECT_EQ(on("H100"), "megatron-bridge-current");
+}
+
 // tp 2 x dp 8 = 16 ranks: ep 8 leaves room for etp 2, ep 16 does not.
 TEST(MeasuredExperts, ExpertsAreCutAsTheDenseLayersUnlessStatedOrWithoutRoom) {
   const auto etp = [](const char* ep, const char* flags) {

@@ -136,6 +136,17 @@ TEST(Measured, RunsWithAdaptersHaveTheirKernels) {
   EXPECT_EQ(with("Llama-2-70B LoRA r16", "FP8_DPA=1 FP8_ACT=1").framework, "nemo-lora-fp8-inputs");
 }
 
+// Current scaling has a pass for the largest magnitude, scales of blocks do not.
+TEST(Measured, TheScalingOfMegatronBridgePicksThePreset) {
+  const auto with = [](const char* precision) { return asked({{"framework", "megatron-bridge"}, {"precision", precision}}); };
+  EXPECT_EQ(with("fp8-cs").framework, "megatron-bridge-current");
+  EXPECT_EQ(with("fp8 (current scaling)").framework, "megatron-bridge-current");
+  EXPECT_EQ(with("fp8-cs").stack, "megatron-bridge");
+  EXPECT_EQ(with("mxfp8").framework, "megatron-bridge");
+  EXPECT_EQ(with("fp8-mx / blockwise").framework, "megatron-bridge");
+  EXPECT_EQ(with("bf16").framework, "megatron-bridge");
+}
+
 // The zero-bubble paper's tables of zb-v are in its arXiv version alone; the others were measured with an older Megatron-LM.
 TEST(Measured, TheTableOfARowPicksTheRelease) {
   const auto of = [](const char* table) { return asked({{"framework", "megatron-zero-bubble"}, {"table_or_url", table}}); };

@@ -160,6 +160,9 @@ TEST(NarrowGathers, FrameworksOnTransformerEngineAndTorchao) {
   for (const char* name : {"torchtitan-rowwise", "fsdp2", "foreshard", "llmq"})
     EXPECT_FALSE(framework_preset(name).eight_bits.gathers) << name;
   for (const char* name : {"nemo", "megatron-bridge"}) EXPECT_TRUE(framework_preset(name).eight_bits.parameters) << name;
+  for (const char* name : {"torchtitan", "megatron-bridge-current"})
+    EXPECT_TRUE(framework_preset(name).eight_bits.maxima) << name;
+  EXPECT_FALSE(framework_preset("megatron-bridge").eight_bits.maxima);
   EXPECT_FALSE(framework_preset("megatron").eight_bits.parameters);  // with --fp8-param-gather
 }
 
