@@ -20,6 +20,29 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
   return kernels * static_cast<double>(shape.dims[0]) * (is_code(shape.dtype) ? preset.experts.eight_bit_kernels : 1.0);
 }
 
+BesideRows beside_rows(const Compute& send_once) {
+  const std::vector<std::int64_t>&dims = send_once.shapes[0].dims, &rows = send_once.shapes[1].dims;
+  const std::int64_t tokens = dims[0], chosen = dims[2], experts = dims[3], parts = rows[0], sent = parts * rows[1] * chosen;
+  const bool by_node = parts < std::get<ops::SendOnce>(send_once.op).ranks;
+  BesideRows beside = {.scores = size_of(DType::F32) * sent, .choices = size_of(DType::I64) * sent};
+  beside.more_scores = static_cast<double>(by_node ? experts / parts : experts) / static_cast<double>(chosen);
+  beside.more_choices = static_cast<double>(tokens * experts * parts) / static_cast<double>(beside.choices.value);
+  return beside;
+}
+
+std::optional<BesideRows> beside_rows_of(const Segment& segment) {
+  for (const Instruction& run : segment.instructions)
+    if (const auto* what = std::get_if<Compute>(&run.what); what && is<ops::SendOnce>(what->op)) return beside_rows(*what);
+  return {};
+}
+
+Cost cost_beside(const BesideRows& beside, const Collective& what, Cost cost) {
+  if (what.kind != CollectiveKind::AllToAll) return cost;
+  if (what.bytes == beside.scores) cost.busy = {}, cost.wire_factor *= beside.more_scores;
+  if (what.bytes == beside.choices) cost.wire_factor *= beside.more_choices;
+  return cost;
+}
+
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts) {
   const bool of_experts = is<ops::Route, ops::Dispatch, ops::Combine, ops::SendOnce, ops::GroupedMatMul>(what.op);
   const Seconds each = !experts ? preset.host.per_kernel : of_experts ? preset.experts.per_kernel : preset.experts.per_operator;

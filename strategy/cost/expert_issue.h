@@ -44,6 +44,18 @@ std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, cons
 // forward.
 bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 
+// What HybridEP sends beside the rows of tokens that go once to each part, in place of the plan's messages: a score for each expert of the
+// part instead of each choice, by the kernel that sends the rows; and from all ranks to all the map of which token chose which expert, a byte
+// each, instead of the choices of the tokens that are sent.
+struct BesideRows {
+  Bytes scores = {}, choices = {};             // of the plan's messages
+  double more_scores = 1, more_choices = 1;  // bytes of HybridEP's over those
+};
+BesideRows beside_rows(const Compute& send_once);
+std::optional<BesideRows> beside_rows_of(const Segment& segment);  // of its first ops::SendOnce
+// `cost` of the all-to-all `what`, or of HybridEP's message in its place.
+Cost cost_beside(const BesideRows& beside, const Collective& what, Cost cost);
+
 // Bytes that separate copies move beside a grouped product: of the rows before the first product (not `transposed`) and of those behind the
 // second, and of their gradients.
 // Sorted by expert after they arrived, also from the ranks that share the experts, and sorted back. None in segments that send tokens once:

@@ -74,6 +74,7 @@ class PlanCosts {
     IssueClock clock(host);
     sends_once_ = sends_once(segment), drops_none_ = drops_none(segment);
     experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
+    beside_ = experts_ && sends_once_ ? beside_rows_of(segment) : std::nullopt;
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
       const auto* what = std::get_if<Compute>(&run.what);
@@ -268,6 +269,7 @@ class PlanCosts {
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
+    if (beside_) cost = cost_beside(*beside_, what, cost);
     if (narrow_.gather || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))
       cost.wire_factor /= 2;
     if (narrow_.weights) cost.wire_factor *= narrow_.weights->factor(role(), instruction);
@@ -422,6 +424,7 @@ class PlanCosts {
   double alone_ = 0, issue_ = 0, wire_ = 0;
   NarrowState narrow_ = {};
   bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
+  std::optional<BesideRows> beside_ = {};  // of a segment that sends tokens by HybridEP
   bool drops_none_ = false;  // it dispatches tokens without a capacity
   std::int64_t adapter_rank_ = 0;
   bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
