@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string_view>
 
 #include "core/base/count_text.h"
@@ -189,6 +190,19 @@ double FamilyConfig::rope_theta(const std::string& key, const std::string& kind)
     if (from.has("rope_theta")) return from.at("rope_theta").as_double(1e-30, kLargestTheta);
   }
   return number(key, 10000.0, kLargestTheta);
+}
+
+double FamilyConfig::rope_scale() const {
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const auto scaling = find(key);
+    if (!scaling || !scaling->is_object()) continue;
+    const auto type = scaling->find(scaling->has("rope_type") ? "rope_type" : "type");
+    if (!type || !type->is_string() || type->as_string() != "yarn") continue;
+    if (const auto said = scaling->find("attention_factor"); said && said->is_number()) return said->as_double(1e-6, 1e6);
+    const double factor = scaling->at("factor").as_double(1e-6, 1e6);
+    return factor > 1 ? 0.1 * std::log(factor) + 1 : 1.0;
+  }
+  return 1;
 }
 
 std::int64_t FamilyConfig::rotated_dim(std::int64_t head_dim, double usual_share) const {

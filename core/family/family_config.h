@@ -63,6 +63,8 @@ class FamilyConfig {
   // The activation that `key` names, "otherwise" without it. `gated`: the MLP is gated, so only silu is accepted.
   ActivationKind activation(const std::string& key, const char* otherwise, bool gated) const;
   double rope_theta(const std::string& key, const std::string& kind = "full_attention") const;
+  // What multiplies rotated queries and keys: attention_factor of a rotary scaling of type yarn, or else 0.1 ln(factor) + 1; 1 without one.
+  double rope_scale() const;
   std::int64_t rotated_dim(std::int64_t head_dim, double usual_share) const;  // by partial_rotary_factor; 0: all of head_dim
   // Throws for a sliding window shorter than `max_positions`. `used_unless_said`: default of "use_sliding_window".
   void refuse_sliding_window(std::int64_t max_positions, bool used_unless_said) const;

@@ -11,6 +11,7 @@ static Transformer read_gpt_oss(const FamilyConfig& config) {
   t.activation = ActivationKind::ClampedSwiGlu;
   t.qkv_bias = t.projection_bias = config.flag("attention_bias", true);
   t.attention.sinks = true;
+  t.attention.rope_scale = config.rope_scale();
   t.attention.window = config.size_or({"sliding_window"}, 128);
   if (const auto listed = config.local_layers(t.layers, "sliding_attention")) {
     t.attention.local = *listed;

@@ -54,7 +54,8 @@ int rope(LayerBuilder& layer, const std::string& name, ops::Rope what, int x) {
 ops::Rope rope_of(const Transformer& m, bool local) {
   const AttentionSettings& a = m.attention;
   return {.theta = local && a.local_rope_theta > 0 ? a.local_rope_theta : a.rope_theta,
-          .rotated = a.rotated_dim < m.head_dim ? a.rotated_dim : 0};
+          .rotated = a.rotated_dim < m.head_dim ? a.rotated_dim : 0,
+          .scale = a.rope_scale};
 }
 
 // Rows that pass norm and rotation together: those of queries, of keys, or of both. After the norm, the values lie beside the keys.

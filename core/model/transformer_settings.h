@@ -26,6 +26,7 @@ enum class QkNorm : std::uint8_t { None, PerHead, AllHeads, Unweighted };
 struct AttentionSettings {
   double rope_theta = 10000.0;
   double local_rope_theta = 0;   // in layers that attend locally; 0: rope_theta
+  double rope_scale = 1;         // multiplies the rotated elements: YaRN's attention factor (arXiv:2309.00071, section 3.4)
   std::int64_t rotated_dim = 0;  // the leading elements of a head that rotary positions rotate; 0: all
   bool full_unrotated = false;   // layers that do not attend locally have no positions (Llama 4)
   LatentAttention latent = {};

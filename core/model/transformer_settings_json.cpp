@@ -22,7 +22,7 @@ void fields_of(Self& a, Visit&& visit) requires std::is_same_v<std::remove_const
 
 template <class Self, class Visit>
 void fields_of(Self& a, Visit&& visit) requires std::is_same_v<std::remove_const_t<Self>, AttentionSettings> {
-  visit("local_rope_theta", a.local_rope_theta), visit("rotated_dim", a.rotated_dim);
+  visit("local_rope_theta", a.local_rope_theta), visit("rope_scale", a.rope_scale), visit("rotated_dim", a.rotated_dim);
   visit("full_unrotated", a.full_unrotated), visit("latent", a.latent), visit("qk_norm", a.qk_norm);
   visit("scale", a.scale), visit("score_cap", a.score_cap), visit("sinks", a.sinks), visit("window", a.window);
   visit("chunk", a.chunk), visit("local", a.local);

@@ -14,6 +14,7 @@ struct Rope : OperatorTraits {
   SequenceSplit split = {};  // how context-parallel ranks share the positions of the rows
   std::int64_t rotated = 0;  // the first elements of each head that are rotated; 0: all
   bool last = false;         // the last elements are rotated instead of the first
+  double scale = 1;          // multiplies the rotated elements
 
   std::int64_t rotated_dim() const { return rotated > 0 ? rotated : dim; }
 
@@ -23,7 +24,7 @@ struct Rope : OperatorTraits {
   static void fields(Self& self, Visit&& visit) {
     visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim), visit("theta", self.theta);
     visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
-    visit("rotated", self.rotated), visit("last", self.last);
+    visit("rotated", self.rotated), visit("last", self.last), visit("scale", self.scale);
   }
   static Saved saved() { return {}; }
   static Works works(const Sizes& sizes) {

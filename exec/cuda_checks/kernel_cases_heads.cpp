@@ -68,7 +68,8 @@ void add_partial_rope(Cases& all, const HeadFormat& format) {
   const std::int64_t width = 4 * dim, size = 2 * 6 * width;
   for (const bool last : {false, true})
     for (const bool back : {false, true}) {
-      const ops::Rope op{.heads = 2, .kv_heads = 1, .dim = dim, .theta = 100, .rotated = rotated, .last = last};
+      const ops::Rope op{
+          .heads = 2, .kv_heads = 1, .dim = dim, .theta = 100, .rotated = rotated, .last = last, .scale = last ? 1 : 1.5};
       const Compute what{
           .op = op, .phase = back ? Phase::InputGrad : Phase::Forward, .shapes = {{{2, 6, width}}}, .accumulate = back && last};
       all.add(std::string(last ? "rope_last" : "rope_first") + (back ? "_grad" : "") + format.suffix, what, {size}, {size},

@@ -208,8 +208,8 @@ Kernel make_rope(const host::Form& form) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(p) * std::pow(op.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
-      table[static_cast<std::size_t>(p * rotated + i)] = static_cast<float>(std::cos(angle));
-      table[static_cast<std::size_t>(p * rotated + half + i)] = static_cast<float>(std::sin(angle));
+      table[static_cast<std::size_t>(p * rotated + i)] = static_cast<float>(op.scale * std::cos(angle));
+      table[static_cast<std::size_t>(p * rotated + half + i)] = static_cast<float>(op.scale * std::sin(angle));
     }
   const float sign = form.forward() ? 1.0F : -1.0F;
   const bool accumulate = form.what.accumulate;

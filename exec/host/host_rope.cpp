@@ -15,9 +15,9 @@ struct RopeSizes {
   SequenceSplit split = {};
 };
 
-// cos and sin of position * theta^(-2 i / rotated), [position, 2, rotated / 2]. Made once, read by every run.
+// cos and sin of position * theta^(-2 i / rotated), times `scale`, [position, 2, rotated / 2]. Made once, read by every run.
 template <class T>
-std::vector<T> angles(const RopeSizes& sizes, double theta) {
+std::vector<T> angles(const RopeSizes& sizes, double theta, double scale) {
   const std::int64_t half = sizes.rotated / 2;
   const std::int64_t positions = sizes.positions * sizes.split.ranks;  // of the whole sequence
   std::vector<T> table(static_cast<std::size_t>(positions * sizes.rotated));
@@ -25,8 +25,8 @@ std::vector<T> angles(const RopeSizes& sizes, double theta) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rotated));
-      table[static_cast<std::size_t>(p * sizes.rotated + i)] = static_cast<T>(std::cos(angle));
-      table[static_cast<std::size_t>(p * sizes.rotated + half + i)] = static_cast<T>(std::sin(angle));
+      table[static_cast<std::size_t>(p * sizes.rotated + i)] = static_cast<T>(scale * std::cos(angle));
+      table[static_cast<std::size_t>(p * sizes.rotated + half + i)] = static_cast<T>(scale * std::sin(angle));
     }
   return table;
 }
@@ -73,7 +73,7 @@ Kernel<T> make_rope(const Form& form) {
   const std::int64_t size = size_of_dims(dims);
   form.expect({size}, {size});
   // Copies of the kernel share the table; nobody changes it.
-  const auto table = std::make_shared<const std::vector<T>>(angles<T>(sizes, op.theta));
+  const auto table = std::make_shared<const std::vector<T>>(angles<T>(sizes, op.theta, op.scale));
   const T sign = form.forward() ? T(1) : T(-1);
   const bool add = form.what.accumulate;
   return {.run = [sizes, table, sign, add](const Call<T>& call) {

@@ -226,7 +226,11 @@ std::vector<KeyCase> family_cases() {
                       {"aux_loss_alpha", "0.5"},
                       {"rope_scaling.factor", "2"},
                       {"rope_scaling.mscale_all_dim", "0.5"}});
-  add("gpt-oss-20b", {{"experts_per_token", "3"}, {"layer_types", R"(["full_attention"])"}});
+  add("gpt-oss-20b", {{"rope_scaling.factor", "2"},
+                      {"rope_scaling.attention_factor", "2"},
+                      {"rope_scaling.rope_type", "linear"},
+                      {"experts_per_token", "3"},
+                      {"layer_types", R"(["full_attention"])"}});
   add("llama-4-scout",
       {{"intermediate_size_mlp", "100"},
        {"use_qk_norm", "false"},
@@ -248,6 +252,7 @@ std::vector<KeyCase> family_cases() {
       {{"qk_norm_type", "per_head"}, {"rotary_dim", "32"}, {"use_routing_bias", "false"}, {"shared_intermediate_size", "100"}});
   add("@/own.json",
       {{"local_rope_theta", "5"},
+       {"rope_scale", "2"},
        {"rotated_dim", "2"},
        {"full_unrotated", "true"},
        {"latent", R"({"query_rank": 4, "key_value_rank": 8, "plain_dim": 8, "rotated_dim": 8, "value_dim": 8})"},

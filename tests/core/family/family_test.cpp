@@ -83,6 +83,12 @@ TEST(Families, ParametersOfPublishedCheckpoints) {
   }
 }
 
+// gpt-oss stretches its positions 32 times by YaRN, which multiplies queries and keys by 0.1 ln(32) + 1; Llama 3's scaling does not.
+TEST(Families, YarnScalesQueriesAndKeys) {
+  EXPECT_NEAR(shape("gpt-oss-20b").attention.rope_scale, 1.34657, 1e-5);
+  EXPECT_EQ(shape("llama-3-8b").attention.rope_scale, 1);
+}
+
 TEST(Families, RoutedExpertsCorrectionBiasesAndModulesForMultiTokenPrediction) {
   EXPECT_EQ(parameter_counts(shape("qwen3-30b-a3b")).routed, 28'991'029'248);
   EXPECT_EQ(parameter_counts(shape("qwen3-235b-a22b")).routed, 227'096'395'776);

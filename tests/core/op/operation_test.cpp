@@ -63,6 +63,8 @@ TEST(Operation, SettingsOfTodaysAttention) {
   EXPECT_EQ(json_of(ops::Scale{.factor = 0.5}), R"({"op":"scale","settings":{"factor":0.5}})");
   EXPECT_EQ(json_of(ops::Rope{.heads = 2, .dim = 8, .rotated = 4, .last = true}),
             R"({"op":"rope","settings":{"heads":2,"dim":8,"rotated":4,"last":true}})");
+  EXPECT_EQ(json_of(ops::Rope{.heads = 2, .dim = 8, .scale = 1.5}),
+            R"({"op":"rope","settings":{"heads":2,"dim":8,"scale":1.5}})");
 }
 
 TEST(Operation, FirstKeysOfWindowsAndChunks) {

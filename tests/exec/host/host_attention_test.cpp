@@ -206,5 +206,19 @@ TEST(HostRope, RotatesPairsAndCopiesValues) {
   EXPECT_LT(relative_error(outputs_of(what, {y}, {x.size()})[0], x), 1e-14);
 }
 
+// What turns is also multiplied, values are not; so is the gradient.
+TEST(HostRope, ScalesWhatItTurns) {
+  const std::int64_t positions = 3, heads = 1, kv = 1, dim = 4, width = (heads + 2 * kv) * dim;
+  const Array x = random_array(positions * width, 5);
+  Compute plain{.op = ops::Rope{.heads = 1, .kv_heads = 1, .dim = 4}, .shapes = {{{1, positions, width}, DType::F64}}};
+  Compute scaled = plain;
+  scaled.op = ops::Rope{.heads = 1, .kv_heads = 1, .dim = 4, .scale = 1.5};
+  for (const Phase phase : {Phase::Forward, Phase::InputGrad}) {
+    plain.phase = scaled.phase = phase;
+    const Array once = outputs_of(plain, {x}, {x.size()})[0], more = outputs_of(scaled, {x}, {x.size()})[0];
+    for (std::int64_t i = 0; i < x.size(); ++i) EXPECT_NEAR(more.at(i), once.at(i) * (i % width < 2 * dim ? 1.5 : 1.0), 1e-14);
+  }
+}
+
 }  // namespace
 }  // namespace foreshard::host_attention_test
