@@ -83,6 +83,20 @@ Bytes joined_bytes(const FrameworkPreset& preset, const Compute& what) {
   return forward == product->transposed ? copied_rows(what) : Bytes{};
 }
 
+Bytes scored_bytes(const FrameworkPreset& preset, const Compute& what) {
+  const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
+  if (!preset.experts.weighs_activation || !product || !product->transposed || what.phase != Phase::InputGrad) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  return dims[0] * dims[1] * dims[3] * size_of(DType::BF16) * 3;
+}
+
+Bytes unscored_bytes(const FrameworkPreset& preset, const Compute& what) {
+  const auto* combine = std::get_if<ops::Combine>(&what.op);
+  if (!preset.experts.weighs_activation || !combine || combine->plain || what.phase != Phase::InputGrad) return {};
+  const Shape& rows = what.shapes[1];
+  return rows.dims[0] * rows.dims[1] * what.shapes[0].dims[1] * size_of(rows.dtype);
+}
+
 std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased) {
   const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
   if (!biased || !preset.experts.biases || !product || !product->transposed || what.phase == Phase::InputGrad) return {};
@@ -92,7 +106,8 @@ std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute
   const double copies = forward || style.backward_traffic <= 0 ? style.copies : style.backward_copies;
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const auto results = static_cast<double>(dims[0] * dims[1] * dims[2] * size_of(DType::BF16).value);
-  const double moved = results * (copies + (traffic - copies) / preset.elementwise);
+  const double speed = style.elementwise > 0 ? style.elementwise : preset.elementwise;
+  const double moved = results * (copies + (traffic - copies) / speed);
   return Compute{.op = ops::Add{}, .phase = what.phase, .traffic = {static_cast<std::int64_t>(moved)}};
 }
 

@@ -48,7 +48,7 @@ bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 // part instead of each choice, by the kernel that sends the rows; and from all ranks to all the map of which token chose which expert, a byte
 // each, instead of the choices of the tokens that are sent.
 struct BesideRows {
-  Bytes scores = {}, choices = {};             // of the plan's messages
+  Bytes scores = {}, choices = {};           // of the plan's messages
   double more_scores = 1, more_choices = 1;  // bytes of HybridEP's over those
 };
 BesideRows beside_rows(const Compute& send_once);
@@ -66,6 +66,12 @@ Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what);
 // Joined, where each expert is a module of its own: the results in the forward, the gradients of the rows in the backward. The other ways
 // are views.
 Bytes joined_bytes(const FrameworkPreset& preset, const Compute& what);
+
+// Of the backward of a grouped product behind the activation: what the kernel reads that makes the gradients of the scores there, its input
+// of two halves and its gradient, in 16 bits.
+Bytes scored_bytes(const FrameworkPreset& preset, const Compute& what);
+// Of the backward of a combination: the rows, which only the gradients of its scores need.
+Bytes unscored_bytes(const FrameworkPreset& preset, const Compute& what);
 
 // The kernels that add the biases of experts to the results of the operator or, in the backward, sum their gradients, as one instruction.
 // Empty: none.

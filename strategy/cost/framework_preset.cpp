@@ -132,7 +132,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
   json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "calls_per_weight",
-             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "joins_results", "biases"});
+             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "joins_results",
+             "weighs_activation", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
@@ -143,7 +144,8 @@ void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
                                  {"clamp_waits", &experts.clamp_waits},
                                  {"sorts_rows", &experts.sorts_rows},
                                  {"pads_rows", &experts.pads_rows},
-                                 {"joins_results", &experts.joins_results}})
+                                 {"joins_results", &experts.joins_results},
+                                 {"weighs_activation", &experts.weighs_activation}})
     if (const auto found = json.find(word)) *is = found->as_bool();
   if (json.has("biases")) read_style(json, "biases", experts.biases.emplace());
 }
@@ -187,6 +189,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "rope", preset.styles.rope);
   read_style(json, "activation", preset.styles.activation);
   if (json.has("clamped_activation")) read_style(json, "clamped_activation", preset.styles.clamped_activation.emplace());
+  if (json.has("scaled_rope")) read_style(json, "scaled_rope", preset.styles.scaled_rope.emplace());
   read_style(json, "softmax", preset.styles.softmax);
   if (const auto maps = json.find("softmax_maps")) {
     maps->only({"multiple", "otherwise"});
@@ -271,6 +274,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "rope",
              "activation",
              "clamped_activation",
+             "scaled_rope",
              "softmax",
              "softmax_maps",
              "residual",
@@ -328,7 +332,8 @@ static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
 const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   static const OpStyle fused;
   if (is<ops::Norm>(what.op)) return preset.styles.norm;
-  if (is<ops::Rope>(what.op)) return preset.styles.rope;
+  if (const auto* rope = std::get_if<ops::Rope>(&what.op))
+    return rope->scale != 1 && preset.styles.scaled_rope ? *preset.styles.scaled_rope : preset.styles.rope;
   if (const auto* activation = std::get_if<ops::Activation>(&what.op)) {
     const bool clamped = activation->function == ops::Activation::Function::ClampedSwiGlu;
     return clamped && preset.styles.clamped_activation ? *preset.styles.clamped_activation : preset.styles.activation;

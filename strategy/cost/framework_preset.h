@@ -108,6 +108,8 @@ struct ExpertIssue {
   bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a separate copy, and back
   bool joins_results =
       false;  // each expert is a module of its own: a separate copy joins their results, and so the gradients of their rows
+  // Scores multiply the activation, not the results: their gradient is a pass of its own there, and sums of results read no scores.
+  bool weighs_activation = false;
   // How the biases of the experts' second products are added: `traffic` is the bytes moved over those of the products' results, `kernels`
   // are issued for each expert. Empty: within the products.
   std::optional<OpStyle> biases = {};
@@ -126,6 +128,7 @@ struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   OpStyle route = {}, dispatch = {}, combine = {};
   std::optional<OpStyle> clamped_activation = {};  // of gpt-oss; empty: as other activations
+  std::optional<OpStyle> scaled_rope = {};         // a rotation that also scales (YaRN); empty: as others
   std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};

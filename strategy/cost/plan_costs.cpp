@@ -166,11 +166,12 @@ class PlanCosts {
     Compute styled;
     const double traffic = slowdown_of(preset_, what) * static_cast<double>(clipped_slices(plan_, preset_, what));
     const Bytes added = added_bytes(preset_, what, run);
-    const bool plain = traffic == 1.0 && added.value == 0;
+    const Bytes unscored = unscored_bytes(preset_, what);
+    const bool plain = traffic == 1.0 && added.value == 0 && unscored.value == 0;
     if (!plain) {
       styled = what;
       if (added.value > 0) styled.accumulate = false, styled.traffic = unadded_traffic(what, run);
-      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(styled.traffic.value) * traffic)};
+      styled.traffic = {static_cast<std::int64_t>(static_cast<double>((styled.traffic - unscored).value) * traffic)};
     }
     const bool coded = is_matrix_product(what.op) && is_code(what.shapes.front().dtype);
     const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !coded && !recomputes_attention_;
@@ -208,6 +209,8 @@ class PlanCosts {
     Bytes copied = joined_bytes(preset_, what);
     if (!sends_once_) copied += sorted_bytes(preset_, what) + (drops_none_ ? padded_bytes(preset_, what) : Bytes{});
     Seconds time = copied.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = copied}) : Seconds{};
+    if (const Bytes scored = scored_bytes(preset_, what); scored.value > 0)
+      time += op_time(gpu(), {.op = ops::Cast{}, .traffic = scored}) * (1 / preset_.elementwise);
     if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
       time += op_time(gpu(), *added);
       issue_ += preset_.experts.per_kernel.value * kernels_of_biases(preset_, what);
@@ -423,9 +426,9 @@ class PlanCosts {
   // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
   double alone_ = 0, issue_ = 0, wire_ = 0;
   NarrowState narrow_ = {};
-  bool sends_once_ = false;  // the segment that is costed sends tokens of experts once
+  bool sends_once_ = false;                // the segment that is costed sends tokens of experts once
   std::optional<BesideRows> beside_ = {};  // of a segment that sends tokens by HybridEP
-  bool drops_none_ = false;  // it dispatches tokens without a capacity
+  bool drops_none_ = false;                // it dispatches tokens without a capacity
   std::int64_t adapter_rank_ = 0;
   bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;

@@ -163,6 +163,36 @@ TEST(ExpertIssue, BiasesOfTheSecondProductCostPasses) {
   EXPECT_FALSE(bias_kernels({}, second, true));
 }
 
+// Kernels of another speed: the copies, two of six passes, keep theirs.
+TEST(ExpertIssue, BiasesMayHaveASpeedOfTheirOwn) {
+  FrameworkPreset preset = {.elementwise = 0.8, .experts = {.biases = OpStyle{.traffic = 6, .copies = 2}}};
+  constexpr std::int64_t kResults = 4LL * 256 * 2048 * 2;
+  EXPECT_EQ(bias_kernels(preset, product(4, DType::BF16, true), true)->traffic.value, 7 * kResults);
+  preset.experts.biases->elementwise = 0.5;
+  EXPECT_EQ(bias_kernels(preset, product(4, DType::BF16, true), true)->traffic.value, 10 * kResults);
+}
+
+// Behind an activation of 768 columns its two halves and its gradient are read once more: 4 x 256 rows of 3 x 768 numbers. The sum of results
+// of 8 x 4096 rows of 2048 numbers does not read them in its backward.
+TEST(ExpertIssue, ScoresInTheActivation) {
+  const FrameworkPreset preset = {.experts = {.weighs_activation = true}};
+  Compute second = product(4, DType::BF16, true), first = product(4, DType::BF16);
+  EXPECT_EQ(scored_bytes(preset, second).value, 0);
+  second.phase = first.phase = Phase::InputGrad;
+  EXPECT_EQ(scored_bytes(preset, second).value, 4LL * 256 * 768 * 3 * 2);
+  EXPECT_EQ(scored_bytes(preset, first).value, 0);
+  EXPECT_EQ(scored_bytes({}, second).value, 0);
+  Compute sum = dispatch(8, 0);
+  sum.op = ops::Combine{};
+  EXPECT_EQ(unscored_bytes(preset, sum).value, 0);
+  sum.phase = Phase::InputGrad;
+  sum.shapes[1].dtype = DType::BF16;
+  EXPECT_EQ(unscored_bytes(preset, sum).value, 8LL * 4096 * 2048 * 2);
+  EXPECT_EQ(unscored_bytes({}, sum).value, 0);
+  sum.op = ops::Combine{.plain = true};
+  EXPECT_EQ(unscored_bytes(preset, sum).value, 0);
+}
+
 // Sixteen experts, three kernels for each in the forward, six in the backward; where the backward says nothing, three as well.
 TEST(ExpertIssue, BiasesHaveMoreKernelsInTheBackward) {
   FrameworkPreset preset = {.experts = {.biases = OpStyle{.kernels = 3, .backward_kernels = 6}}};
@@ -223,6 +253,22 @@ TEST(ExpertIssue, BiasesAreFoundInPlans) {
   Lowered biased = lowered("gpt-oss-20b", "dgx-h100", strategy), plain = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
   EXPECT_GT(forward(biased, passes), forward(biased, none));
   EXPECT_EQ(forward(plain, passes), forward(plain, none));
+}
+
+// In a plan the backward changes by both: rows of 2048 numbers are not read, 3 x 768 are, so that it gets shorter.
+TEST(ExpertIssue, ScoresInTheActivationAreFoundInPlans) {
+  const FrameworkPreset none, inside = {.experts = {.weighs_activation = true}};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 4096}, .zero = {.stage = 1}};
+  strategy.experts.ep = 8;
+  Lowered job = lowered("qwen3-30b-a3b", "dgx-h100", strategy);
+  const auto backward = [&](const FrameworkPreset& preset) {
+    cost_plan(job.plan, load_cluster("dgx-h100"), preset);
+    return computes(job.plan, "backward");
+  };
+  const Nanoseconds before = backward(none), after = backward(inside);
+  EXPECT_NE(after, before);
+  EXPECT_NEAR(static_cast<double>(after.value), static_cast<double>(before.value), 0.02 * static_cast<double>(before.value));
+  EXPECT_EQ(forward(job, inside), forward(job, none));
 }
 
 // Who sends a token once to each rank sorts in the pass that makes the rows.

@@ -91,6 +91,21 @@ TEST(FrameworkDefaults, KernelsOfNanotron) {
   EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::InputGrad), (6 + 8 / eager) / 6, 0.01);
 }
 
+// A rotation that scales is not fused in Megatron core: 24 bytes for each of the 4608 elements of gpt-oss's queries and keys, 8 of them copied, over
+// 4 for each of the 5120 of a row; 28 in the backward, 6 copied.
+TEST(FrameworkDefaults, ScaledRotationsOfMegatronAreEager) {
+  const double eager = framework_preset("nanotron").elementwise, share = 4608.0 / 5120 / 4;
+  for (const char* name : {"megatron", "megatron-bridge", "megatron-bridge-graphs"}) {
+    const FrameworkPreset& preset = framework_preset(name);
+    const auto slowdown = [&](double scale, Phase phase) {
+      return slowdown_of(preset, {.op = ops::Rope{.scale = scale}, .phase = phase, .traffic = {1}});
+    };
+    EXPECT_DOUBLE_EQ(slowdown(1, Phase::Forward), 1 / preset.elementwise);
+    EXPECT_NEAR(slowdown(1.3, Phase::Forward), share * (8 + 16 / eager), 0.01);
+    EXPECT_NEAR(slowdown(1.3, Phase::InputGrad), share * (6 + 22 / eager), 0.01);
+  }
+}
+
 // Our own executor: no dropout, no clipping, gradients and transfers beside the computes.
 TEST(FrameworkDefaults, OfOurOwnExecutor) {
   const Strategy s = resolved("gpt2-355m", {});
