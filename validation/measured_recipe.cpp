@@ -7,8 +7,8 @@ namespace foreshard {
 namespace {
 
 // What a recipe does beside computing layer by layer. kGraphs: whole layers; kRouter, kAttention: parts of them.
-// kNarrow: moments in bf16.
-enum Trait : unsigned { kOnce = 1, kOverlaps = 2, kGraphs = 4, kRouter = 8, kAttention = 16, kNarrow = 32 };
+// kNarrow: moments in bf16. kUnfused: neither router nor rotation are fused.
+enum Trait : unsigned { kOnce = 1, kOverlaps = 2, kGraphs = 4, kRouter = 8, kAttention = 16, kNarrow = 32, kUnfused = 64 };
 
 struct RecipeRow {
   const char* release;    // in table_or_url
@@ -21,10 +21,10 @@ struct RecipeRow {
 };
 
 // NVIDIA-NeMo/Megatron-Bridge scripts/performance: configs/*, *workload_base_configs.py and *_llm_pretrain.py, at tags v0.2.0 (25.11), v0.3.0
-// (26.02) and v0.3.1 (26.02.01); run_script.py and configs/*.yaml at v0.1.0rc4 (25.09). kNarrow: src/megatron/bridge/recipes, deepseek_v3.py
+// (26.02) and v0.3.1 (26.02.01); run_script.py and configs/*.yaml at v0.1.0rc4 (25.09). kNarrow, kUnfused: src/megatron/bridge/recipes, deepseek_v3.py
 // at these tags, h100/moonlight_16b.py at 600d069b, which a page of measurements names. The first row that holds decides.
 constexpr RecipeRow kRecipes[] = {
-    {"perf-activation-recompute", "moonlight", "", "", kNarrow, ""},
+    {"perf-activation-recompute", "moonlight", "", "", kNarrow | kUnfused, ""},
     {"(25.09 ", "deepseek", "h100", "", kOnce | kOverlaps | kNarrow, "mla_up_proj"},
     {"(25.09 ", "deepseek", "", "", kNarrow, "mla_up_proj"},
     {"(25.09 ", "qwen3", "gb200", "", kGraphs, ""},
@@ -74,14 +74,15 @@ constexpr RecipeRow kRecipes[] = {
     {"(25.11 ", "llama3", "", "", 0, ""},
 };
 
-const char* graphs_of(unsigned traits) {
+const char* variant_of(unsigned traits) {
+  if (traits & kUnfused) return "-unfused";
   if (traits & kGraphs) return "-graphs";
   if (traits & kAttention) return "-attention-graphs";
   return traits & kRouter ? "-router-graphs" : "";
 }
 
-// As graphs_of, for the options of a command line.
-const char* stated_graphs(const MeasuredRow& row) {
+// As variant_of, for the options of a command line.
+const char* stated_variant(const MeasuredRow& row) {
   const std::string flag = "cuda-graph-scope";
   if (!row.mentions("framework_flags", flag)) return "";
   return row.mentions("framework_flags", flag + " attn") ? "-attention-graphs" : "-router-graphs";
@@ -106,7 +107,7 @@ std::optional<Recipe> recipe_of(const MeasuredRow& row) {
       return Recipe{.once = (recipe.traits & kOnce) != 0,
                     .overlaps = (recipe.traits & kOverlaps) != 0,
                     .narrow_moments = (recipe.traits & kNarrow) != 0,
-                    .graphs = graphs_of(recipe.traits),
+                    .variant = variant_of(recipe.traits),
                     .recompute = modules_of(recipe.recompute),
                     .host_layers = recipe.host_layers};
   }
@@ -127,8 +128,8 @@ void follow_recipe(const MeasuredRow& row, MeasuredCase& question) {
   const bool once = recipe.once || row.mentions("framework_flags", "moe-token-dispatcher-type flex"),
              overlaps = recipe.overlaps || row.mentions("framework_flags", "overlap-moe-expert-parallel-comm");
   if (recipe_of(row)) question.assumed.emplace_back("recipe");
-  const std::string graphs = recipe_of(row) ? recipe.graphs : stated_graphs(row);
-  if (question.stack == "megatron-bridge" && !graphs.empty()) question.framework = "megatron-bridge" + graphs;
+  const std::string variant = recipe_of(row) ? recipe.variant : stated_variant(row);
+  if (question.stack == "megatron-bridge" && !variant.empty()) question.framework = "megatron-bridge" + variant;
   for (Strategy& s : question.candidates) {
     s.framework = question.framework;
     if (once) s.experts.dispatcher = once_dispatcher(s.experts.ep * s.experts.etp, question.cluster.nodes.front().shape.gpus);

@@ -14,7 +14,7 @@ struct Recipe {
   bool once = false;  // DeepEP or HybridEP: a token is sent once to each rank, or to each node where the group spans several
   bool overlaps = false;        // all-to-alls of one micro-batch overlap computes of another
   bool narrow_moments = false;  // moments in bf16
-  std::string graphs = {};      // CUDA graphs: suffix of the preset's name, "-graphs"; empty: none
+  std::string variant = {};     // suffix of the preset's name: "-graphs", "-unfused"; empty: none
   Recompute recompute = {};
   int host_layers = 0;  // activations of so many layers lie in host memory
 };

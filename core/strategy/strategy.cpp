@@ -134,6 +134,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron-bridge-graphs",
                                                  "megatron-bridge-router-graphs",
                                                  "megatron-bridge-attention-graphs",
+                                                 "megatron-bridge-unfused",
                                                  "fsdp-llm-foundry",
                                                  "fsdp-llm-foundry-autocast",
                                                  "aleph-alpha-scaling",

@@ -13,8 +13,13 @@ static bool computes(const Segment& segment) {
 bool has_experts(const Segment& segment) { return computes<ops::GroupedMatMul>(segment); }
 bool sends_once(const Segment& segment) { return computes<ops::SendOnce>(segment); }
 
+static double kernels_of(const OpStyle& style, Phase phase) {
+  const bool backward = phase == Phase::InputGrad || phase == Phase::WeightGrad || phase == Phase::Backward;
+  return backward && style.backward_kernels > 0 ? style.backward_kernels : style.kernels;
+}
+
 double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
-  const double kernels = style_of(preset, what).kernels;
+  const double kernels = kernels_of(style_of(preset, what), what.phase);
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return kernels;
   const Shape& shape = what.shapes.front();
   return kernels * static_cast<double>(shape.dims[0]) * (is_code(shape.dtype) ? preset.experts.eight_bit_kernels : 1.0);
@@ -43,10 +48,41 @@ Cost cost_beside(const BesideRows& beside, const Collective& what, Cost cost) {
   return cost;
 }
 
+static bool updates_narrow(const FrameworkPreset& preset, const Compute& what) {
+  return preset.styles.narrow_optimizer && &style_of(preset, what) == &*preset.styles.narrow_optimizer;
+}
+
+// Weights of the experts of a rank over the tensors that hold them: one tensor for all experts of a rank, and two for gate and up.
+static double weights_per_tensor(const Plan& plan, const Role& role) {
+  for (const Action& action : role.actions)
+    for (const Instruction& run : plan.segments[action.segment.index()].instructions) {
+      const auto* what = std::get_if<Compute>(&run.what);
+      const auto* first = what ? std::get_if<ops::GroupedMatMul>(&what->op) : nullptr;
+      if (first && !first->transposed)
+        return static_cast<double>(what->shapes.front().dims[0]) * 2 / static_cast<double>(first->parts + 1);
+    }
+  return 1;
+}
+
+double updated_tensors(const Plan& plan, const Role& role, const FrameworkPreset& preset, const Compute& what,
+                       const Instruction& run) {
+  if (!updates_narrow(preset, what) || run.reads.empty()) return 1;
+  double count = 0, ranks = 1;
+  for (const Shard& shard : role.buffers[run.reads.front().buffer.index()].holds)
+    count += plan.tensors[shard.tensor.index()].grid == Grid::Expert ? weights_per_tensor(plan, role) : 1;
+  if (what.slice.valid())
+    for (const AxisId axis : plan.groups[what.slice.index()].over) ranks *= plan.axes[axis.index()].size;
+  return std::max(1.0, count / ranks);
+}
+
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts) {
   const bool of_experts = is<ops::Route, ops::Dispatch, ops::Combine, ops::SendOnce, ops::GroupedMatMul>(what.op);
-  const Seconds each = !experts ? preset.host.per_kernel : of_experts ? preset.experts.per_kernel : preset.experts.per_operator;
-  return each * (issued_kernels(preset, what) + calls_for_weights(preset, what));
+  const double kernels = issued_kernels(preset, what);
+  const bool plain =
+      of_experts || (&style_of(preset, what) == &preset.styles.rope && kernels > 1);  // PyTorch's operators, a dispatch each
+  if (updates_narrow(preset, what)) return preset.experts.per_kernel * kernels;
+  const Seconds each = !experts ? preset.host.per_kernel : plain ? preset.experts.per_kernel : preset.experts.per_operator;
+  return each * (kernels + calls_for_weights(preset, what));
 }
 
 double calls_for_weights(const FrameworkPreset& preset, const Compute& what) {
@@ -113,13 +149,11 @@ std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute
 
 double kernels_of_biases(const FrameworkPreset& preset, const Compute& what) {
   const OpStyle style = preset.experts.biases.value_or(OpStyle{.kernels = 0});
-  const bool backward = what.phase == Phase::WeightGrad || what.phase == Phase::Backward;
-  return (backward && style.backward_kernels > 0 ? style.backward_kernels : style.kernels) *
-         static_cast<double>(what.shapes.front().dims[0]);
+  return kernels_of(style, what.phase) * static_cast<double>(what.shapes.front().dims[0]);
 }
 
 double further_kernels(const FrameworkPreset& preset, const Compute& what) {
-  const double own = style_of(preset, what).kernels - 1;
+  const double own = kernels_of(style_of(preset, what), what.phase) - 1;
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return own;
   const Shape& shape = what.shapes.front();
   return is_code(shape.dtype) ? own + static_cast<double>(shape.dims[0]) * (preset.experts.eight_bit_kernels - 1) : own;

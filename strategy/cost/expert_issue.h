@@ -23,8 +23,14 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what);
 // (ExpertIssue::calls_per_weight).
 double calls_for_weights(const FrameworkPreset& preset, const Compute& what);
 
-// Time of the host to issue the operator; `experts`: in a segment with experts.
+// Time of the host to issue the operator; `experts`: in a segment with experts. There a rotation of several kernels is operators of
+// PyTorch, each of which takes as long as a kernel of the experts.
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts);
+
+// Number of tensors, on average over the ranks that cut the update, for each of which an update of narrow states has kernels of its own
+// (OpStyles::narrow_optimizer). 1 for other operators. Megatron has one weight for gate and up of an expert, and one behind them.
+double updated_tensors(const Plan& plan, const Role& role, const FrameworkPreset& preset, const Compute& what,
+                       const Instruction& run);
 
 // Number of kernels after the operator's first, which the device runs one after the other: casts and scales of each expert's operands, and
 // the other kernels of the operator's style.

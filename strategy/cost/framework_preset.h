@@ -23,7 +23,7 @@ namespace foreshard {
 struct OpStyle {
   double kernels = 1, traffic = 1, copies = 0;
   double backward_traffic = 0, backward_copies = 0;
-  double backward_kernels = 0;  // 0: as in the forward. Only used for biases of experts
+  double backward_kernels = 0;  // 0: as in the forward
   double elementwise = 0;       // bandwidth of these kernels where it differs from FrameworkPreset::elementwise; 0: it does not
   bool operator==(const OpStyle&) const = default;
 };

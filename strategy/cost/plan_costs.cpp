@@ -180,12 +180,13 @@ class PlanCosts {
     const auto part = part_of_experts(preset_, what);
     const Seconds alone =
         part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);
+    if (alone.value <= 0) return {};
     const Seconds time = alone * share;
-    if (time.value <= 0) return {};
-    issue_ = issue_time(preset_, what, experts_).value;
+    const double tensors = updated_tensors(plan_, role(), preset_, what, run);
+    issue_ = issue_time(preset_, what, experts_).value * tensors;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
-                                   gpu().launch_overhead * further_kernels(preset_, what))};
+                                   gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -220,10 +221,9 @@ class PlanCosts {
   // A product that reads two parameters, or makes two gradients of parameters, has a bias.
   bool is_biased(const Compute& what, const Instruction& run) const {
     const bool gradients = what.phase == Phase::WeightGrad || what.phase == Phase::Backward;
-    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
     const Category of = gradients ? Category::Gradients : Category::Parameters;
     return std::ranges::count_if(gradients ? run.writes : run.reads,
-                                 [&](const Use& use) { return buffers[use.buffer.index()].category == of; }) > 1;
+                                 [&](const Use& use) { return role().buffers[use.buffer.index()].category == of; }) > 1;
   }
   // What kernels beside the products of adapters and of frozen weights in 8 bits take.
   Seconds adapter_copies(const Compute& what) const {
@@ -267,10 +267,10 @@ class PlanCosts {
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
     if (profile_ && path.members < 2) return {};
-    if (profile_)
+    if (profile_) {
       if (const auto measured = profiled_collective(*profile_, what, place_of(path))) return measured_cost(path, *measured);
-    if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
+    }
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
     if (beside_) cost = cost_beside(*beside_, what, cost);
     if (narrow_.gather || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))

@@ -48,10 +48,10 @@ TEST(MeasuredRecipe, ModulesThatRunAgain) {
 
 TEST(MeasuredRecipe, GraphsOfLayersAndOfTheirParts) {
   const std::string first = "docs/performance-summary-archive.md@067f987 line 1 (25.09 container)";
-  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}}))->graphs, "-graphs");
-  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}, {"gpu", "H100"}}))->graphs, "");
-  EXPECT_EQ(recipe_of(summary_row({}))->graphs, "-router-graphs");
-  EXPECT_EQ(recipe_of(summary_row({{"precision", "bf16"}}))->graphs, "-attention-graphs");
+  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}}))->variant, "-graphs");
+  EXPECT_EQ(recipe_of(summary_row({{"table_or_url", first}, {"gpu", "H100"}}))->variant, "");
+  EXPECT_EQ(recipe_of(summary_row({}))->variant, "-router-graphs");
+  EXPECT_EQ(recipe_of(summary_row({{"precision", "bf16"}}))->variant, "-attention-graphs");
 }
 
 // Dense models: how many layers run again or have their activations in host memory, unless the row says so itself.
@@ -88,6 +88,13 @@ TEST(MeasuredRecipe, MomentsOfDeepSeekAndMoonlightAreNarrow) {
   EXPECT_FALSE(recipe_of(summary_row({}))->narrow_moments);
   const std::string page = "NVIDIA-NeMo/Megatron-Bridge skills/nemo-mbridge-perf-activation-recompute/SKILL.md@067f987";
   EXPECT_TRUE(recipe_of(summary_row({{"model_name", "Moonlight-16B-A3B"}, {"table_or_url", page}}))->narrow_moments);
+}
+
+// Moonlight's recipe leaves moe_router_fusion and apply_rope_fusion off.
+TEST(MeasuredRecipe, RouterAndRotationOfMoonlightAreNotFused) {
+  const std::string page = "NVIDIA-NeMo/Megatron-Bridge skills/nemo-mbridge-perf-activation-recompute/SKILL.md@067f987";
+  EXPECT_EQ(recipe_of(summary_row({{"model_name", "Moonlight-16B-A3B"}, {"table_or_url", page}}))->variant, "-unfused");
+  EXPECT_EQ(recipe_of(summary_row({{"model_name", "DeepSeekV3"}, {"gpu", "B200"}}))->variant, "");
 }
 
 TEST(MeasuredRecipe, GroupsOverNodesSendOncePerNode) {

@@ -61,6 +61,19 @@ TEST(ExpertIssue, OperatorsOfExpertsAndOthers) {
   EXPECT_DOUBLE_EQ(issue_time(preset, norm, false).value, 5e-6);
 }
 
+// A rotation that is not fused: a dispatch for each of its kernels, which may be others in the backward. One kernel is an operator as others.
+TEST(ExpertIssue, KernelsOfAnUnfusedRotationAreDispatches) {
+  FrameworkPreset preset = {.experts = {.per_kernel = {15e-6}, .per_operator = {60e-6}}};
+  Compute rope = {.op = ops::Rope{}};
+  EXPECT_DOUBLE_EQ(issue_time(preset, rope, true).value, 60e-6);
+  preset.styles.rope = {.kernels = 14, .backward_kernels = 13};
+  EXPECT_DOUBLE_EQ(issue_time(preset, rope, true).value, 14 * 15e-6);
+  EXPECT_EQ(further_kernels(preset, rope), 13);
+  rope.phase = Phase::InputGrad;
+  EXPECT_DOUBLE_EQ(issue_time(preset, rope, true).value, 13 * 15e-6);
+  EXPECT_EQ(further_kernels(preset, rope), 12);
+}
+
 // Sixteen experts on four streams: four times a product of four experts.
 TEST(ExpertIssue, StreamsShareTheDevice) {
   const FrameworkPreset each = {.experts = {.each_expert = true}};
@@ -340,6 +353,38 @@ TEST(ExpertIssue, WhatRunsAgainCostsTheHostCalls) {
   EXPECT_NEAR(added("qwen3-30b-a3b", {"activation"}), 4 * 48, 1e-2);
   EXPECT_NEAR(added("qwen3-30b-a3b", {"qkv", "rope"}), 4 * 2 * 48, 1e-2);
   EXPECT_NEAR(added("gpt-oss-20b", {"qkv", "rope"}), 4 * 24, 1e-2);
+}
+
+// Moments in bf16 are widened and narrowed tensor by tensor: of each of eight layers' 128 / 8 experts two weights, and the other tensors cut
+// over eight ranks. Moments in fp32 and an optimizer that takes them all at once have one kernel.
+TEST(ExpertIssue, NarrowMomentsAreUpdatedTensorByTensor) {
+  FrameworkPreset preset = {.experts = {.per_kernel = {15e-6}}};
+  preset.styles.narrow_optimizer = OpStyle{.kernels = 6};
+  Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
+  strategy.experts.ep = 8;
+  const auto tensors = [&](const FrameworkPreset& with) {
+    Model model = load_model("qwen3-30b-a3b");
+    std::get<Transformer>(model.shape).layers = 8;
+    const Lowered job = lowered(model, load_cluster("dgx-h100"), strategy);
+    double of_experts = 0, others = 0;
+    for (const Segment& segment : job.plan.segments)
+      for (const Instruction& run : segment.instructions) {
+        const auto* what = std::get_if<Compute>(&run.what);
+        if (!what || !is<ops::Adam>(what->op)) continue;
+        (what->slice.valid() ? others : of_experts) += updated_tensors(job.plan, job.plan.roles.front(), with, *what, run);
+      }
+    return std::pair{of_experts, others};
+  };
+  const auto wide = tensors(preset);
+  EXPECT_LT(wide.first + wide.second, 30);
+  strategy.state_dtypes.state = DType::BF16;
+  EXPECT_EQ(tensors({}), wide);
+  const auto narrow = tensors(preset);
+  EXPECT_NEAR(narrow.first, 8 * 128 / 8 * 2, 1e-9);
+  EXPECT_GT(narrow.second, wide.second);
+  const Compute adam = {.op = ops::Adam{}, .shapes = {{.dims = {1}, .dtype = DType::BF16}}};
+  EXPECT_DOUBLE_EQ(issue_time(preset, adam, false).value, 6 * 15e-6);
+  EXPECT_EQ(further_kernels(preset, adam), 5);
 }
 
 // The host of experts is that of segments with experts: a dense model costs the same with it and without.
