@@ -81,7 +81,10 @@ Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool expe
   const bool plain =
       of_experts || (&style_of(preset, what) == &preset.styles.rope && kernels > 1);  // PyTorch's operators, a dispatch each
   if (updates_narrow(preset, what)) return preset.experts.per_kernel * kernels;
-  const Seconds each = !experts ? preset.host.per_kernel : plain ? preset.experts.per_kernel : preset.experts.per_operator;
+  const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+  const bool linear = is<ops::MatMul>(what.op) && forward && preset.experts.per_linear.value > 0;
+  const Seconds other = linear ? preset.experts.per_linear : preset.experts.per_operator;
+  const Seconds each = !experts ? preset.host.per_kernel : plain ? preset.experts.per_kernel : other;
   return each * (kernels + calls_for_weights(preset, what));
 }
 

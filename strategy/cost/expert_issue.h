@@ -23,7 +23,8 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what);
 // (ExpertIssue::calls_per_weight).
 double calls_for_weights(const FrameworkPreset& preset, const Compute& what);
 
-// Time of the host to issue the operator; `experts`: in a segment with experts. There a rotation of several kernels is operators of
+// Time of the host to issue the operator; `experts`: in a segment with experts. There the forward of a linear layer takes what its module
+// does, and a rotation of several kernels is operators of
 // PyTorch, each of which takes as long as a kernel of the experts.
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts);
 

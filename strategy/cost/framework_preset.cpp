@@ -131,11 +131,12 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 }
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
-  json.only({"host_per_kernel", "host_per_operator", "each_expert", "eight_bit_kernels", "calls_per_weight",
+  json.only({"host_per_kernel", "host_per_operator", "host_per_linear", "each_expert", "eight_bit_kernels", "calls_per_weight",
              "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "joins_results",
              "weighs_activation", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
+  read_seconds(json, "host_per_linear", experts.per_linear);
   read_number(json, "eight_bit_kernels", 1, 100, experts.eight_bit_kernels);
   read_number(json, "calls_per_weight", 0, 100, experts.calls_per_weight);
   read_number(json, "calls_per_recompute", 0, 100, experts.calls_per_recompute);

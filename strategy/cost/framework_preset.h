@@ -97,6 +97,7 @@ struct HostTimes {
 struct ExpertIssue {
   Seconds per_kernel = {};       // of the operators of experts; 0: HostTimes::per_kernel for all operators
   Seconds per_operator = {};     // for each kernel of other operators, with what Python and autograd take around it
+  Seconds per_linear = {};       // the same for the forward of a product of two matrices; 0: per_operator
   bool each_expert = false;      // one call for each expert's product; false: one call for all experts
   double eight_bit_kernels = 1;  // kernels of one expert's 8-bit product, casts and scales included
   // Python calls that launch no kernel, for each weight of an expert, in a forward and in the backward of the weight.

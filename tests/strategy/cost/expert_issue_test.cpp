@@ -61,6 +61,21 @@ TEST(ExpertIssue, OperatorsOfExpertsAndOthers) {
   EXPECT_DOUBLE_EQ(issue_time(preset, norm, false).value, 5e-6);
 }
 
+// The module of a linear layer costs the host more than other operators, in the forward and when it runs again; its gradients do not.
+TEST(ExpertIssue, ModulesOfLinearLayers) {
+  FrameworkPreset preset = {.host = {.per_kernel = {5e-6}}, .experts = {.per_kernel = {15e-6}, .per_operator = {60e-6}}};
+  Compute linear = {.op = ops::MatMul{}};
+  EXPECT_DOUBLE_EQ(issue_time(preset, linear, true).value, 60e-6);
+  preset.experts.per_linear = {115e-6};
+  EXPECT_DOUBLE_EQ(issue_time(preset, linear, true).value, 115e-6);
+  EXPECT_DOUBLE_EQ(issue_time(preset, linear, false).value, 5e-6);
+  EXPECT_DOUBLE_EQ(issue_time(preset, {.op = ops::Norm{}}, true).value, 60e-6);
+  linear.phase = Phase::Recompute;
+  EXPECT_DOUBLE_EQ(issue_time(preset, linear, true).value, 115e-6);
+  linear.phase = Phase::WeightGrad;
+  EXPECT_DOUBLE_EQ(issue_time(preset, linear, true).value, 60e-6);
+}
+
 // A rotation that is not fused: a dispatch for each of its kernels, which may be others in the backward. One kernel is an operator as others.
 TEST(ExpertIssue, KernelsOfAnUnfusedRotationAreDispatches) {
   FrameworkPreset preset = {.experts = {.per_kernel = {15e-6}, .per_operator = {60e-6}}};
