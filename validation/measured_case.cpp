@@ -31,6 +31,7 @@ const char* name_of(SkipReason reason) {
     case SkipReason::UnknownBatch: return "unknown_batch";
     case SkipReason::UnknownGpu: return "unknown_gpu";
     case SkipReason::Schedule: return "schedule";
+    case SkipReason::EmptyStage: return "empty_stage";
     case SkipReason::Offload: return "offload";
     case SkipReason::Quantity: return "quantity";
     case SkipReason::Infeasible: return "infeasible";
@@ -188,8 +189,9 @@ int optimizer_copies(const MeasuredRow& row) {
   return row.mentions("notes", "multi_dist_optimizer_instances") ? 2 : 1;
 }
 
-// The split that the flags state; the stages between the first and the last have equally many layers. "": none stated.
+// The split that the flags state, whole or its ends; in the second case the stages between have equally many layers. "": none stated.
 std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
+  if (const auto whole = flag_text(row, "layer-split")) return *whole;
   const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
              last = flag_number(row, "decoder-last-pipeline-num-layers");
   if (!first || !last || stages < 3 || (layers - *first - *last) % (stages - 2) != 0) return "";
@@ -377,6 +379,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& stated) 
   set_zero(row, preset, s);
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
   s.pipeline.layer_split = layer_split_of(row, preset, shape, s.pp * s.virtual_stages, experts);
+  if (s.pipeline.layer_split.find(",0,") != std::string::npos) return SkipReason::EmptyStage;
   s.pipeline.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);
   set_convention(row, question);

@@ -27,12 +27,13 @@ enum class SkipReason : std::uint8_t {
   UnknownDegree,
   UnknownBatch,
   UnknownGpu,
-  Schedule,   // a pipeline schedule that the engine does not have
-  Offload,    // words that the preset does not know, or offload in a pipeline of several stages
-  Quantity,   // a measured quantity that is not in Quantity
-  Infeasible  // `lower` refuses the strategy; its reason is SkippedRow::explanation
+  Schedule,    // a pipeline schedule that the engine does not have
+  EmptyStage,  // the framework leaves a stage between the first and the last without layers
+  Offload,     // words that the preset does not know, or offload in a pipeline of several stages
+  Quantity,    // a measured quantity that is not in Quantity
+  Infeasible   // `lower` refuses the strategy; its reason is SkippedRow::explanation
 };
-inline constexpr int kSkipReasons = 14;
+inline constexpr int kSkipReasons = 15;
 const char* name_of(SkipReason reason);
 
 // What a row measures. Times are in seconds (iterations) or milliseconds (layers and stages), memory is in GiB, MFU and

@@ -26,6 +26,7 @@ bool is_complete(SkipReason reason) {
     case SkipReason::UnknownBatch: return false;
     case SkipReason::UnknownGpu:
     case SkipReason::Schedule:
+    case SkipReason::EmptyStage:
     case SkipReason::Offload:
     case SkipReason::Quantity:
     case SkipReason::Infeasible: return true;
