@@ -181,7 +181,9 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto distance = json.find("reuse_distance")) preset.shards.reuse_distance = distance->as_int(0, 1'000'000'000'000);
   if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
   if (const auto blocking = json.find("blocking_launches")) preset.host.blocking_launches = blocking->as_bool();
+  if (const auto splits = json.find("splits_products")) preset.host.splits_products = splits->as_bool();
   read_seconds(json, "host_per_kernel", preset.host.per_kernel);
+  if (json.has("host_per_part")) read_seconds(json, "host_per_part", preset.host.per_part.emplace());
   read_seconds(json, "host_per_collective", preset.host.per_collective);
   read_seconds(json, "host_per_exchange", preset.host.per_exchange);
   read_seconds(json, "host_per_microbatch", preset.host.per_microbatch);
@@ -259,12 +261,14 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "exchanges_in_turn",
              "tensor_bytes",
              "tensor_copies",
+             "splits_products",
              "fp8_products",
              "fp8_gathers",
              "fp8_parameters",
              "fp8_maxima",
              "blocking_launches",
              "host_per_kernel",
+             "host_per_part",
              "host_per_collective",
              "host_per_exchange",
              "host_per_microbatch",

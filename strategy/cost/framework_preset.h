@@ -84,7 +84,11 @@ struct ShardRules {
 
 // Time that the host thread takes to issue work.
 struct HostTimes {
-  Seconds per_kernel = {};         // per kernel: Python, dispatcher, launch
+  Seconds per_kernel = {};  // per kernel: Python, dispatcher, launch
+  // Per part of a tensor that a collective of lists cuts out or copies: a dispatch without modules and autograd. Empty: per_kernel.
+  std::optional<Seconds> per_part = {};
+  // A product of rows that are gathered from the tensor-parallel ranks is issued in pieces: the rank's own rows, those before, those after.
+  bool splits_products = false;
   bool blocking_launches = false;  // the host issues a kernel only when the previous one has ended (CUDA_LAUNCH_BLOCKING=1)
   Seconds per_collective = {};
   Seconds per_exchange = {};    // added to every send: the device waits while the host issues it

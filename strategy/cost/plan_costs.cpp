@@ -80,7 +80,7 @@ class PlanCosts {
       const auto* what = std::get_if<Compute>(&run.what);
       return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
     });
-    copied_ = {};
+    copied_ = {}, gathered_.clear();
     bool again = false;  // the compute before was one of a recomputation
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
     const std::vector<int> narrow =
@@ -183,10 +183,17 @@ class PlanCosts {
     if (alone.value <= 0) return {};
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
-    issue_ = issue_time(preset_, what, experts_).value * tensors;
+    issue_ = issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
+  }
+  // Pieces beyond the first of a product that reads gathered rows, of the rank in the middle, for which the others wait.
+  int further_pieces(const Compute& what, const Instruction& run) const {
+    const bool reads_rows = what.phase == Phase::Forward || what.phase == Phase::InputGrad;
+    if (!preset_.host.splits_products || !is_matrix_product(what.op) || !reads_rows) return 0;
+    const auto ranks = gathered_.find(run.reads.front().buffer);
+    return ranks == gathered_.end() ? 0 : std::min(ranks->second, 3) - 1;
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -279,6 +286,8 @@ class PlanCosts {
     if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
+      if (what.kind == CollectiveKind::AllGather && computes_wait_for(instruction))
+        gathered_[instruction.writes.front().buffer] = path.members;
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
@@ -420,9 +429,10 @@ class PlanCosts {
   std::optional<LearnedFactors> learned_ = {};
   std::optional<PartShapes> shapes_ = {};
   std::map<PartShape, double> factors_ = {};
-  bool recomputes_ = false;            // the segment that is costed recomputes something
-  bool recomputes_attention_ = false;  // it recomputes attention, too
-  Seconds copied_ = {};                // copies of shards in the segment
+  bool recomputes_ = false;                // the segment that is costed recomputes something
+  bool recomputes_attention_ = false;      // it recomputes attention, too
+  Seconds copied_ = {};                    // copies of shards in the segment
+  std::map<BufferId, int> gathered_ = {};  // buffers of rows that the segment gathered, from how many tensor-parallel ranks
   // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
   double alone_ = 0, issue_ = 0, wire_ = 0;
   NarrowState narrow_ = {};

@@ -39,7 +39,7 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
   const int tensors = tensors_in(plan, preset, role.buffers[shards.front().buffer.index()]);
   const bool in_place = run.reads.front().buffer == run.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
   // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
-  const Seconds parts = preset.host.per_kernel * members;
+  const Seconds parts = preset.host.per_part.value_or(preset.host.per_kernel) * members;
   switch (how) {
     case ShardCommunication::Unit: return {};
     case ShardCommunication::Tensor:

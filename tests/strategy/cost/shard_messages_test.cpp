@@ -48,6 +48,10 @@ TEST(ShardMessages, SlicesAreCutByTheHost) {
   FrameworkPreset quick = slices;
   quick.host.per_kernel = {1e-9};  // hidden behind the sums
   EXPECT_EQ(sent(job, quick, CollectiveKind::AllGather, "all-gather parameters").cost, gather.cost);
+  // A slice is cut without modules and autograd, which an operator's time includes.
+  FrameworkPreset parts = slices;
+  parts.host.per_part = Seconds{1e-9};
+  EXPECT_EQ(sent(job, parts, CollectiveKind::AllGather, "all-gather parameters").cost, gather.cost);
 }
 
 // ZeRO 1 over eight ranks: nanotron's clipping measures and scales the gradients of all of them, others' those that a rank updates.
