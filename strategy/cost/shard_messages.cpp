@@ -38,15 +38,16 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
   if (shards.empty()) return {};
   const int tensors = tensors_in(plan, preset, role.buffers[shards.front().buffer.index()]);
   const bool in_place = run.reads.front().buffer == run.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
-  // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
-  const Seconds parts = preset.host.per_part.value_or(preset.host.per_kernel) * members;
+  // Two dispatches for each rank's part of a tensor: Python cuts it out (`narrow`, a slice), and PyTorch's all_gather and reduce_scatter of
+  // lists, or nanotron, copy it.
+  const Seconds parts = 2.0 * preset.host.per_part.value_or(preset.host.per_kernel) * members;
   switch (how) {
     case ShardCommunication::Unit: return {};
     case ShardCommunication::Tensor:
       return in_place || tensors < 2 ? ShardMessages{} : ShardMessages{.count = static_cast<double>(tensors), .host = parts};
     case ShardCommunication::Slices:
-      // Two operators for each slice. Meanwhile the device sums the gradients, which in fp32 are twice the bytes, and all-reduced.
-      return gathers ? ShardMessages{.host = parts * (2.0 * tensors), .ahead = 4} : ShardMessages{.volume = 2};
+      // Meanwhile the device sums the gradients, which in fp32 are twice the bytes, and all-reduced.
+      return gathers ? ShardMessages{.host = parts * tensors, .ahead = 4} : ShardMessages{.volume = 2};
     case ShardCommunication::Owner: break;
   }
   int all = 0;  // tensors of all buffers: those of one owner are sent in one message

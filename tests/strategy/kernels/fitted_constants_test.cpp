@@ -76,5 +76,17 @@ TEST(Presets, OneIsLikeAnother) {
   EXPECT_THROW(preset(R"(, "like": "aleph-alpha-flash1")"), Error);  // which is like another one itself
 }
 
+// What runs the kernels of eager PyTorch issues them through its modules: no preset assumes a time of its own.
+TEST(FittedConstants, EagerPresetsIssueOperatorsInTheMeasuredTime) {
+  int eager = 0;
+  for (const std::string& name : framework_names()) {
+    const FrameworkPreset& preset = framework_preset(name);
+    if (preset.elementwise != fitted("elementwise.eager")) continue;
+    EXPECT_EQ(preset.host.per_kernel.value, fitted("host.operator")) << name;
+    ++eager;
+  }
+  EXPECT_GT(eager, 8);
+}
+
 }  // namespace
 }  // namespace foreshard::fitted_constants_test
