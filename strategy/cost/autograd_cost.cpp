@@ -16,6 +16,15 @@ Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what) {
   return 2 * made(what.shapes.front().dtype) * (product ? dims[0] * dims[1] * dims[3] : dims[0] * dims[1]);
 }
 
+Bytes filled_bytes(const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.styles.fills_results || what.phase == Phase::WeightGrad || what.shapes.empty()) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const bool product = is_matrix_product(what.op) && dims.size() == 4;
+  if (!product && !is<ops::Norm>(what.op)) return {};
+  const std::int64_t columns = !product ? 1 : ops::is_input_grad(what.phase) ? dims[3] : dims[2];
+  return made(what.shapes.front().dtype) * (dims[0] * dims[1] * columns);
+}
+
 Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run) {
   const bool table = is<ops::TokenEmbedding>(what.op);
   if (!preset.adds_gradients || (what.phase != Phase::WeightGrad && what.phase != Phase::Backward)) return {};

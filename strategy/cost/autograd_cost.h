@@ -15,6 +15,10 @@ Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what);
 // to which the first is added too. The gradient of a table of embeddings has all its rows, and is filled with zeros first. 0 for others.
 Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run);
 
+// Bytes of the result that a product or a norm allocates and PyTorch fills with NaN (OpStyles::fills_results): of the forward, a
+// recomputation and the gradient of the input. Gradients of weights go to the sum over micro-batches. 0 for others.
+Bytes filled_bytes(const FrameworkPreset& preset, const Compute& what);
+
 // Traffic of that operator itself, which then only writes its gradient.
 Bytes unadded_traffic(const Compute& what, const Instruction& run);
 

@@ -170,6 +170,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
   if (const auto sums = json.find("sums_gradients")) preset.styles.sums_gradients = sums->as_bool();
+  if (const auto fills = json.find("fills_results")) preset.styles.fills_results = fills->as_bool();
   if (const auto copies = json.find("shard_copies")) preset.shards.copies = copies->as_bool();
   if (const auto clips = json.find("clips_whole")) preset.shards.clips_whole = clips->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
@@ -244,6 +245,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "gathers_narrow",
              "adds_gradients",
              "sums_gradients",
+             "fills_results",
              "shard_copies",
              "clips_whole",
              "post_validation",

@@ -138,6 +138,7 @@ struct OpStyles {
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};
   bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
+  bool fills_results = false;   // PyTorch fills what an operator allocates for its result before the operator writes it
   bool operator==(const OpStyles&) const = default;
 };
 

@@ -249,7 +249,7 @@ class PlanCosts {
     Seconds time = {};
     for (const Bytes moved : {summed_bytes(preset_, what), added_bytes(preset_, what, run)})
       if (moved.value > 0) time += op_time(gpu(), {.op = ops::Add{}, .traffic = moved}) * (1 / preset_.elementwise);
-    return time;
+    return time + streamed_time(gpu(), filled_bytes(preset_, what));
   }
   Cost cost(const HostCompute& what, const Instruction&) {
     const int node = network_.node(ranks_.device(rank_));

@@ -33,6 +33,18 @@ TEST(AutogradCost, SumsReadAndWriteOnceMore) {
   EXPECT_EQ(summed_bytes(kSums, product(Phase::WeightGrad, true)).value, 0);
 }
 
+// PyTorch fills the result before the operator writes it: 5120 columns forward, 4096 of the gradient of the input, none of a weight.
+TEST(AutogradCost, AllocatedResultsAreFilled) {
+  const FrameworkPreset fills = {.styles = {.fills_results = true}};
+  const Compute norm = {.op = ops::Norm{}, .phase = Phase::Forward, .shapes = {{.dims = {kTokens, 4096}}}};
+  EXPECT_EQ(filled_bytes(fills, norm).value, 2 * kTokens * 4096);
+  EXPECT_EQ(filled_bytes(fills, product(Phase::Forward, false)).value, 2 * kTokens * 5120);
+  EXPECT_EQ(filled_bytes(fills, product(Phase::Recompute, false, DType::F8)).value, 2 * kTokens * 5120);
+  EXPECT_EQ(filled_bytes(fills, product(Phase::InputGrad, false)).value, 2 * kTokens * 4096);
+  EXPECT_EQ(filled_bytes(fills, product(Phase::WeightGrad, true)).value, 0);
+  EXPECT_EQ(filled_bytes({}, norm).value, 0);
+}
+
 // The gradient in 16 bits is read once, the sum read and written: 2 + 2 x 2 bytes, with fp32 sums 2 + 2 x 4. The product writes 2.
 TEST(AutogradCost, WeightsAreAddedInTheFormatOfTheSum) {
   const std::int64_t weights = 5120LL * 4096;
