@@ -87,8 +87,11 @@ double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const auto seq = static_cast<double>(s.batch.seq), batch = static_cast<double>(s.batch.global),
              hidden = static_cast<double>(t.hidden);
   const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
-  if (framework_preset(question.framework).flop_count == FlopCount::Palm && question.flops == FlopConvention::Model)
-    return 6.0 * static_cast<double>(parameter_count(question.model)) * batch * seq + attention;
+  const bool palm = question.quantity == Quantity::Mfu && question.flops == FlopConvention::Model;
+  if (palm && framework_preset(question.framework).flop_count == FlopCount::Palm) {
+    const std::int64_t again = t.tied_embeddings && s.pp > 1 ? t.vocab * t.hidden : 0;  // both ends of a pipeline have the table
+    return 6.0 * static_cast<double>(parameter_count(question.model) + again) * batch * seq + attention;
+  }
   const double model =
       model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp, s.optimizer.lora, s.batch.packed).value *
       batch;

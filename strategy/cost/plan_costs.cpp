@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "core/network/network.h"
-#include "core/plan/joined_products.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/adapter_cost.h"
 #include "strategy/cost/autograd_cost.h"
@@ -85,6 +84,7 @@ class PlanCosts {
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
     const std::vector<int> narrow =
         preset_.eight_bits.gathers && !profile_ ? narrow_gathers(plan_, role(), segment) : std::vector<int>();
+    narrow_.share = code_share(segment);
     std::vector<double> wires;  // [instruction], seconds
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0, wire_ = 0;
@@ -109,28 +109,13 @@ class PlanCosts {
       clock.run(issue_, busy);
       host += issue_;
     }
-    const double spared = profile_ ? join(segment, costs).value : 0;
+    const double spared = profile_ ? join_products(*profile_, segment, costs).value : 0;
     computes -= spared;
     const double copied = copied_.value;
     const double exposed = preset_.host.blocking_launches ? host + copied : std::max(copied, clock.exposed() + spared);
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
     return costs;
-  }
-
-  // A product that runs fused with its GELU takes the time that was measured for both together; the GELU gets the part beyond the isolated
-  // product's time. Returns the time that the fusion saves.
-  Seconds join(const Segment& segment, std::vector<Cost>& costs) const {
-    Seconds spared = {};
-    for (const JoinedProduct& pair : joined_products(segment)) {
-      const auto together = profiled_time(*profile_, std::get<Compute>(segment.instructions[pair.product].what), true);
-      if (!together) continue;
-      Nanoseconds &product = costs[pair.product].busy, &activation = costs[pair.activation].busy;
-      const Nanoseconds before = product + activation, all = to_nanoseconds(*together);
-      product = std::min(product, all), activation = all - product;
-      spared = spared + to_seconds(before - all);
-    }
-    return spared;
   }
 
   // Multiplies the costs by the factors learned from the user's runs.
@@ -280,8 +265,8 @@ class PlanCosts {
     }
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
     if (beside_) cost = cost_beside(*beside_, what, cost);
-    if (narrow_.gather || (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32))
-      cost.wire_factor /= 2;
+    if (narrow_.gather) cost.wire_factor *= narrow_.share;
+    if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
     if (narrow_.weights) cost.wire_factor *= narrow_.weights->factor(role(), instruction);
     if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
@@ -291,7 +276,7 @@ class PlanCosts {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
-      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_.gather ? 0.5 : 1.0);
+      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_.gather ? narrow_.share : 1.0);
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/plan/joined_products.h"
+
 namespace foreshard {
 
 namespace {
@@ -128,6 +130,19 @@ std::optional<Seconds> profiled_time(const MachineProfile& profile, const Comput
                     [](const Near& a, const Near& b) { return a.distance < b.distance; });
   near.resize(count);
   return Seconds{std::exp(plane_at_zero(near, compute.op)) * work_of(compute.op, dims, compute.traffic)};
+}
+
+Seconds join_products(const MachineProfile& profile, const Segment& segment, std::vector<Cost>& costs) {
+  Seconds spared = {};
+  for (const JoinedProduct& pair : joined_products(segment)) {
+    const auto together = profiled_time(profile, std::get<Compute>(segment.instructions[pair.product].what), true);
+    if (!together) continue;
+    Nanoseconds &product = costs[pair.product].busy, &activation = costs[pair.activation].busy;
+    const Nanoseconds before = product + activation, all = to_nanoseconds(*together);
+    product = std::min(product, all), activation = all - product;
+    spared = spared + to_seconds(before - all);
+  }
+  return spared;
 }
 
 std::optional<Seconds> profiled_copy(const MachineProfile& profile, Bytes bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/profile/machine_profile.h"
 
@@ -13,6 +14,10 @@ namespace foreshard {
 // phase (a recomputation also takes a forward's), preferably of the same number format, then of the same variant; fp8 takes fp8 only.
 // `joined`: of a product together with its GELU (ProfileOp::joined). Empty: there are none.
 std::optional<Seconds> profiled_time(const MachineProfile& profile, const Compute& compute, bool joined = false);
+
+// A product that runs fused with its GELU takes the time that was measured for both together; the GELU gets the part beyond the isolated
+// product's time. Changes their costs [instruction of the segment] and returns the time that the fusion saves.
+Seconds join_products(const MachineProfile& profile, const Segment& segment, std::vector<Cost>& costs);
 
 // Time of a copy of `bytes` inside the device: linear between samples, at the rate of the last sample beyond them. Empty: no samples.
 std::optional<Seconds> profiled_copy(const MachineProfile& profile, Bytes bytes);

@@ -68,17 +68,6 @@ ProductTimes product_times(const Gpu& gpu, const Compute& compute) {
   return times;
 }
 
-// Bytes per element for coding an operand along its rows and along its columns. 8 bits: read and written, then transposed. NVFP4, whose
-// columns go through Hadamard transforms: the largest number is found, the rows are coded, the columns are, each from the 16-bit values,
-// and the scales are copied into the layout of the products (Transformer Engine v2.12 pytorch/csrc/quantizer.cpp,
-// NVFP4Quantizer::quantize_impl; extensions/gemm.cpp, swizzle_scales_for_gemm).
-double coding_bytes(DType code) {
-  const double values = 2, coded = coded_size(code);
-  if (code == DType::F8) return (values + coded) + (coded + coded);
-  constexpr double kScales = 1.0 / 16;
-  return values + 2 * (values + coded) + 2 * 2 * kScales;
-}
-
 // Products of codes code their operands: the forward its input, for itself and the gradient of the weights, the backward likewise the
 // gradient of its output; the weights' copies are kept between micro-batches.
 double cast_bytes(const Compute& compute) {
@@ -112,6 +101,13 @@ Seconds convolution_time(const Gpu& gpu, const Compute& compute) {
 }
 
 }  // namespace
+
+double coding_bytes(DType code) {
+  const double values = 2, coded = coded_size(code);
+  if (code == DType::F8) return (values + coded) + (coded + coded);
+  constexpr double kScales = 1.0 / 16;
+  return values + 2 * (values + coded) + 2 * 2 * kScales;
+}
 
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   if (compute.flops.value <= 0 && compute.traffic.value <= 0) return {};

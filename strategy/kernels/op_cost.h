@@ -21,7 +21,7 @@ inline constexpr int kFlashKernels = 4;
 struct OpTime {
   Seconds arithmetic = {};
   Seconds memory = {};
-  Seconds overhead = {};  // launch, and casts of the operands of 8-bit products
+  Seconds overhead = {};  // launch, and coding the operands of products in 8 or 4 bits
   Seconds total() const;
   bool operator==(const OpTime&) const = default;
 };
@@ -30,6 +30,12 @@ struct OpTime {
 // FLOPs nor traffic launches nothing: all zero.
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);  // their total()
+
+// Bytes per element for coding an operand along its rows and along its columns. 8 bits: read and written, then transposed. NVFP4, whose
+// columns go through Hadamard transforms: the largest number is found, the rows are coded, the columns are, each from the 16-bit values,
+// and the scales are copied into the layout of the products (Transformer Engine v2.12 pytorch/csrc/quantizer.cpp,
+// NVFP4Quantizer::quantize_impl; extensions/gemm.cpp, swizzle_scales_for_gemm).
+double coding_bytes(DType code);
 
 // Time of `traffic` at the bandwidth of a large streaming kernel (MachineConstants::memory_efficiency); negative bytes: time saved.
 Seconds streamed_time(const Gpu& gpu, Bytes traffic);
