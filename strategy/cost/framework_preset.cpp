@@ -115,11 +115,9 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.defaults.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
   if (const auto split = json.find("stage_split")) {
-    const std::string word = split->as_choice({"even", "remainder last", "remainder second", "cost"});
-    preset.defaults.split = word == "cost"               ? StageSplit::Cost
-                            : word == "remainder last"   ? StageSplit::RemainderLast
-                            : word == "remainder second" ? StageSplit::RemainderSecond
-                                                         : StageSplit::Even;
+    const std::vector<std::string> words = {"even", "remainder last", "remainder second", "cost"};  // as StageSplit
+    const auto word = std::ranges::find(words, split->as_choice(words));
+    preset.defaults.split = static_cast<StageSplit>(word - words.begin());
   }
   if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
   if (const auto stops = json.find("recompute_stops")) preset.recompute_stops = stops->as_bool();

@@ -87,27 +87,27 @@ class PlanCosts {
     narrow_.share = code_share(segment);
     std::vector<double> wires;  // [instruction], seconds
     for (const Instruction& instruction : segment.instructions) {
-      alone_ = 0, issue_ = 0, wire_ = 0;
+      last_ = {};
       const int gather = narrow.empty() ? -1 : narrow[wires.size()];
       narrow_.gather =
           gather < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(gather)].what);
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       if (const int first = forwards.empty() ? -1 : forwards[wires.size()]; first >= 0) {
-        const double left = still_to_send(wires[static_cast<std::size_t>(first)], wire_);
-        costs.back().wire_factor *= left, alone_ -= alone_ > 0 ? wire_ * (1 - left) : 0.0;
+        const double left = still_to_send(wires[static_cast<std::size_t>(first)], last_.wire);
+        costs.back().wire_factor *= left, last_.alone -= last_.alone > 0 ? last_.wire * (1 - left) : 0.0;
       }
-      wires.push_back(wire_);
+      wires.push_back(last_.wire);
       const bool compute = std::holds_alternative<Compute>(instruction.what);
       if (compute) {
         const bool before = again;
         again = std::get<Compute>(instruction.what).phase == Phase::Recompute;
-        if (experts_ && again && !before) issue_ += preset_.experts.per_kernel.value * preset_.experts.calls_per_recompute;
+        if (experts_ && again && !before) last_.issue += preset_.experts.per_kernel.value * preset_.experts.calls_per_recompute;
       }
       if (compute) computes += to_seconds(costs.back().busy).value;
-      const double busy = compute ? to_seconds(costs.back().busy).value : alone_;
+      const double busy = compute ? to_seconds(costs.back().busy).value : last_.alone;
       if (compute && waits_for_device(preset_, std::get<Compute>(instruction.what))) clock.wait();
-      clock.run(issue_, busy);
-      host += issue_;
+      clock.run(last_.issue, busy);
+      host += last_.issue;
     }
     const double spared = profile_ ? join_products(*profile_, segment, costs).value : 0;
     computes -= spared;
@@ -168,7 +168,7 @@ class PlanCosts {
     if (alone.value <= 0) return {};
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
-    issue_ = issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
+    last_.issue = issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
@@ -206,7 +206,7 @@ class PlanCosts {
       time += op_time(gpu(), {.op = ops::Cast{}, .traffic = scored}) * (1 / preset_.elementwise);
     if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
       time += op_time(gpu(), *added);
-      issue_ += preset_.experts.per_kernel.value * kernels_of_biases(preset_, what);
+      last_.issue += preset_.experts.per_kernel.value * kernels_of_biases(preset_, what);
     }
     return time;
   }
@@ -280,9 +280,9 @@ class PlanCosts {
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }
-    issue_ = preset_.host.per_collective.value;
-    if (path.bandwidth.value > 0) wire_ = path.bytes * cost.wire_factor / path.bandwidth.value;
-    if (path.bandwidth.value > 0 && computes_wait_for(instruction)) alone_ = to_seconds(cost.busy).value + wire_;
+    last_.issue = preset_.host.per_collective.value;
+    if (path.bandwidth.value > 0) last_.wire = path.bytes * cost.wire_factor / path.bandwidth.value;
+    if (path.bandwidth.value > 0 && computes_wait_for(instruction)) last_.alone = to_seconds(cost.busy).value + last_.wire;
     return cost;
   }
   // Whether the parameters of a recomputed layer leave the device after the recomputation and are gathered again for the gradients: units
@@ -418,8 +418,7 @@ class PlanCosts {
   bool recomputes_attention_ = false;      // it recomputes attention, too
   Seconds copied_ = {};                    // copies of shards in the segment
   std::map<BufferId, int> gathered_ = {};  // buffers of rows that the segment gathered, from how many tensor-parallel ranks
-  // Of the instruction last costed, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
-  double alone_ = 0, issue_ = 0, wire_ = 0;
+  InstructionSeconds last_ = {};
   NarrowState narrow_ = {};
   bool sends_once_ = false;                // the segment that is costed sends tokens of experts once
   std::optional<BesideRows> beside_ = {};  // of a segment that sends tokens by HybridEP

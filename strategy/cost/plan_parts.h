@@ -20,6 +20,11 @@ bool moves_state(const Role& role, const Instruction& instruction);
 // Whether it is a collective between the operators of one micro-batch: it moves activations among tensor or context ranks of one role.
 bool lies_between_operators(const Plan& plan, const Role& role, const Instruction& instruction);
 
+// Of an instruction, seconds: isolated, if computes wait for it; of the host; of its bytes on the wire.
+struct InstructionSeconds {
+  double alone = 0, issue = 0, wire = 0;
+};
+
 // A block of a segment: its buffer, and its slot as a number or as a parameter.
 using BlockPlace = std::pair<std::int32_t, std::pair<std::size_t, std::int32_t>>;
 BlockPlace place_of(const Use& use);
