@@ -86,9 +86,8 @@ double quantisation(const Gpu& gpu, const Gemm& gemm, DType type) {
 void products(const std::string& folder) {
   Errors errors;
   for (const Row& row : rows_of(folder + "/gemm.csv")) {
-    if (row.at("dtype") == "nvfp4") continue;
     const Gpu& gpu = gpu_named(kCatalogue.at(row.at("gpu")));
-    const DType type = row.at("dtype") == "fp8" ? DType::F8 : DType::BF16;
+    const DType type = row.at("dtype") == "nvfp4" ? DType::F4 : row.at("dtype") == "fp8" ? DType::F8 : DType::BF16;
     const Gemm gemm = {1, number(row, "m"), number(row, "n"), number(row, "k")};
     const double seconds =
         2.0 * static_cast<double>(gemm.m * gemm.n) * static_cast<double>(gemm.k) / std::stod(row.at("tflops")) * 1e-12;
