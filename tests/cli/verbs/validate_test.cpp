@@ -168,7 +168,7 @@ TEST(Measured, RowsOutOfReachSayWhy) {
   EXPECT_EQ(reason("notes", ""), "predicted");
   EXPECT_EQ(reason("ep", "8"), "unknown_experts");
   EXPECT_EQ(reason("framework_flags", "--multi-latent-attention"), "mla");
-  EXPECT_EQ(reason("precision", "nvfp4"), "fp4");
+  EXPECT_EQ(reason("precision", "mxfp4"), "fp4");
   EXPECT_EQ(reason("precision", "int4"), "precision");
   EXPECT_EQ(reason("model_name", "Llama-2-70B LoRA"), "lora");
   EXPECT_EQ(reason("notes", "tokenizer of Mixtral-8x7B"), "predicted");
