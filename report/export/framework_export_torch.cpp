@@ -183,6 +183,7 @@ FrameworkExport of_fsdp2(const FrameworkFacts& facts, const Model&, const Strate
     out.lines.insert(
         out.lines.begin() + 1,
         "torchao.float8.convert_to_float8_training(model, module_filter_fn=lambda layer, name: layer is not head)");
+  if (s.precision == DType::F4) out.notes.emplace_back("no option says products in nvfp4");
   if (*s.optimizer.clip_norm > 0)
     out.lines.push_back("torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=" + number(*s.optimizer.clip_norm) +
                         ")  # before each step");

@@ -58,6 +58,20 @@ TEST(NarrowGathers, InputsAndGradientsOfEightBitProducts) {
   EXPECT_EQ(pairs_of(plan_of(DType::BF16)), Pairs{});
 }
 
+// NVFP4: 9/16 of a byte in place of two, and each rank codes its own part, both layouts of it: 7.375 bytes for each element of the others.
+TEST(NarrowGathers, CodesOfFourBits) {
+  const Plan plan = lowered(small("llama-2-7b"), load_cluster("dgx-b200"), tensor_parallel(DType::F4)).plan;
+  EXPECT_EQ(pairs_of(plan), pairs_of(plan_of(DType::F8)));
+  for (const Segment& segment : plan.segments)
+    if (segment.name.starts_with("forward.0") || segment.name.starts_with("backward.0")) EXPECT_EQ(code_share(segment), 9.0 / 32);
+  EXPECT_EQ(code_share(plan_of(DType::F8).segments.front()), 0.5);
+  EXPECT_EQ(code_share(plan_of(DType::BF16).segments.front()), 1);
+  const Compute product = {
+      .op = ops::MatMul{}, .phase = Phase::Forward, .shapes = {{.dims = {1, 1024, 1536, 4096}, .dtype = DType::F4}}};
+  for (const bool maxima : {false, true})
+    EXPECT_EQ(further_casts(product, maxima, 8).value, -static_cast<std::int64_t>(7.375 * (1024 * 4096 / 8 * 7)));
+}
+
 // Adapters of the attention read its input and the gradient of its result in 16 bits. Frozen weights need no input in the backward.
 TEST(NarrowGathers, NotWhatAdaptersRead) {
   const Pairs expected = {{"forward.0", "fc1_gather > fc1"}, {"backward.0", "fc2_reduce > fc2"}};
