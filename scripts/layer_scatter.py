@@ -88,12 +88,21 @@ def value_of(row, answer):
     return sum(x * answer[name] for name, x in row.terms.items())
 
 
-def regret(rows, key):
+def sweeps_of(rows):
     sweeps = collections.defaultdict(list)
     for row in rows:
         sweeps[row.sweep].append(row)
-    sweeps = [sweep for sweep in sweeps.values() if len(sweep) >= 3]
-    return statistics.fmean(min(sweep, key=key).measured / min(row.measured for row in sweep) - 1 for sweep in sweeps)
+    return [sweep for sweep in sweeps.values() if len(sweep) >= 3]
+
+
+def regret(rows, key):
+    return statistics.fmean(min(sweep, key=key).measured / min(row.measured for row in sweep) - 1 for sweep in sweeps_of(rows))
+
+
+def order(rows, key):
+    """The share of pairs in the right order, without those that are measured less than 1 % apart."""
+    pairs = [(a, b) for sweep in sweeps_of(rows) for b, a in itertools.combinations(sweep, 2) if abs(a.measured / b.measured - 1) >= 0.01]
+    return statistics.fmean((a.measured < b.measured) == (key(a) < key(b)) for a, b in pairs)
 
 
 def smooth(layers):
@@ -160,14 +169,14 @@ def main():
           f"{spread({g: ours['layer', g] for g in layers}):.1f} %")
     swap = lambda times: lambda row: row.predicted + row.terms["layer", row.group] * (times[row.group] - ours["layer", row.group])
     rest = lambda times: lambda row: value_of(row, {**measured, ("layer", row.group): times[row.group]})
-    print("regret of choosing by")
+    print("regret of choosing by, and pairs in the right order")
     for name, key in (("our predictions", lambda row: row.predicted),
                       ("our predictions with the measured layers", swap(layers)),
                       ("our predictions with the smooth layers", swap(smoothed)),
                       ("our layers, all else measured", rest({g: ours["layer", g] for g in layers})),
                       ("the smooth layers, all else measured", rest(smoothed)),
                       ("the formula with all of its times measured", rest(layers))):
-        print(f"  {name}: {100 * regret(rows, key):.1f} %")
+        print(f"  {name}: {100 * regret(rows, key):.1f} %, {100 * order(rows, key):.1f} %")
     print_scatter(rows, measured, layers)
 
 
