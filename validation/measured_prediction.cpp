@@ -53,7 +53,8 @@ double span_of(const Result& result, bool forward) {
 Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                       const MachineProfile* profile) {
   Outcome out;
-  auto answer = tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false, .profile = profile});
+  auto answer =
+      tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return out;
@@ -89,7 +90,8 @@ double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
   const bool palm = question.quantity == Quantity::Mfu && question.flops == FlopConvention::Model;
   if (palm && framework_preset(question.framework).flop_count == FlopCount::Palm) {
-    const std::int64_t again = t.tied_embeddings && s.pp > 1 ? t.vocab * t.hidden : 0;  // both ends of a pipeline have the table
+    const std::int64_t again =
+        t.tied_embeddings && s.pp > 1 ? t.vocab * t.hidden : 0;  // both ends of a pipeline have the table
     return 6.0 * static_cast<double>(parameter_count(question.model) + again) * batch * seq + attention;
   }
   const double model =
@@ -215,7 +217,8 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
 
 std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
   const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
-  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false});
+  auto answer =
+      tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false});
   auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   const FrameworkPreset& preset = framework_preset(strategy.framework);

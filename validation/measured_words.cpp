@@ -81,8 +81,12 @@ int adapter_rank(const MeasuredRow& row) {
 }
 
 std::optional<DType> precision_of(const MeasuredRow& row) {
-  for (const auto& [word, type] :
-       {std::pair{"nvfp4", DType::F4}, {"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})
+  for (const auto& [word, type] : {std::pair{"nvfp4", DType::F4},
+                                   {"fp8", DType::F8},
+                                   {"bf16", DType::BF16},
+                                   {"fp16", DType::F16},
+                                   {"tf32", DType::TF32},
+                                   {"fp32", DType::F32}})
     if (row.mentions("precision", word)) return type;
   return {};
 }

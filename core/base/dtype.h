@@ -28,7 +28,9 @@ constexpr Bytes size_of(DType type) {  // of one element; F4 rounded up: coded_s
 }
 
 // Bytes of an element in a long tensor, with its share of the scales.
-constexpr double coded_size(DType type) { return type == DType::F4 ? 0.5 + 1.0 / 16 : static_cast<double>(size_of(type).value); }
+constexpr double coded_size(DType type) {
+  return type == DType::F4 ? 0.5 + 1.0 / 16 : static_cast<double>(size_of(type).value);
+}
 
 // Formats in which factors of products are coded, while the values themselves are stored in 16 bits (docs/decisions/eight-bits.md).
 constexpr bool is_code(DType type) { return type == DType::F8 || type == DType::F4; }

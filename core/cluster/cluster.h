@@ -18,8 +18,8 @@ struct Gpu {
   std::string architecture = {};  // "volta", "ampere", "hopper", "blackwell", "ada"
   std::string source = {};        // where the numbers come from
   FlopsPerSecond fp64 = {}, fp32 = {}, tf32 = {}, fp16 = {}, bf16 = {}, fp8 = {}, nvfp4 = {};  // 0: not supported in hardware
-  FlopsPerSecond vector_fp32 = {};                                                 // non-tensor-core peak
-  Bytes memory = {};                                                               // HBM or GDDR capacity
+  FlopsPerSecond vector_fp32 = {};                                                             // non-tensor-core peak
+  Bytes memory = {};                                                                           // HBM or GDDR capacity
   BytesPerSecond memory_bandwidth = {};
   Bytes l2_cache = {};
   int sm_count = 0;

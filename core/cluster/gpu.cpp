@@ -30,8 +30,8 @@ FlopsPerSecond flops_in_bounds(const JsonReader& json) {
 }  // namespace
 
 Gpu read_gpu(const JsonReader& json) {
-  json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "vector_fp32",
-             "memory", "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
+  json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "vector_fp32", "memory",
+             "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
   Gpu gpu;
   gpu.name = json.at("name").as_string();
   if (gpu.name.empty()) json.at("name").fail("a name");
@@ -83,8 +83,8 @@ std::string to_json(const Gpu& gpu) {
   return out.text();
 }
 
-// Fallbacks: nvfp4 -> fp8 -> bf16 -> fp16 -> fp32; fp16, bf16, tf32 -> fp32 -> vector_fp32. Without fp64 hardware, fp64 runs at 1/64 of fp32, as on
-// consumer boards.
+// Fallbacks: nvfp4 -> fp8 -> bf16 -> fp16 -> fp32; fp16, bf16, tf32 -> fp32 -> vector_fp32. Without fp64 hardware, fp64 runs at
+// 1/64 of fp32, as on consumer boards.
 FlopsPerSecond peak(const Gpu& gpu, DType type) {
   const auto first = [](FlopsPerSecond a, FlopsPerSecond b) { return a.value > 0 ? a : b; };
   const FlopsPerSecond fp32 = first(gpu.fp32, gpu.vector_fp32);

@@ -81,9 +81,7 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 constexpr double kLargestTheta = 1e15;
 
-bool has_key(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool has_key(const Names& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
 
 }  // namespace
 

@@ -38,7 +38,7 @@ struct Sharding {
   double dropout = 0;  // probability; 0: no dropout operators
   DType compute = DType::BF16, param = DType::BF16;
   std::optional<DType> factors = {};  // the code of the factors of linear layers except the head (docs/decisions/eight-bits.md)
-  std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this
+  std::int64_t vocab_multiple = 1;    // the vocabulary is padded to a multiple of this
   double kept_tokens = 0;  // share of the tokens whose rows the tensor-parallel ranks sum (core/op/token_rows.h); 0: all
   int ep = 1, etp = 1;     // expert-parallel degree, and expert-tensor-parallel degree (ranks that share each expert)
   ExpertLoad expert_load = {};

@@ -96,7 +96,8 @@ const std::vector<std::string>& schedule_names() {
 }
 
 const std::vector<std::string>& recompute_modules() {
-  static const std::vector<std::string> names = {"attention", "norm", "qkv", "rope", "projection", "activation", "mlp", "dropout"};
+  static const std::vector<std::string> names = {"attention",  "norm",       "qkv", "rope",
+                                                 "projection", "activation", "mlp", "dropout"};
   return names;
 }
 

@@ -202,7 +202,7 @@ Kernel make_rope(const host::Form& form) {
   const std::int64_t size = host::size_of_dims(dims);
   form.expect({size}, {size});
   const SequenceSplit split = op.split;
-  const std::int64_t all = positions * split.ranks;                  // positions of the whole sequence
+  const std::int64_t all = positions * split.ranks;                   // positions of the whole sequence
   std::vector<float> table(static_cast<std::size_t>(all * rotated));  // computed in double and rounded once, as on the host
   for (std::int64_t p = 0; p < all; ++p)
     for (std::int64_t i = 0; i < half; ++i) {

@@ -16,7 +16,8 @@ namespace foreshard::host {
 LinearSizes linear_sizes(const Form& form) {
   const auto& dims = form.dims(0, 4);
   LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.as<ops::MatMul>().first_token};
-  if (form.what.shapes[0].dtype == DType::F4) form.refuse("a product in nvfp4, which is simulated only", "fp8 or a wider format");
+  if (form.what.shapes[0].dtype == DType::F4)
+    form.refuse("a product in nvfp4, which is simulated only", "fp8 or a wider format");
   sizes.eight_bits = form.what.shapes[0].dtype == DType::F8;
   const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
   if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {

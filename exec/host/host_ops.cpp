@@ -229,7 +229,8 @@ std::variant<Ready<float>, Ready<double>> make_ready(const Form& form) {
     form.refuse(std::to_string(std::max(form.reads.size(), form.writes.size())) + " operands", "at most 64");
   for (const auto& operands : {form.reads, form.writes})
     for (const Operand& operand : operands)
-      if (is_code(operand.dtype)) form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp64, fp32, bf16 or fp16 on the host");
+      if (is_code(operand.dtype))
+        form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp64, fp32, bf16 or fp16 on the host");
   if (in_double(form)) return Ready<double>(form);
   return Ready<float>(form);
 }

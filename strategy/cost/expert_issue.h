@@ -23,9 +23,9 @@ double issued_kernels(const FrameworkPreset& preset, const Compute& what);
 // (ExpertIssue::calls_per_weight).
 double calls_for_weights(const FrameworkPreset& preset, const Compute& what);
 
-// Time of the host to issue the operator; `experts`: in a segment with experts. There the forward of a linear layer takes what its module
-// does, and a rotation of several kernels is operators of
-// PyTorch, each of which takes as long as a kernel of the experts.
+// Time of the host to issue the operator; `experts`: in a segment with experts. There the forward of a linear layer takes what
+// its module does, and a rotation of several kernels is operators of PyTorch, each of which takes as long as a kernel of the
+// experts.
 Seconds issue_time(const FrameworkPreset& preset, const Compute& what, bool experts);
 
 // Number of tensors, on average over the ranks that cut the update, for each of which an update of narrow states has kernels of its own
@@ -51,9 +51,9 @@ std::optional<PartOfExperts> part_of_experts(const FrameworkPreset& preset, cons
 // forward.
 bool waits_for_device(const FrameworkPreset& preset, const Compute& what);
 
-// What HybridEP sends beside the rows of tokens that go once to each part, in place of the plan's messages: a score for each expert of the
-// part instead of each choice, by the kernel that sends the rows; and from all ranks to all the map of which token chose which expert, a byte
-// each, instead of the choices of the tokens that are sent.
+// What HybridEP sends beside the rows of tokens that go once to each part, in place of the plan's messages: a score for each
+// expert of the part instead of each choice, by the kernel that sends the rows; and from all ranks to all the map of which token
+// chose which expert, a byte each, instead of the choices of the tokens that are sent.
 struct BesideRows {
   Bytes scores = {}, choices = {};           // of the plan's messages
   double more_scores = 1, more_choices = 1;  // bytes of HybridEP's over those

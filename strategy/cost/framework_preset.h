@@ -44,9 +44,8 @@ enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner, Slices };
 // Whose rules say what a framework can run (strategy/search/search_framework.h).
 enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanotron };
 
-// How the framework counts the FLOPs of its MFU (not of TFLOP/s). Palm: 6 N + 12 L s h per token, with N parameters including embeddings (a tied table
-// once for each end of a pipeline), L layers, sequence
-// length s and hidden size h.
+// How the framework counts the FLOPs of its MFU (not of TFLOP/s). Palm: 6 N + 12 L s h per token, with N parameters including
+// embeddings (a tied table once for each end of a pipeline), L layers, sequence length s and hidden size h.
 enum class FlopCount : std::uint8_t { Model, Palm };
 
 // How transformer layers are distributed over pipeline stages whose number does not divide theirs: not at all, one more for each of the

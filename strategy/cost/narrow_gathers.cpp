@@ -52,7 +52,8 @@ Bytes further_casts(const Compute& what, bool maxima, int members) {
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
   const std::int64_t elements = dims[0] * dims[1] * (forward ? dims[3] : dims[2]), others = elements / members * (members - 1);
-  if (what.shapes.front().dtype == DType::F4)  // the largest number is found in any case, and each rank codes both layouts of its part
+  // The largest number is found in any case, and each rank codes both layouts of its part.
+  if (what.shapes.front().dtype == DType::F4)
     return {-static_cast<std::int64_t>(coding_bytes(DType::F4) * static_cast<double>(others))};
   const std::int64_t measured = maxima ? 2 : 0;
   return {measured * elements - (3 + measured) * others};
@@ -64,7 +65,9 @@ EightBitWeights::EightBitWeights(const Plan& plan, const Role& role) {
   for (const std::int32_t segment : segments)
     for (const Instruction& run : plan.segments[static_cast<std::size_t>(segment)].instructions) {
       const auto* what = std::get_if<Compute>(&run.what);
-      if (!what || what->phase != Phase::Forward || what->shapes.empty() || what->shapes.front().dtype != DType::F8 || !multiplies_codes(*what)) continue;
+      if (!what || what->phase != Phase::Forward || what->shapes.empty() || what->shapes.front().dtype != DType::F8 ||
+          !multiplies_codes(*what))
+        continue;
       for (const Use& use : run.reads)
         if (use.length && role.buffers[use.buffer.index()].category == Category::Parameters)
           read_[use.buffer.value].insert({use.from.value, (use.from + *use.length).value});

@@ -122,7 +122,7 @@ class PlanCosts {
   void apply_learned(const Segment& segment, std::vector<Cost>& costs) {
     for (std::size_t i = 0; i < costs.size(); ++i) {
       const Instruction& run = segment.instructions[i];
-      const auto part = part_of(plan_, plan_.roles[role_.index()], run);
+      const auto part = part_of(plan_, role(), run);
       if (!part) continue;
       const PartShape shape = shapes_->of(role_, *part, run);
       const auto [known, fresh] = factors_.try_emplace(shape, 1.0);
@@ -168,7 +168,8 @@ class PlanCosts {
     if (alone.value <= 0) return {};
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
-    last_.issue = issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
+    last_.issue =
+        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
@@ -185,11 +186,10 @@ class PlanCosts {
     if (!preset_.autocast || !is_matrix_product(what.op) || what.shapes.front().dims.size() < 4) return {};
     const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
     if (!forward && what.phase != Phase::WeightGrad) return {};
-    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
     const auto& uses = forward ? run.reads : run.writes;
     const Category of = forward ? Category::Parameters : Category::Gradients;
-    const auto weights = std::find_if(uses.begin(), uses.end(),
-                                      [&](const Use& use) { return buffers[use.buffer.index()].category == of && use.length; });
+    const auto weights = std::ranges::find_if(
+        uses, [&](const Use& use) { return role().buffers[use.buffer.index()].category == of && use.length; });
     if (weights == uses.end()) return {};
     const Shape& shape = what.shapes.front();
     const std::int64_t elements = shape.dims[2] * shape.dims[3];
@@ -266,7 +266,8 @@ class PlanCosts {
     Cost cost = messages_cost(what, path, shard_messages(plan_, role(), preset_, what, instruction, path.members));
     if (beside_) cost = cost_beside(*beside_, what, cost);
     if (narrow_.gather) cost.wire_factor *= narrow_.share;
-    if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
+    if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32)
+      cost.wire_factor /= 2;
     if (narrow_.weights) cost.wire_factor *= narrow_.weights->factor(role(), instruction);
     if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
@@ -298,9 +299,10 @@ class PlanCosts {
     Cost cost = collective_cost(gpu(), what, path, kernels);
     const Seconds busy = to_seconds(cost.busy);
     Seconds host = messages.host;
-    if (messages.ahead > 0 && path.bandwidth.value > 0)
-      host.value =
-          std::max(0.0, host.value - messages.ahead * (busy.value + path.bytes * cost.wire_factor / path.bandwidth.value));
+    if (messages.ahead > 0 && path.bandwidth.value > 0) {
+      const double once = busy.value + path.bytes * cost.wire_factor / path.bandwidth.value;
+      host.value = std::max(0.0, host.value - messages.ahead * once);
+    }
     cost.busy = to_nanoseconds((busy + host) * (messages.count * messages.volume));
     cost.wire_factor *= messages.volume;
     return cost;
@@ -326,19 +328,15 @@ class PlanCosts {
   // A copy inside the device reads and writes its memory; one to the host uses a copy engine. A profile contains only copies inside the
   // device. If the device is a host processor, its memory is the host's.
   Cost cost(const Copy& what, const Instruction& instruction) const {
-    const auto on_device = [&](const Use& use) {
-      return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Device;
-    };
-    const bool inside = on_device(instruction.reads[0]) && on_device(instruction.writes[0]);
+    const Space from = role().buffers[instruction.reads[0].buffer.index()].space;
+    const Space to = role().buffers[instruction.writes[0].buffer.index()].space;
+    const bool inside = from == Space::Device && to == Space::Device;
     if (profile_ && (inside || gpu().architecture == "host"))
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
     if (inside) return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
     Cost cost = copy_cost(gpu(), what);
-    const auto on_drive = [&](const Use& use) {
-      return plan_.roles[role_.index()].buffers[use.buffer.index()].space == Space::Nvme;
-    };
-    if (on_drive(instruction.reads[0]) || on_drive(instruction.writes[0])) cost.busy += to_nanoseconds(drive_latency());
+    if (from == Space::Nvme || to == Space::Nvme) cost.busy += to_nanoseconds(drive_latency());
     return cost;
   }
   // Of the first request of a copy. The bandwidth of the link to the drives says how many requests are under way after it.

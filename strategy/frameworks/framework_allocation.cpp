@@ -133,7 +133,8 @@ class Allocation {
   }
   bool precision_aware() const {
     const bool narrow = size_of(types_.param) < size_of(DType::F32);
-    return traits_.optimizer.precision_aware && narrow && (strategy_.precision == DType::BF16 || size_of(types_.state) < size_of(DType::F32));
+    return traits_.optimizer.precision_aware && narrow &&
+           (strategy_.precision == DType::BF16 || size_of(types_.state) < size_of(DType::F32));
   }
   void place_in_host(Shares& s, double param, double grad) const {
     const Offload& host = traits_.offload;
@@ -142,7 +143,8 @@ class Allocation {
     if (host.weights)
       s.hosted_parameter = s.parameter, s.product = s.parameter, s.arriving += 2 * param;
     else if (host.master && !types_.master && is_code(strategy_.precision))
-      s.product = coded_size(strategy_.precision) / param * s.parameter;  // only the coded copies that products read are on the device
+      // Only the coded copies that products read are on the device.
+      s.product = coded_size(strategy_.precision) / param * s.parameter;
     if (host.gradients) s.hosted_gradient = s.gradient, s.arriving += 2 * grad;
   }
 

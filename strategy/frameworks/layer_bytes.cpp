@@ -55,8 +55,8 @@ class LayerMeasure {
     return false;
   }
 
-  // Bytes of a value that is kept. Products in 8 or 4 bits keep a copy of it in their code; the value itself is kept if another operator needs
-  // it.
+  // Bytes of a value that is kept. Products in 8 or 4 bits keep a copy of it in their code; the value itself is kept if another
+  // operator needs it.
   double kept_size(const KeepRule& rule, std::size_t kept) const {
     const double whole = size(layer_.values[kept]);
     if (!is_code(strategy_.precision) || !traits_.fp8_inputs || layer_.kind == "head") return whole;
@@ -173,7 +173,8 @@ class LayerMeasure {
     if (logits.name.find("vocab") == std::string::npos) return;
     const double ranks = strategy_.tp;
     const bool gathers = ranks > 1 && traits_.logits.gathered_bytes > 0;
-    const double buffers = strategy_.zero.stage < 2 ? traits_.logits.buffered * static_cast<double>(size_of(DType::F32).value) : 0;
+    const double buffers =
+        strategy_.zero.stage < 2 ? traits_.logits.buffered * static_cast<double>(size_of(DType::F32).value) : 0;
     bytes_.loss = std::max(
         bytes_.loss,
         gathers ? (traits_.logits.gathered_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)

@@ -52,7 +52,8 @@ class RankReader {
     out.held = gathered(step_.held_by_collectives);
     if (!is_code(strategy_.precision)) return;
     for (const Operator& op : kind.operators)
-      if (is_weight_product(op)) out.narrow += parameter_elements(kind.parameters[static_cast<std::size_t>(op.weights.front())]);
+      if (is_weight_product(op))
+        out.narrow += parameter_elements(kind.parameters[static_cast<std::size_t>(op.weights.front())]);
   }
   std::vector<double> sizes(const std::vector<TensorWidth>& widths) const {
     std::vector<double> all;
@@ -67,7 +68,8 @@ class RankReader {
   double on_all_ranks(const TensorWidth& width) const {
     const auto head = static_cast<double>(model_.head_dim);
     return width.hidden * static_cast<double>(model_.hidden) + width.query * model_.heads * head +
-           width.keys * model_.kv_heads * head + width.ffn * static_cast<double>(model_.ffn_hidden) + width.heads * model_.heads;
+           width.keys * model_.kv_heads * head + width.ffn * static_cast<double>(model_.ffn_hidden) +
+           width.heads * model_.heads;
   }
   static double logits(const LayerGraph& kind) {
     for (const Operator& op : kind.operators)
@@ -110,7 +112,8 @@ ReplayedRank replayed_rank(const Transformer& model, const Strategy& strategy, c
     bool embeds = false;
     std::vector<ReplayedLayer>& layers = out.chunks.emplace_back();
     for (int l = layout.first[static_cast<std::size_t>(stage)]; l < layout.first[static_cast<std::size_t>(stage) + 1]; ++l) {
-      embeds = embeds || graph.kinds[static_cast<std::size_t>(graph.layers[static_cast<std::size_t>(l)].kind)].kind == "embedding";
+      embeds =
+          embeds || graph.kinds[static_cast<std::size_t>(graph.layers[static_cast<std::size_t>(l)].kind)].kind == "embedding";
       layers.push_back(reader.layer(l, embeds));
     }
   }

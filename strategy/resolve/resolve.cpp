@@ -97,8 +97,9 @@ std::string arithmetic_of(const Gpu& gpu) {
 Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (is_code(s.precision) && !transformer)
-    return Infeasible{.reason = model.name + " is a layer list: " + name_of(s.precision) + " is for the linear layers of transformers",
-                      .would_help = {"--precision bf16"}};
+    return Infeasible{
+        .reason = model.name + " is a layer list: " + name_of(s.precision) + " is for the linear layers of transformers",
+        .would_help = {"--precision bf16"}};
   for (const Gpu& gpu : cluster.gpus) {
     if (has_arithmetic(gpu, s.precision)) continue;
     const DType next = s.precision == DType::TF32 ? DType::F32 : has_arithmetic(gpu, DType::BF16) ? DType::BF16 : DType::F16;
@@ -152,7 +153,8 @@ Refusal resolve_parts(Strategy& s) {
   if (s.cp > 1)
     return refuse("operators in parts run on whole sequences, which cp " + std::to_string(s.cp) + " cuts", {"--cp 1"});
   if (is_code(s.precision))
-    return refuse(std::string("operators in parts would each scale their ") + name_of(s.precision) + " factors by themselves", {"--precision bf16"});
+    return refuse(std::string("operators in parts would each scale their ") + name_of(s.precision) + " factors by themselves",
+                  {"--precision bf16"});
   if (parts.size() > 2 && parts.size() % 2 != 0)
     return refuse("a layer has 2 operations that are cut into parts, attention and MLP: found " +
                   std::to_string(static_cast<std::int64_t>(parts.size())) + " numbers");

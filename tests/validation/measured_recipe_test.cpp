@@ -56,15 +56,18 @@ TEST(MeasuredRecipe, GraphsOfLayersAndOfTheirParts) {
 
 // Dense models: how many layers run again or have their activations in host memory, unless the row says so itself.
 TEST(MeasuredRecipe, DenseModelsKeepActivationsInHostMemory) {
-  const auto dense = [](const std::string& release, const std::string& model, const std::string& gpu, const std::string& precision) {
+  const auto dense = [](const std::string& release, const std::string& model, const std::string& gpu,
+                        const std::string& precision) {
     return summary_row({{"table_or_url", "docs/performance-summary-archive.md@067f987 line 1 (" + release + " container)"},
                         {"model_name", model},
                         {"gpu", gpu},
                         {"precision", precision},
                         {"offload", "unknown"}});
   };
-  EXPECT_EQ(with_host_memory(dense("25.11", "LLAMA3_70B", "GB200", "fp8-cs")).text("offload"), "activations of 40 layers to CPU");
-  EXPECT_EQ(with_host_memory(dense("25.09", "LLAMA3.1_405B", "GB200", "fp8-cs")).text("offload"), "activations of 95 layers to CPU");
+  EXPECT_EQ(with_host_memory(dense("25.11", "LLAMA3_70B", "GB200", "fp8-cs")).text("offload"),
+            "activations of 40 layers to CPU");
+  EXPECT_EQ(with_host_memory(dense("25.09", "LLAMA3.1_405B", "GB200", "fp8-cs")).text("offload"),
+            "activations of 95 layers to CPU");
   EXPECT_EQ(with_host_memory(dense("25.11", "LLAMA3_70B", "GB200", "fp8-mx")).text("offload"), "unknown");
   MeasuredRow stated = dense("25.11", "LLAMA3_70B", "GB300", "fp8-cs");
   stated.cells["offload"] = "none";

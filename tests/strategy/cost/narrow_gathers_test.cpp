@@ -63,7 +63,8 @@ TEST(NarrowGathers, CodesOfFourBits) {
   const Plan plan = lowered(small("llama-2-7b"), load_cluster("dgx-b200"), tensor_parallel(DType::F4)).plan;
   EXPECT_EQ(pairs_of(plan), pairs_of(plan_of(DType::F8)));
   for (const Segment& segment : plan.segments)
-    if (segment.name.starts_with("forward.0") || segment.name.starts_with("backward.0")) EXPECT_EQ(code_share(segment), 9.0 / 32);
+    if (segment.name.starts_with("forward.0") || segment.name.starts_with("backward.0"))
+      EXPECT_EQ(code_share(segment), 9.0 / 32);
   EXPECT_EQ(code_share(plan_of(DType::F8).segments.front()), 0.5);
   EXPECT_EQ(code_share(plan_of(DType::BF16).segments.front()), 1);
   const Compute product = {

@@ -221,8 +221,10 @@ TEST(FrameworkAllocation, EightBitProductsKeepTheirInputsInEightBits) {
   EXPECT_DOUBLE_EQ(activations({}), 12 * (32 * u + sums));
   EXPECT_DOUBLE_EQ(activations({.fp8_inputs = true}), 12 * (27 * u + sums));
   s.precision = DType::F4;  // 9/16 of a byte for each of those seven
-  const auto on_blackwell = std::get<FrameworkAllocation>(
-      framework_allocation(small_gpt(), load_cluster("dgx-b200"), s, {.fp8_inputs = true})).ranks[0].activations;
+  const auto on_blackwell =
+      std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-b200"), s, {.fp8_inputs = true}))
+          .ranks[0]
+          .activations;
   EXPECT_DOUBLE_EQ(on_blackwell, 12 * ((27 - 7 + 7 * 9.0 / 16) * u + sums));
 }
 

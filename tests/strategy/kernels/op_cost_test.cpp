@@ -117,7 +117,9 @@ TEST(OpCost, RowsThatAreNoMultiplesOf16Bytes) {
 // bytes per element of x, against 5 in 8 bits.
 TEST(OpCost, CodingNvfp4TakesMorePasses) {
   const Gpu gpu = load_gpu("gb200");
-  const auto overhead = [&](DType type) { return op_pieces(gpu, product(8192, 8192, 8192, type)).overhead - gpu.launch_overhead; };
+  const auto overhead = [&](DType type) {
+    return op_pieces(gpu, product(8192, 8192, 8192, type)).overhead - gpu.launch_overhead;
+  };
   EXPECT_NEAR(overhead(DType::F4).value / overhead(DType::F8).value, 7.375 / 5, 1e-6);
   EXPECT_EQ(overhead(DType::BF16).value, 0);
   const auto arithmetic = [&](DType type) { return op_pieces(gpu, product(16384, 16384, 16384, type)).arithmetic.value; };
