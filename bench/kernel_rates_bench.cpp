@@ -73,14 +73,12 @@ void print(const char* kind, Errors& errors) {
   }
 }
 
-// What the measured times of 8-bit products contain beside the product.
-double quantisation(const Gpu& gpu, const Gemm& gemm, DType type) {
+// What the measured times of products contain beside them.
+Seconds beside_product(const Gpu& gpu, const Gemm& gemm, DType type) {
   for (const GpuRates& of : shipped_kernel_rates())
     for (const ProductRates& table : of.products)
-      if (of.gpu == gpu.name && table.format == type)
-        return table.quantisation.value + table.quantisation_bytes * static_cast<double>(gemm.m * gemm.k) /
-                                              (gpu.memory_bandwidth.value * machine_constants(gpu).memory_efficiency);
-  return 0;
+      if (of.gpu == gpu.name && table.format == type) return time_beside(gpu, table, gemm);
+  return {};
 }
 
 void products(const std::string& folder) {
@@ -91,7 +89,7 @@ void products(const std::string& folder) {
     const Gemm gemm = {1, number(row, "m"), number(row, "n"), number(row, "k")};
     const double seconds =
         2.0 * static_cast<double>(gemm.m * gemm.n) * static_cast<double>(gemm.k) / std::stod(row.at("tflops")) * 1e-12;
-    const double beside = gpu.launch_overhead.value + quantisation(gpu, gemm, type),
+    const double beside = (gpu.launch_overhead + beside_product(gpu, gemm, type)).value,
                  formula = product_formula(gpu, gemm, type).value;
     errors[row.at("gpu") + " | " + row.at("dtype") + ", formula"].push_back((formula + beside) / seconds - 1);
     errors[row.at("gpu") + " | " + row.at("dtype") + ", with its table"].push_back(

@@ -17,6 +17,8 @@ FORMATS = {"bf16": "torch.nn.functional.linear", "fp8": "TensorRT-LLM, one scale
 QUANTISATION = {"h100-80": (8, 6.25), "h200": (8, 7.5), "b200": (12, 7.5), "gb200": (12, 7.5), "gb300": (12, 7.5), "l40s": (0, 3.75),
                 "rtx-pro-6000": (8, 3.75)}
 QUANTISATION_4 = {"b200": (14, 3.75), "gb200": (14, 5), "gb300": (14, 5), "rtx-pro-6000": (4, 2.5625)}
+# Bytes per element of the result, likewise: with them the rates depend least on k, of which a pass over the result knows nothing.
+RESULT_4 = {"gb300": 2}
 SOURCE = "NVIDIA AIConfigurator (github.com/ai-dynamo/aiconfigurator, commit 095f58a51), Apache-2.0, see NOTICE; reduced to rates"
 
 
@@ -43,6 +45,8 @@ def main():
             table = ",\n".join("      " + json.dumps(line) for line in lines)
             launches, moved = {"fp8": QUANTISATION, "nvfp4": QUANTISATION_4}.get(dtype, {}).get(name, (0, 0))
             quantised = "" if dtype == "bf16" else f'      "quantisation": {{"launches": "{launches} us", "bytes": {moved}}},\n'
+            if dtype == "nvfp4" and name in RESULT_4:
+                quantised += f'      "result_bytes": {RESULT_4[name]},\n'
             parts.append(f'    "{dtype}": {{\n      "kernel": {json.dumps(kernel)},\n' + quantised
                          + "".join(f'      "{of}": {json.dumps(values)},\n' for of, values in axis.items())
                          + f'      "teraflops": [  // a line per m and n, a column per k; 0: not measured\n{table}\n      ]\n    }}')

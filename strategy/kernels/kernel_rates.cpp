@@ -37,7 +37,7 @@ std::optional<DType> format_of(DType type) {
 }
 
 ProductRates parse_products(const std::string& format, const JsonReader& json) {
-  json.only({"kernel", "quantisation", "m", "n", "k", "teraflops"});
+  json.only({"kernel", "quantisation", "result_bytes", "m", "n", "k", "teraflops"});
   ProductRates rates{.format = format == "nvfp4" ? DType::F4 : format == "fp8" ? DType::F8 : DType::BF16};
   const auto axis = [&](const char* name) {
     std::vector<std::int64_t> sizes = json.at(name).as_ints(1);
@@ -56,6 +56,7 @@ ProductRates parse_products(const std::string& format, const JsonReader& json) {
     rates.quantisation = beside->at("launches").as_seconds();
     rates.quantisation_bytes = beside->at("bytes").as_double(0, 100);
   }
+  if (const auto bytes = json.find("result_bytes")) rates.result_bytes = bytes->as_double(0, 100);
   return rates;
 }
 
@@ -113,13 +114,20 @@ GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name) 
   return rates;
 }
 
+Seconds time_beside(const Gpu& gpu, const ProductRates& rates, const Gemm& gemm) {
+  const double streamed = gpu.memory_bandwidth.value * machine_constants(gpu).memory_efficiency;
+  const double bytes =
+      rates.quantisation_bytes * static_cast<double>(gemm.k) + rates.result_bytes * static_cast<double>(gemm.n);
+  return rates.quantisation + Seconds{bytes * static_cast<double>(gemm.m) / streamed};
+}
+
 Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t m, std::size_t n, std::size_t k) {
   const double rate = rates.teraflops[(m * rates.n.size() + n) * rates.k.size() + k] * 1e12;
   if (rate <= 0) return {};
-  const auto rows = static_cast<double>(rates.m[m]), depth = static_cast<double>(rates.k[k]);
-  const double streamed = gpu.memory_bandwidth.value * machine_constants(gpu).memory_efficiency;
-  const Seconds beside = rates.quantisation + Seconds{rates.quantisation_bytes * rows * depth / streamed};
-  const Seconds alone = Seconds{2 * rows * static_cast<double>(rates.n[n]) * depth / rate} - gpu.launch_overhead - beside;
+  const Gemm gemm = {1, rates.m[m], rates.n[n], rates.k[k]};
+  const Seconds beside = time_beside(gpu, rates, gemm);
+  const double flops = 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
+  const Seconds alone = Seconds{flops / rate} - gpu.launch_overhead - beside;
   return alone > beside ? alone : Seconds{};  // a difference of two numbers of one size is noise
 }
 
