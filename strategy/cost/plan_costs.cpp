@@ -169,17 +169,18 @@ class PlanCosts {
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
     last_.issue =
-        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * further_pieces(what, run);
+        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * around_pieces(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
-  // Pieces beyond the first of a product that reads gathered rows, of the rank in the middle, for which the others wait.
-  int further_pieces(const Compute& what, const Instruction& run) const {
+  // Operators beside a product that reads gathered rows: its pieces beyond the first, of the rank in the middle, for which the others wait,
+  // and one for what is around them: the buffer of the gather, the result, its parts and the wait.
+  int around_pieces(const Compute& what, const Instruction& run) const {
     const bool reads_rows = what.phase == Phase::Forward || what.phase == Phase::InputGrad;
     if (!preset_.host.splits_products || !is_matrix_product(what.op) || !reads_rows) return 0;
     const auto ranks = gathered_.find(run.reads.front().buffer);
-    return ranks == gathered_.end() ? 0 : std::min(ranks->second, 3) - 1;
+    return ranks == gathered_.end() ? 0 : std::min(ranks->second, 3);
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
