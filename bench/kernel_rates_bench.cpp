@@ -73,11 +73,11 @@ void print(const char* kind, Errors& errors) {
   }
 }
 
-// What the measured times of products contain beside them.
-Seconds beside_product(const Gpu& gpu, const Gemm& gemm, DType type) {
+// Overhead of the benchmark in the measured time of a product; 0 without a table.
+Seconds overhead_of(const Gpu& gpu, const Gemm& gemm, DType type) {
   for (const GpuRates& of : shipped_kernel_rates())
     for (const ProductRates& table : of.products)
-      if (of.gpu == gpu.name && table.format == type) return time_beside(gpu, table, gemm);
+      if (of.gpu == gpu.name && table.format == type) return benchmark_overhead(gpu, table, gemm);
   return {};
 }
 
@@ -89,11 +89,11 @@ void products(const std::string& folder) {
     const Gemm gemm = {1, number(row, "m"), number(row, "n"), number(row, "k")};
     const double seconds =
         2.0 * static_cast<double>(gemm.m * gemm.n) * static_cast<double>(gemm.k) / std::stod(row.at("tflops")) * 1e-12;
-    const double beside = (gpu.launch_overhead + beside_product(gpu, gemm, type)).value,
+    const double overhead = (gpu.launch_overhead + overhead_of(gpu, gemm, type)).value,
                  formula = product_formula(gpu, gemm, type).value;
-    errors[row.at("gpu") + " | " + row.at("dtype") + ", formula"].push_back((formula + beside) / seconds - 1);
+    errors[row.at("gpu") + " | " + row.at("dtype") + ", formula"].push_back((formula + overhead) / seconds - 1);
     errors[row.at("gpu") + " | " + row.at("dtype") + ", with its table"].push_back(
-        (formula * kernel_rates().product_ratio(gpu, gemm, type) + beside) / seconds - 1);
+        (formula * kernel_rates().product_ratio(gpu, gemm, type) + overhead) / seconds - 1);
   }
   print("product", errors);
 }

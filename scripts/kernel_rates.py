@@ -17,7 +17,7 @@ FORMATS = {"bf16": "torch.nn.functional.linear", "fp8": "TensorRT-LLM, one scale
 QUANTISATION = {"h100-80": (8, 6.25), "h200": (8, 7.5), "b200": (12, 7.5), "gb200": (12, 7.5), "gb300": (12, 7.5), "l40s": (0, 3.75),
                 "rtx-pro-6000": (8, 3.75)}
 QUANTISATION_4 = {"b200": (14, 3.75), "gb200": (14, 5), "gb300": (14, 5), "rtx-pro-6000": (4, 2.5625)}
-# Bytes per element of the result, likewise: with them the rates depend least on k, of which a pass over the result knows nothing.
+# Likewise, bytes per element of a further pass over the result, whose time does not depend on k: with them the rates depend least on k.
 RESULT_4 = {"gb300": 2}
 SOURCE = "NVIDIA AIConfigurator (github.com/ai-dynamo/aiconfigurator, commit 095f58a51), Apache-2.0, see NOTICE; reduced to rates"
 

@@ -88,7 +88,7 @@ struct HostTimes {
   // Per part of a tensor that a collective of lists cuts out or copies: a dispatch without modules and autograd. Empty: per_kernel.
   std::optional<Seconds> per_part = {};
   // A product of rows that are gathered from the tensor-parallel ranks is issued in pieces: the rank's own rows, those before, those after.
-  // Buffers, parts and waits around them take as long as one more.
+  // Allocating, slicing and waiting take the host as long as one piece more.
   bool splits_products = false;
   bool blocking_launches = false;  // the host issues a kernel only when the previous one has ended (CUDA_LAUNCH_BLOCKING=1)
   Seconds per_collective = {};

@@ -169,14 +169,14 @@ class PlanCosts {
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
     last_.issue =
-        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * around_pieces(what, run);
+        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * operators_of_splitting(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
-  // Operators beside a product that reads gathered rows: its pieces beyond the first, of the rank in the middle, for which the others wait,
-  // and one for what is around them: the buffer of the gather, the result, its parts and the wait.
-  int around_pieces(const Compute& what, const Instruction& run) const {
+  // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in
+  // the middle, for which the others wait, and one for allocating, slicing and waiting.
+  int operators_of_splitting(const Compute& what, const Instruction& run) const {
     const bool reads_rows = what.phase == Phase::Forward || what.phase == Phase::InputGrad;
     if (!preset_.host.splits_products || !is_matrix_product(what.op) || !reads_rows) return 0;
     const auto ranks = gathered_.find(run.reads.front().buffer);

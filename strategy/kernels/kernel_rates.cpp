@@ -114,7 +114,7 @@ GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name) 
   return rates;
 }
 
-Seconds time_beside(const Gpu& gpu, const ProductRates& rates, const Gemm& gemm) {
+Seconds benchmark_overhead(const Gpu& gpu, const ProductRates& rates, const Gemm& gemm) {
   const double streamed = gpu.memory_bandwidth.value * machine_constants(gpu).memory_efficiency;
   const double bytes =
       rates.quantisation_bytes * static_cast<double>(gemm.k) + rates.result_bytes * static_cast<double>(gemm.n);
@@ -125,10 +125,10 @@ Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t 
   const double rate = rates.teraflops[(m * rates.n.size() + n) * rates.k.size() + k] * 1e12;
   if (rate <= 0) return {};
   const Gemm gemm = {1, rates.m[m], rates.n[n], rates.k[k]};
-  const Seconds beside = time_beside(gpu, rates, gemm);
+  const Seconds overhead = benchmark_overhead(gpu, rates, gemm);
   const double flops = 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-  const Seconds alone = Seconds{flops / rate} - gpu.launch_overhead - beside;
-  return alone > beside ? alone : Seconds{};  // a difference of two numbers of one size is noise
+  const Seconds alone = Seconds{flops / rate} - gpu.launch_overhead - overhead;
+  return alone > overhead ? alone : Seconds{};  // a difference of two numbers of one size is noise
 }
 
 KernelRates::KernelRates(const std::vector<std::string>& gpus, const std::function<GpuRates(const std::string& gpu)>& read) {

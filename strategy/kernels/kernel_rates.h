@@ -25,7 +25,7 @@ struct ProductRates {
   std::vector<double> teraflops = {};                // [m][n][k]; 0: not measured
   Seconds quantisation = {};                         // of the input, contained in the measured times: launches
   double quantisation_bytes = 0;                     // and streamed bytes per element of x
-  double result_bytes = 0;                           // the same of y: passes over it that are contained, too
+  double result_bytes = 0;                           // streamed bytes per element of y: further passes over it in these times
   bool operator==(const ProductRates&) const = default;
 };
 
@@ -38,9 +38,9 @@ struct GpuRates {
 // Throws Error.
 GpuRates parse_gpu_rates(const std::string& text, const std::string& file_name);
 
-// What the measured time of a product contains beside it: quantising the input, passes over the result.
-Seconds time_beside(const Gpu& gpu, const ProductRates& rates, const Gemm& gemm);
-// Time of the product alone at a point of the grid, as measured; 0: not measured, or most of it was something else.
+// Overhead of the benchmark: what the measured time contains besides the product and its launch, quantising x and passes over y.
+Seconds benchmark_overhead(const Gpu& gpu, const ProductRates& rates, const Gemm& gemm);
+// Time of the product alone at a point of the grid, as measured; 0: not measured, or less than the overhead.
 Seconds measured_product(const Gpu& gpu, const ProductRates& rates, std::size_t m, std::size_t n, std::size_t k);
 
 // Where the ratios of a GPU come from.

@@ -10,8 +10,8 @@ namespace {
 
 // Llama-2 7B, tensor parallelism along the sequence, a host that needs 1 ms for each kernel and so is all there is. A forward gathers the
 // rows of qkv and of gate and up in each of 32 layers, and those of the head; a backward the gradients of the results of projection and down.
-// Their products run in three pieces, on two ranks in two, with one operator around them;
-// without overlap (our strategy's `tp`) they wait for the whole gather.
+// Their products run in three pieces, on two ranks in two, and one operator more is issued for allocating, slicing and waiting; without
+// overlap (our strategy's `tp`) they wait for the whole gather.
 TEST(PlanCosts, ProductsOfGatheredRowsAreIssuedInPieces) {
   const Cluster cluster = load_cluster("dgx-h100");
   const double slow = 1e-3;
