@@ -68,7 +68,7 @@ Segment ChunkProgram::backward(const BackwardVariant& variant) {
 }
 
 Segment ChunkProgram::delayed(Segment backward) const {
-  const StreamId communication = frame_.way(Purpose::Operator).stream;
+  const StreamId communication = frame_.lowering.hidden_stream();
   if (!frame_.lowering.tables.schedule.delays_weights || communication == kComputeStream) return backward;
   std::vector<LayerId> layers;  // embedding and head have no communication of their own
   for (const ChunkLayer& layer : values_.layers)

@@ -16,12 +16,20 @@ Peer OperatorEmitter::previous_stage() const {
 std::string OperatorEmitter::tag(bool forward, int to_stage) const {
   return (forward ? "forward." : "backward.") + std::to_string(frame_.lowering.tables.schedule.chunk_of(to_stage));
 }
-StreamId OperatorEmitter::tensor_stream() const { return frame_.lowering.communication(Purpose::Operator).stream; }
+const CommunicationRow& OperatorEmitter::way(const Kinds& over) const {
+  const bool experts = std::ranges::any_of(over, [](const AxisKind& kind) { return std::holds_alternative<ExpertKind>(kind); });
+  return frame_.lowering.communication(experts ? Purpose::Experts : Purpose::Operator);
+}
+bool OperatorEmitter::is_between_operators(StreamId stream) const {
+  return std::ranges::any_of(frame_.lowering.tables.communication.rows, [&](const CommunicationRow& row) {
+    return row.stream == stream && (row.purpose == Purpose::Operator || row.purpose == Purpose::Experts);
+  });
+}
 
 Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                                            const Block& to) const {
   const Communication& what = *op.communication;
-  const CommunicationRow& way = frame_.lowering.communication(Purpose::Operator);
+  const CommunicationRow& way = this->way(what.over);
   Instruction instruction{.name = op.name,
                           .what = Collective{.kind = kind,
                                              .algorithm = what.algorithm.value_or(way.algorithm.value_or(Algorithm::Ring)),
@@ -47,21 +55,24 @@ bool OperatorEmitter::operators_communicate() const {
 // Collectives on a stream of their own reuse scratch places of the action before: they come after what it computed.
 void OperatorEmitter::begin(SegmentBuilder& out) {
   begin_ = -1;
-  if (tensor_stream() == kComputeStream || !operators_communicate()) return;
+  if (frame_.lowering.communication(Purpose::Operator).stream == kComputeStream || !operators_communicate()) return;
   begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
 }
 
-// ... and what the next action computes comes after the collectives that read what it writes: where nothing here follows the last one.
+// ... and what the next action computes comes after the collectives that read what it writes: where nothing here follows the last one of
+// a stream.
 void OperatorEmitter::end(SegmentBuilder& out) const {
   if (begin_ < 0) return;
-  int last = -1;
-  bool followed = true;
-  for (int i = 0; i < out.size(); ++i) {
+  std::vector<std::int32_t> last;  // of each stream, those that nothing follows
+  for (std::int32_t i = 0; i < out.size(); ++i) {
     const Instruction& run = out.at(i);
-    if (run.stream == tensor_stream()) last = i, followed = false;
-    if (run.stream == kComputeStream && std::find(run.after.begin(), run.after.end(), last) != run.after.end()) followed = true;
+    if (is_between_operators(run.stream)) {
+      std::erase_if(last, [&](std::int32_t before) { return out.at(before).stream == run.stream; });
+      last.push_back(i);
+    } else if (run.stream == kComputeStream)
+      std::erase_if(last, [&](std::int32_t before) { return std::ranges::find(run.after, before) != run.after.end(); });
   }
-  if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
+  if (!last.empty()) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = last});
 }
 
 // `run` works on one of `times` equal ranges of an array; the result works on all of them (cut_segment.h cuts it again).
@@ -79,7 +90,7 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   const DType type = frame_.lowering.compute_type();
   const Bytes bytes = op.communication->bytes;
   const int groups = frame_.lowering.tables.communication.sample_groups();
-  const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
+  const CodedSum coded(frame_.lowering, coding, op.communication->over, way(op.communication->over), type,
                        bytes.value / size_of(type).value / groups);
   const auto [known, fresh] = codes_.try_emplace(bytes.value);
   Codes& at = known->second;
@@ -117,7 +128,7 @@ int OperatorEmitter::coded_rows(SegmentBuilder& out, const ChunkLayer& layer, co
                                 const Block& from, const Block& to) {
   const DType type = frame_.lowering.compute_type();
   const Bytes bytes = op.communication->bytes;
-  const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
+  const CodedSum coded(frame_.lowering, coding, op.communication->over, way(op.communication->over), type,
                        bytes.value / size_of(type).value);
   const auto [known, fresh] = codes_.try_emplace(-coded.codes().value);
   Codes& at = known->second;
@@ -147,7 +158,7 @@ int OperatorEmitter::take_own_part(SegmentBuilder& out, const ChunkLayer& layer,
     return Use{.buffer = block.buffer, .slot = block.slot, .length = length};
   };
   return out.emit({.name = gather.name,
-                   .what = Copy{.bytes = bytes, .slice = frame_.lowering.group(what.over, tensor_stream())},
+                   .what = Copy{.bytes = bytes, .slice = frame_.lowering.group(what.over, way(what.over).stream)},
                    .stream = kComputeStream,
                    .layer = layer.id,
                    .reads = {use(from, what.bytes)},
@@ -158,10 +169,10 @@ int OperatorEmitter::take_own_part(SegmentBuilder& out, const ChunkLayer& layer,
 // A collective, or an exchange with the neighbours of a ring.
 int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
                                  const Block& from, const Block& to, bool acquire, bool backward) {
-  const std::optional<Coding>& coding = frame_.lowering.communication(Purpose::Operator).coding;
+  const std::optional<Coding>& coding = way(op.communication->over).coding;
   if (coding && op.communication->activations && kind == CollectiveKind::AllReduce && from == to)
     return coded_sum(out, layer, op, *coding, to);
-  const std::optional<Coding>& dispatch = frame_.lowering.communication(Purpose::Operator).dispatch;
+  const std::optional<Coding>& dispatch = way(op.communication->over).dispatch;
   if (dispatch && (backward ? op.communication->from_experts : op.communication->to_experts))
     return coded_rows(out, layer, op, *dispatch, from, to);
   if (!op.communication->ring_exchange) {
@@ -181,7 +192,7 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
                                            .from = Peer{.axis = axes[0], .shift = back ? 1 : -1},
                                            .tag = op.name + (back ? ".grad" : ""),
                                            .bytes = op.communication->bytes},
-                          .stream = tensor_stream(),
+                          .stream = way(op.communication->over).stream,
                           .layer = layer.id,
                           .reads = {whole(from)},
                           .writes = {whole(to)}};

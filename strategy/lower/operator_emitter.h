@@ -42,7 +42,9 @@ class OperatorEmitter {
   int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
-  StreamId tensor_stream() const;
+  // How ranks along these axes communicate between operators.
+  const CommunicationRow& way(const Kinds& over) const;
+  bool is_between_operators(StreamId stream) const;
   bool operators_communicate() const;
 
   ChunkFrame frame_;

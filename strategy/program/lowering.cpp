@@ -58,6 +58,13 @@ void Lowering::begin_role(int rank) {
     if (each.roles == LayoutGroup::Roles::Own) group(each.over, each.stream, each.name);
 }
 
+StreamId Lowering::hidden_stream() const {
+  const bool shares_experts = ranks({ExpertKind::Expert, ExpertKind::OuterExpert}) > 1;
+  for (const CommunicationRow& row : tables.communication.rows)
+    if (row.purpose == Purpose::Experts && shares_experts) return row.stream;
+  return communication(Purpose::Operator).stream;
+}
+
 GroupId Lowering::group_of_roles(LayoutGroup::Roles roles) const {
   for (const auto& [known, id] : groups)
     if (known.roles == roles) return id;

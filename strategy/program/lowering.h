@@ -64,6 +64,9 @@ struct Lowering {
   const CommunicationRow& communication(Purpose purpose, int chunk = 0) const {
     return tables.communication.row(purpose, chunk);
   }
+  // The stream of the communication that cells and delayed weight gradients hide: between ranks that share experts, otherwise between the
+  // operators of tensor- and context-parallel ranks.
+  StreamId hidden_stream() const;
   // Whether the slots that layers use in turn (gathered parameters, whole gradients) have the size of their layer: one buffer per size,
   // ordered by the same events. The memory planner lets them share bytes by the order of the run, if that is not too long; otherwise one
   // buffer with slots of the largest size takes less.

@@ -25,7 +25,8 @@ const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, k
             kExpertReplicas = {OuterData, ExpertKind::ExpertData}, kExpertShards = {ExpertKind::ExpertData};
 
 // The streams of every role, in this order. Replicas have one communicator, on which collectives run one after the other (Zhao et al. 2023,
-// "PyTorch FSDP", arXiv:2304.11277, section 3.3.2), so sums of gradients and gathers of parameters share the stream kReplicated.
+// "PyTorch FSDP", arXiv:2304.11277, section 3.3.2), so sums of gradients and gathers of parameters share the stream kReplicated. Ranks that
+// share experts have another communicator than tensor-parallel ranks, so rows of tokens do not queue behind gathers, nor gathers behind them.
 enum Streams : std::int32_t {
   kCompute,
   kSendForward,
@@ -34,7 +35,7 @@ enum Streams : std::int32_t {
   kReceiveBackward,
   kReplicated,
   kTensors,
-  kBack
+  kExperts  // of models with experts
 };
 
 // The properties of a strategy that its rows follow from.
@@ -48,6 +49,7 @@ struct Choice {
   bool updates_once;    // each stage is on one rank, which updates it once in a run
   bool experts;         // some layers are mixtures of experts
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
+  StreamId between_experts() const { return {strategy.communication.overlap->tp ? kExperts : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   // Gradients of trained parameters that are not cut are partial sums over tensor-parallel ranks: norms and biases behind a reduce-scatter,
   // and the whole matrix of each adapter.
@@ -213,6 +215,8 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                          {"receive backward", communication},
                                          {"gradients, parameters", communication},
                                          {"tensor", communication}}};
+  if (choice.experts) policy.streams.push_back({"experts", communication});
+  const auto back = static_cast<std::int32_t>(policy.streams.size());
   const auto transfers = [&](int chunk, std::int32_t later) {
     for (const auto& [purpose, stream] : {std::pair{SendForward, kSendForward},
                                           {ReceiveForward, kReceiveForward},
@@ -227,22 +231,27 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
     if (of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
       for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
         policy.streams.push_back({name, communication});
-      transfers(chunk, kBack - kSendForward);
+      transfers(chunk, back - kSendForward);
     }
   transfers(-1, 0);
   for (const auto& [purpose, stream] : {std::pair{GradientSum, StreamId{kReplicated}},
                                         {ParameterGather, StreamId{kReplicated}},
                                         {Operator, choice.tensors()},
-                                        {NormSum, StreamId{kCompute}}})
+                                        {Experts, choice.between_experts()},
+                                        {NormSum, StreamId{kCompute}}}) {
+    if (purpose == Experts && !choice.experts) continue;
     policy.rows.push_back({.purpose = purpose,
                            .stream = stream,
                            .algorithm = algorithm_of(s.communication, purpose),
                            .order = s.communication.order,
                            .partition = s.communication.partition,
                            .credit = s.communication.credit});
+  }
   if (updates_beside_forward(choice)) add_way(policy, UpdateBesideForward, {"updates", StreamKind::Compute});
-  CommunicationRow& of_operators = *std::ranges::find(policy.rows, Operator, &CommunicationRow::purpose);
-  of_operators.coding = activation_coding(s), of_operators.dispatch = dispatch_coding(s);
+  for (CommunicationRow& row : policy.rows) {
+    if (row.purpose == Operator) row.coding = activation_coding(s);
+    if (row.purpose == Experts) row.dispatch = dispatch_coding(s);
+  }
   return policy;
 }
 
@@ -266,13 +275,13 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   groups.push_back({"context", {Context}, choice.tensors()});
   if (choice.experts) {
     groups.push_back({"expert data", choice.cut.optimizer ? kExpertShards : kExpertReplicas, {kReplicated}});
-    groups.push_back({"experts", {ExpertKind::Expert}, choice.tensors()});
-    groups.push_back({"parts of experts", {ExpertKind::ExpertTensor}, choice.tensors()});
+    groups.push_back({"experts", {ExpertKind::Expert}, choice.between_experts()});
+    groups.push_back({"parts of experts", {ExpertKind::ExpertTensor}, choice.between_experts()});
     groups.push_back({"loads of experts", {Context, Tensor}, choice.tensors()});
     const DispatcherRow& dispatcher = row_of(s.experts.dispatcher);
-    if (dispatcher.by_node) groups.push_back({"nodes of experts", {ExpertKind::OuterExpert}, choice.tensors()});
+    if (dispatcher.by_node) groups.push_back({"nodes of experts", {ExpertKind::OuterExpert}, choice.between_experts()});
     if (dispatcher.gathers && s.experts.etp > 1)
-      groups.push_back({"experts and their parts", {ExpertKind::Expert, ExpertKind::ExpertTensor}, choice.tensors()});
+      groups.push_back({"experts and their parts", {ExpertKind::Expert, ExpertKind::ExpertTensor}, choice.between_experts()});
   }
   if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
   if (choice.measures()) groups.push_back({"norm", choice.norm_kinds(), {kCompute}, All});

@@ -162,6 +162,7 @@ enum class Purpose : std::uint8_t {
   GradientSum,
   ParameterGather,
   Operator,  // between the operators of a layer: tensor and context parallelism
+  Experts,   // between ranks that share experts: rows of tokens on their way there and back
   NormSum,
   SendForward,
   ReceiveForward,
