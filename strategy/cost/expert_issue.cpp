@@ -1,4 +1,5 @@
 #include "strategy/cost/expert_issue.h"
+#include "strategy/cost/operator_style.h"
 
 namespace foreshard {
 

@@ -165,6 +165,10 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto kept = json.find("fp8_parameters")) preset.eight_bits.parameters = kept->as_bool();
   if (const auto maxima = json.find("fp8_maxima")) preset.eight_bits.maxima = maxima->as_bool();
   if (const auto narrow = json.find("fp8_gathers")) preset.eight_bits.gathers = narrow->as_bool();
+  if (const auto fused = json.find("fp8_fused_copies")) preset.eight_bits.fused_copies = fused->as_bool();
+  if (const auto norms = json.find("fp8_norms")) preset.eight_bits.norms = norms->as_bool();
+  if (const auto copies = json.find("copies_heads")) preset.styles.copies_heads = copies->as_bool();
+  if (const auto blocks = json.find("fp8_blocks")) preset.eight_bits.blocks = blocks->as_bool();
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
   if (const auto sums = json.find("sums_gradients")) preset.styles.sums_gradients = sums->as_bool();
@@ -266,6 +270,10 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "fp8_gathers",
              "fp8_parameters",
              "fp8_maxima",
+             "fp8_fused_copies",
+             "fp8_norms",
+             "fp8_blocks",
+             "copies_heads",
              "blocking_launches",
              "host_per_kernel",
              "host_per_part",
@@ -326,44 +334,6 @@ const FrameworkPreset& framework_preset(const std::string& name) {
     preset = parse_framework_preset(read_file(path), name, path);
   });
   return found->second.preset;
-}
-
-// Shape of a softmax: queries of all maps, keys of each.
-static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
-  const std::vector<std::int64_t>& dims = softmax.shapes.front().dims;
-  return dims[0] / dims[1] % fused.multiple == 0;
-}
-
-const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
-  static const OpStyle fused;
-  if (is<ops::Norm>(what.op)) return preset.styles.norm;
-  if (const auto* rope = std::get_if<ops::Rope>(&what.op))
-    return rope->scale != 1 && preset.styles.scaled_rope ? *preset.styles.scaled_rope : preset.styles.rope;
-  if (const auto* activation = std::get_if<ops::Activation>(&what.op)) {
-    const bool clamped = activation->function == ops::Activation::Function::ClampedSwiGlu;
-    return clamped && preset.styles.clamped_activation ? *preset.styles.clamped_activation : preset.styles.activation;
-  }
-  if (is<ops::Softmax>(what.op))
-    return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
-  if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;
-  if (is<ops::Route>(what.op)) return preset.styles.route;
-  if (is<ops::Dispatch>(what.op)) return preset.styles.dispatch;
-  if (is<ops::Combine>(what.op)) return preset.styles.combine;
-  if (is<ops::CrossEntropy>(what.op)) return preset.styles.cross_entropy;
-  if (is<ops::Adam>(what.op) && preset.styles.narrow_optimizer && size_of(what.shapes.front().dtype) < size_of(DType::F32))
-    return *preset.styles.narrow_optimizer;
-  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::BalanceExperts>(what.op))
-    return preset.styles.optimizer;
-  return fused;
-}
-
-double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
-  const OpStyle& style = style_of(preset, what);
-  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
-  const bool apart = backward && style.backward_traffic > 0;
-  const double traffic = apart ? style.backward_traffic : style.traffic, copies = apart ? style.backward_copies : style.copies;
-  const double speed = style.elementwise > 0 ? style.elementwise : preset.elementwise;
-  return copies + (traffic - copies) / (what.flops.value <= 0 ? speed : 1.0);
 }
 
 Overlap overlap_of(const FrameworkPreset& preset, int virtual_stages, bool cuts, Overlap otherwise) {

@@ -138,6 +138,7 @@ struct OpStyles {
   std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};
+  bool copies_heads = false;    // Megatron core's copies around rotary embeddings (head_copies.h)
   bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool fills_results = false;   // PyTorch fills what an operator allocates for its result before the operator writes it
   bool operator==(const OpStyles&) const = default;
@@ -145,10 +146,13 @@ struct OpStyles {
 
 // Training in 8 bits: JSON `fp8_products`, `fp8_gathers` and so on.
 struct EightBits {
-  double products = 1;      // speed of products, over that with one scale per tensor
-  bool gathers = false;     // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
-  bool parameters = false;  // parameters of 8-bit products are kept, and gathered over data-parallel ranks, in 8 bits
-  bool maxima = false;      // a pass of its own finds the largest magnitude of each tensor, before the one that casts it
+  double products = 1;        // speed of products, over that with one scale per tensor
+  bool gathers = false;       // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
+  bool parameters = false;    // parameters of 8-bit products are kept, and gathered over data-parallel ranks, in 8 bits
+  bool maxima = false;        // a pass of its own finds the largest magnitude of each tensor, before the one that casts it
+  bool fused_copies = false;  // the kernel that casts writes the transposed copy as well, where products need one
+  bool norms = false;         // norms write codes where only products of codes read their results
+  bool blocks = false;        // scales of blocks of 32 numbers (MXFP8) on GPUs that have products of these
   bool operator==(const EightBits&) const = default;
 };
 
@@ -190,12 +194,6 @@ struct FrameworkPreset {
 const FrameworkPreset& framework_preset(const std::string& name);
 // A file with "like" starts from the preset that it names and changes what it states. Throws Error.
 FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name);
-
-// How the preset runs an operator; matrix products and others without a style run as one fused kernel.
-const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
-
-// Factor on the time of the operator's memory traffic, against a fused kernel at full bandwidth.
-double slowdown_of(const FrameworkPreset& preset, const Compute& what);
 
 // Which communication overlaps computes where a strategy leaves it open: what the preset says, or else `otherwise`. Megatron overlaps
 // transfers between stages only with interleaved chunks. `cuts`: with ZeRO.

@@ -47,16 +47,74 @@ std::vector<int> narrow_gathers(const Plan& plan, const Role& role, const Segmen
   return source;
 }
 
-Bytes further_casts(const Compute& what, bool maxima, int members) {
-  if (!multiplies_codes(what) || what.phase == Phase::WeightGrad) return {};
+std::vector<bool> coded_norms(const Segment& segment, const std::vector<int>& gathers) {
+  const std::size_t count = segment.instructions.size();
+  std::vector<int> norm_of(count, -1);  // whose result the instruction reads
+  std::map<int, bool> coded;            // of each norm: all readers so far are products of codes, and there are some
+  std::map<BlockPlace, int> holds;      // the norm whose result a block holds
+  for (std::size_t i = 0; i < count; ++i) {
+    const Instruction& run = segment.instructions[i];
+    const auto* what = std::get_if<Compute>(&run.what);
+    const bool gathers_codes = std::holds_alternative<Collective>(run.what) && gathers[i] == static_cast<int>(i);
+    const bool multiplies = what && multiplies_codes(*what) && what->shapes.front().dtype == DType::F8;
+    for (const Use& use : run.reads)
+      if (const auto known = holds.find(place_of(use)); known != holds.end()) {
+        norm_of[i] = known->second;
+        if (gathers_codes) continue;
+        const auto [entry, first] = coded.try_emplace(known->second, true);
+        entry->second = entry->second && multiplies;
+      }
+    for (const Use& use : run.writes) holds.erase(place_of(use));
+    const bool norms = what && is<ops::Norm>(what->op) && (what->phase == Phase::Forward || what->phase == Phase::Recompute);
+    if (norms) norm_of[i] = static_cast<int>(i);
+    if (norms || (gathers_codes && norm_of[i] >= 0)) holds[place_of(run.writes.front())] = norm_of[i];
+  }
+  std::vector<bool> writes_codes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto known = coded.find(norm_of[i]);
+    writes_codes[i] =
+        known != coded.end() && known->second && !std::holds_alternative<Collective>(segment.instructions[i].what);
+  }
+  return writes_codes;
+}
+
+static bool scales_blocks(const EightBits& rules, const MachineConstants& machine) {
+  return rules.blocks && machine.codes.blocks;
+}
+
+double product_speed(const EightBits& rules, const MachineConstants& machine) {
+  return rules.products * (scales_blocks(rules, machine) ? machine.codes.block_products : 1.0);
+}
+
+// Bytes of codes that a cast writes for each element, without a transposed copy that is made later.
+static double cast_codes(const EightBits& rules, const MachineConstants& machine) {
+  constexpr double kScales = 1.0 / 32;
+  return scales_blocks(rules, machine) ? 2 * (1 + kScales) : 1;  // rows and columns have scales of their own
+}
+
+Bytes further_casts(const Compute& what, const EightBits& rules, const MachineConstants& machine, const OperandCast& cast) {
+  if (what.shapes.empty()) return {};
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const double codes = cast_codes(rules, machine);
+  if (cast.coded && is<ops::Norm>(what.op))
+    return {static_cast<std::int64_t>((codes - 2) * static_cast<double>(dims[0] * dims[1]))};
+  if (!multiplies_codes(what) || what.phase == Phase::WeightGrad) return {};
   const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
-  const std::int64_t elements = dims[0] * dims[1] * (forward ? dims[3] : dims[2]), others = elements / members * (members - 1);
-  // The largest number is found in any case, and each rank codes both layouts of its part.
-  if (what.shapes.front().dtype == DType::F4)
-    return {-static_cast<std::int64_t>(coding_bytes(DType::F4) * static_cast<double>(others))};
-  const std::int64_t measured = maxima ? 2 : 0;
-  return {measured * elements - (3 + measured) * others};
+  const auto elements = static_cast<double>(dims[0] * dims[1] * (forward ? dims[3] : dims[2]));
+  const double own = elements / cast.members;
+  const DType code = what.shapes.front().dtype;
+  const double counted = coding_bytes(code) * elements;
+  if (code == DType::F4)  // the largest number is found in any case, and each rank codes both layouts of its part
+    return {static_cast<std::int64_t>((coding_bytes(code) * own - counted) / machine.codes.fp4_casts)};
+  if (scales_blocks(rules, machine)) {
+    const double bytes = cast.coded ? 0 : (2 + codes) * own / machine.codes.block_casts;
+    return {static_cast<std::int64_t>(bytes - counted)};
+  }
+  const bool fused = rules.fused_copies && cast.members == 1 && !cast.coded;
+  const double copy = rules.fused_copies && machine.codes.any_layout ? 0 : fused ? 1 : 2;
+  const double largest = rules.maxima ? 2 / machine.codes.maxima : 0;
+  const double bytes = cast.coded ? 0 : (2 + codes + largest) * own;
+  return {static_cast<std::int64_t>(bytes + copy * elements - counted)};
 }
 
 EightBitWeights::EightBitWeights(const Plan& plan, const Role& role) {
@@ -89,6 +147,18 @@ double EightBitWeights::factor(const Role& role, const Instruction& run) const {
   const auto* what = std::get_if<Collective>(&run.what);
   const bool gathers = what && what->kind == CollectiveKind::AllGather && size_of(what->dtype).value == 2;
   return gathers && moves_state(role, run) ? 1 - share(role, run.writes.front()) / 2 : 1;
+}
+
+void NarrowState::begin(const Plan& plan, const Role& role, const Segment& segment, const EightBits& rules) {
+  share = code_share(segment);
+  gathers_ = rules.gathers ? narrow_gathers(plan, role, segment) : std::vector<int>(segment.instructions.size(), -1);
+  norms_ = rules.norms ? coded_norms(segment, gathers_) : std::vector<bool>(segment.instructions.size());
+}
+
+void NarrowState::next(const Segment& segment, std::size_t instruction) {
+  const int from = gathers_[instruction];
+  gather = from < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(from)].what);
+  coded = norms_[instruction];
 }
 
 double code_share(const Segment& segment) {

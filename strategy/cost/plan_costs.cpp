@@ -12,8 +12,10 @@
 #include "strategy/cost/communication_path.h"
 #include "strategy/cost/expert_issue.h"
 #include "strategy/cost/forwarded_rows.h"
+#include "strategy/cost/head_copies.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/narrow_gathers.h"
+#include "strategy/cost/operator_style.h"
 #include "strategy/cost/plan_parts.h"
 #include "strategy/cost/profile_collective.h"
 #include "strategy/cost/profile_time.h"
@@ -82,15 +84,11 @@ class PlanCosts {
     copied_ = {}, gathered_.clear();
     bool again = false;  // the compute before was one of a recomputation
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
-    const std::vector<int> narrow =
-        preset_.eight_bits.gathers && !profile_ ? narrow_gathers(plan_, role(), segment) : std::vector<int>();
-    narrow_.share = code_share(segment);
+    narrow_.begin(plan_, role(), segment, profile_ ? EightBits{} : preset_.eight_bits);
     std::vector<double> wires;  // [instruction], seconds
     for (const Instruction& instruction : segment.instructions) {
       last_ = {};
-      const int gather = narrow.empty() ? -1 : narrow[wires.size()];
-      narrow_.gather =
-          gather < 0 ? nullptr : &std::get<Collective>(segment.instructions[static_cast<std::size_t>(gather)].what);
+      narrow_.next(segment, wires.size());
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
       if (const int first = forwards.empty() ? -1 : forwards[wires.size()]; first >= 0) {
         const double left = still_to_send(wires[static_cast<std::size_t>(first)], last_.wire);
@@ -161,7 +159,9 @@ class PlanCosts {
     const bool coded = is_matrix_product(what.op) && is_code(what.shapes.front().dtype);
     const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !coded && !recomputes_attention_;
     const bool eight_bits = coded && what.shapes.front().dtype == DType::F8;
-    const double share = eight_bits ? 1 / preset_.eight_bits.products : kept ? preset_.redone_products : 1.0;
+    const double share = eight_bits ? 1 / product_speed(preset_.eight_bits, machine_constants(gpu()))
+                         : kept     ? preset_.redone_products
+                                    : 1.0;
     const auto part = part_of_experts(preset_, what);
     const Seconds alone =
         part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);
@@ -172,6 +172,7 @@ class PlanCosts {
         issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * operators_of_splitting(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) +
+                                   streamed_time(gpu(), copied_heads(preset_, what)) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
   // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in
@@ -228,8 +229,8 @@ class PlanCosts {
     return time + streamed_time(gpu(), frozen);
   }
   Seconds eight_bit_casts(const Compute& what) {
-    return streamed_time(
-        gpu(), further_casts(what, preset_.eight_bits.maxima, narrow_.gather ? collective_path(*narrow_.gather).members : 1));
+    const OperandCast cast = {narrow_.gather ? collective_path(*narrow_.gather).members : 1, narrow_.coded};
+    return streamed_time(gpu(), further_casts(what, preset_.eight_bits, machine_constants(gpu()), cast));
   }
   Seconds added_gradients(const Compute& what, const Instruction& run) const {
     Seconds time = {};

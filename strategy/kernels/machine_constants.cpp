@@ -73,6 +73,8 @@ constexpr MachineConstants kBlackwellKernels = {
     .power_coefficient = 1.08,
     .flash_watts = 1400.0 / 2500,
     .fp8_share = 0.97,
+    .codes =
+        {.any_layout = true, .blocks = true, .block_products = 0.95, .block_casts = 0.68, .fp4_casts = 0.87, .maxima = 0.57},
     .flash_forward = {0, kWarpProducts * 0.36, 0.754, kWarpProducts * 0.36},
     .flash_backward = {0, kWarpProducts * 0.31, 0.579, kFixedOrder* kWarpProducts * 0.31},
     .flash_blocks =

@@ -28,6 +28,17 @@ struct FlashBlocks {
   bool operator==(const FlashBlocks&) const = default;
 };
 
+// Training in 8 and 4 bits. Speeds of casts are shares of a streaming kernel's speed.
+struct Codes {
+  bool any_layout = false;    // 8-bit products with one scale per tensor read either layout: no transposed copies
+  bool blocks = false;        // there are products with scales of blocks of 32 numbers (MXFP8)
+  double block_products = 1;  // their speed, over that with one scale per tensor
+  double block_casts = 1;     // casts to MXFP8
+  double fp4_casts = 1;       // casts to NVFP4
+  double maxima = 1;          // a pass that finds the largest magnitude of a tensor
+  bool operator==(const Codes&) const = default;
+};
+
 struct MachineConstants {
   // Matrix products. The best shapes reach the share min(cap, coefficient * (watts per TFLOP/s)^exponent) of the dense datasheet peak:
   // under full load the power limit sets the clock, and power grows with the cube of the clock.
@@ -39,6 +50,7 @@ struct MachineConstants {
   double flash_watts = 0;   // W per 16-bit TFLOP/s of the card whose flash attention was measured; 0: not bound by power
   double fp8_share = 0.95;  // share of the 16-bit ceiling that 8-bit products reach: they need more data per second
   double fp4_share = 0.63;  // the same of products in NVFP4 (fp4_ceiling)
+  Codes codes = {};
   // Extra clocks per FLOP, relative to those that an A100's tensor cores take, when the rows of operands are a multiple of 4 or 8 bytes but
   // not of 16 (narrow), or not of 4 (odd).
   double narrow_rows = 0.67, odd_rows = 2.5;

@@ -140,8 +140,11 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
     traffic += shape.dims[0] * shape.dims[3] * shape.dims[weights ? 2 : 1] * size_of(shape.dtype);
   }
   time.memory = memory_time(gpu, traffic, efficiency) * measured;
-  if (is_matrix_product(compute.op))
-    time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.memory_efficiency);
+  if (is_matrix_product(compute.op)) {
+    const double casts =
+        machine.memory_efficiency * (compute.shapes.front().dtype == DType::F4 ? machine.codes.fp4_casts : 1.0);
+    time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, casts);
+  }
   return time;
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "strategy/cost/framework_preset.h"
+#include "strategy/cost/operator_style.h"
 #include "tests/changed_text.h"
 #include "tests/cli/run_line.h"
 #include "validation/measured.h"

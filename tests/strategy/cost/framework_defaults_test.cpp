@@ -3,6 +3,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/operator_style.h"
 #include "strategy/search/search.h"
 #include "strategy/tune/tune.h"
 

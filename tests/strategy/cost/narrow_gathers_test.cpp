@@ -70,7 +70,8 @@ TEST(NarrowGathers, CodesOfFourBits) {
   const Compute product = {
       .op = ops::MatMul{}, .phase = Phase::Forward, .shapes = {{.dims = {1, 1024, 1536, 4096}, .dtype = DType::F4}}};
   for (const bool maxima : {false, true})
-    EXPECT_EQ(further_casts(product, maxima, 8).value, -static_cast<std::int64_t>(7.375 * (1024 * 4096 / 8 * 7)));
+    EXPECT_EQ(further_casts(product, {.maxima = maxima}, {}, {.members = 8}).value,
+              -static_cast<std::int64_t>(7.375 * (1024 * 4096 / 8 * 7)));
 }
 
 // Adapters of the attention read its input and the gradient of its result in 16 bits. Frozen weights need no input in the backward.
@@ -85,16 +86,19 @@ TEST(NarrowGathers, EachRankCastsItsPart) {
   const std::int64_t input = 1024 * 4096, gradient = 1024 * 1536;
   Compute product = {
       .op = ops::MatMul{}, .phase = Phase::Forward, .shapes = {{.dims = {1, 1024, 1536, 4096}, .dtype = DType::F8}}};
-  EXPECT_EQ(further_casts(product, false, 8).value, -3 * input / 8 * 7);
-  EXPECT_EQ(further_casts(product, false, 1).value, 0);
-  EXPECT_EQ(further_casts(product, true, 1).value, 2 * input);
-  EXPECT_EQ(further_casts(product, true, 8).value, 2 * input / 8 - 3 * input / 8 * 7);
+  const auto bytes = [&](bool maxima, int members) {
+    return further_casts(product, {.maxima = maxima}, {}, {.members = members}).value;
+  };
+  EXPECT_EQ(bytes(false, 8), -3 * input / 8 * 7);
+  EXPECT_EQ(bytes(false, 1), 0);
+  EXPECT_EQ(bytes(true, 1), 2 * input);
+  EXPECT_EQ(bytes(true, 8), 2 * input / 8 - 3 * input / 8 * 7);
   product.phase = Phase::InputGrad;
-  EXPECT_EQ(further_casts(product, false, 8).value, -3 * gradient / 8 * 7);
+  EXPECT_EQ(bytes(false, 8), -3 * gradient / 8 * 7);
   product.phase = Phase::WeightGrad;
-  EXPECT_EQ(further_casts(product, true, 8).value, 0);
+  EXPECT_EQ(bytes(true, 8), 0);
   product.phase = Phase::Forward, product.shapes.front().dtype = DType::BF16;
-  EXPECT_EQ(further_casts(product, true, 1).value, 0);
+  EXPECT_EQ(bytes(true, 1), 0);
 }
 
 // [instruction of the first forward segment]

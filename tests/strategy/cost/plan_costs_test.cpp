@@ -8,6 +8,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/plan/joined_products.h"
 #include "strategy/cost/collective_cost.h"
+#include "strategy/cost/operator_style.h"
 #include "strategy/cost/profile_time.h"
 #include "strategy/kernels/machine_constants.h"
 #include "strategy/kernels/op_cost.h"

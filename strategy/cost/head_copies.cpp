@@ -1,0 +1,19 @@
+#include "strategy/cost/head_copies.h"
+
+namespace foreshard {
+
+// Megatron-LM core_v0.15.3 megatron/core/transformer/attention.py, SelfAttention.get_query_key_value_tensors (`query.reshape`);
+// Transformer Engine v2.9 pytorch/utils.py, SplitAlongDim.backward (`torch.cat`). The operator itself reads and writes the values too:
+// Megatron leaves these alone in the rotation, but joins their gradients.
+Bytes copied_heads(const FrameworkPreset& preset, const Compute& what) {
+  const auto* rope = std::get_if<ops::Rope>(&what.op);
+  if (!preset.styles.copies_heads || !rope || rope->heads == 0 || rope->kv_heads == 0) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const Bytes head = 2 * size_of(what.shapes.front().dtype) * (dims[0] * dims[1] * rope->dim);  // read and written
+  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
+  if (backward) return head * (rope->heads + rope->kv_heads);
+  const bool in_groups = rope->kv_heads > 1 && rope->heads > rope->kv_heads;
+  return in_groups ? head * rope->heads : Bytes{};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,14 @@
+// Copies that Megatron core makes between the product of queries, keys and values and the attention (docs/cost-model.md, `copies_heads`).
+#pragma once
+
+#include "core/plan/plan.h"
+#include "strategy/cost/framework_preset.h"
+
+namespace foreshard {
+
+// Bytes that are copied around a rotation of queries and keys. Forward: queries that share keys lie apart in the result of the product, by
+// groups with their key and value, and are copied to lie side by side. Backward: the gradients of queries, keys and values are joined. 0
+// for other computes and where queries and keys are rotated apart (latent attention).
+Bytes copied_heads(const FrameworkPreset& preset, const Compute& what);
+
+}  // namespace foreshard

@@ -1,0 +1,64 @@
+// Copies around rotary embeddings in Megatron core: which plans have them, and their bytes.
+#include "strategy/cost/head_copies.h"
+
+#include <gtest/gtest.h>
+
+#include "core/cluster_file/cluster_file.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/kernels/op_cost.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard::head_copies_test {
+namespace {
+
+Compute rotation(std::int64_t heads, std::int64_t kv_heads, Phase phase) {
+  return {.op = ops::Rope{.heads = heads, .kv_heads = kv_heads, .dim = 128},
+          .phase = phase,
+          .shapes = {{.dims = {2, 1024, (heads + 2 * kv_heads) * 128}, .dtype = DType::BF16}}};
+}
+
+// 4 bytes for each element: queries in the forward, queries and keys in the backward, whose values the operator copies already.
+TEST(HeadCopies, Bytes) {
+  const FrameworkPreset& megatron = framework_preset("megatron");
+  const std::int64_t head = 4 * 2 * 1024 * 128;
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 8, Phase::Forward)).value, 32 * head);
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 8, Phase::Recompute)).value, 32 * head);
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 8, Phase::InputGrad)).value, 40 * head);
+  // A query for each key, or one group alone: queries lie side by side.
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 32, Phase::Forward)).value, 0);
+  EXPECT_EQ(copied_heads(megatron, rotation(4, 1, Phase::Forward)).value, 0);
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 32, Phase::InputGrad)).value, 64 * head);
+  // Latent attention rotates queries and keys apart.
+  EXPECT_EQ(copied_heads(megatron, rotation(32, 0, Phase::InputGrad)).value, 0);
+  EXPECT_EQ(copied_heads({}, rotation(32, 8, Phase::Forward)).value, 0);
+  EXPECT_EQ(copied_heads(megatron, {.op = ops::Norm{}, .phase = Phase::Forward, .shapes = {{.dims = {8, 8}}}}).value, 0);
+}
+
+TEST(HeadCopies, TakeTheTimeOfAStream) {
+  Model model = load_model("llama-3-8b");
+  std::get<Transformer>(model.shape).layers = 1;
+  const Cluster cluster = load_cluster("dgx-h100");
+  Plan plan = lowered(model, cluster, {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}}).plan;
+  const auto seconds = [&](bool copies) {
+    FrameworkPreset preset;
+    preset.styles.copies_heads = copies;
+    cost_plan(plan, cluster, preset);
+    double sum = 0;
+    for (std::size_t s = 0; s < plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i)
+        if (plan.segments[s].name.starts_with("forward") && plan.segments[s].instructions[i].name == "rope")
+          sum += to_seconds(plan.costs.front().by_segment[s][i].busy).value;
+    return sum;
+  };
+  EXPECT_NEAR(seconds(true) - seconds(false), streamed_time(gpu_of(cluster, "h100-80"), {4 * 1024 * 4096}).value, 2e-9);
+}
+
+TEST(HeadCopies, FrameworksOnMegatronCore) {
+  for (const char* name : {"megatron", "nemo", "nemo-lora", "megatron-bridge", "megatron-bridge-graphs"})
+    EXPECT_TRUE(framework_preset(name).styles.copies_heads) << name;
+  for (const char* name : {"nanotron", "torchtitan", "foreshard", "llmq", "megatron-deepspeed"})
+    EXPECT_FALSE(framework_preset(name).styles.copies_heads) << name;
+}
+
+}  // namespace
+}  // namespace foreshard::head_copies_test
