@@ -47,9 +47,16 @@ FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& 
   return {};
 }
 
+static Bytes capacity_of(const MeasuredCase& question) {
+  return gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).memory;
+}
+
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question) {
-  const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
-  return allocation.shortage(gpu.memory) == Shortage::None;
+  return allocation.shortage(capacity_of(question)) == Shortage::None;
+}
+
+double filled(const FrameworkAllocation& allocation, const MeasuredCase& question) {
+  return allocation.ranks.empty() ? 0 : allocation.largest() / static_cast<double>(capacity_of(question).value);
 }
 
 double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation) {

@@ -11,6 +11,8 @@ MemoryTraits traits_of(const MeasuredCase& question);  // of the row's framework
 FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy);
 // Whether the largest rank fits into the memory of the GPU.
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question);
+// Share of that memory which it takes; 0: no ranks.
+double filled(const FrameworkAllocation& allocation, const MeasuredCase& question);
 
 // The quantity of the row in GiB, or in the GB that its framework printed; for ActivationShare the activations in per cent of those without recomputation and sequence
 // parallelism.

@@ -206,7 +206,7 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
   }
   if (!chosen.strategy) return best;
   best.reason.clear();
-  best.fits = chosen.fits;
+  best.fits = chosen.fits, best.filled = filled(chosen.memory, question);
   best.chosen = static_cast<int>(chosen.strategy - question.candidates.data());
   if (is_layer(question.quantity))
     best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy, profile));

@@ -16,7 +16,7 @@ namespace foreshard {
 struct Outcome {
   bool feasible = false;
   std::string reason = {};
-  double iteration = 0;  // seconds
+  double iteration = 0;            // seconds
   double next_iteration_gain = 0;  // seconds of the iteration that are saved where ranks begin the next step without a barrier
   // Only when stage times are asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
@@ -30,6 +30,7 @@ struct LayerTimes {  // time of one layer for one micro-batch, with the communic
 struct Prediction {
   double value = 0;  // in the row's unit
   bool fits = false;
+  double filled = 0;        // share of the device's memory that the run is predicted to take
   int candidates = 1;       // number of strategies, of which the fastest that fits was taken ...
   int chosen = -1;          // ... and its index; -1: none was feasible
   std::string reason = {};  // why there is no value

@@ -75,6 +75,7 @@ class Scorer {
                            .larger_is_better = is_rate(question.quantity),
                            .ran_out = out,
                            .fits = prediction.fits,
+                           .close = is_close(prediction.filled, memory_spread(published_, question.stack)),
                            .measured = out ? 0.0 : *row.number("measured_value"),
                            .predicted = in_unit_of(asked, prediction.value),
                            .sweep = sweep_of(row),

@@ -134,9 +134,12 @@ void add_memory_quantities(Validation& v) {
 void add_verdicts(Validation& v) {
   for (const ValidatedRow& row : v.scored) {
     if (!row.checks_memory || !row.usual()) continue;
-    for (Verdicts* table : {&v.verdicts, &v.verdicts_by_source[row.source]})
+    for (Verdicts* table : {&v.verdicts, &v.verdicts_by_source[row.source]}) {
+      if (row.close) ++(row.ran_out ? table->close_out : table->close_ran);
+      table->surely_missed += row.ran_out && row.fits && !row.close ? 1 : 0;
       ++(row.ran_out ? (row.fits ? table->false_negative : table->true_positive)
                      : (row.fits ? table->true_negative : table->false_positive));
+    }
   }
 }
 

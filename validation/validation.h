@@ -21,6 +21,7 @@ struct ValidatedRow {
   bool larger_is_better = false;
   bool ran_out = false;        // the measured run ran out of memory; `measured` is then 0
   bool fits = true;            // predicted: the run does not run out of memory
+  bool close = false;          // ... but the device's memory lies within the error of such predictions
   bool checks_memory = false;  // counts in Verdicts; of the rows of one run only one does
   double measured = 0, predicted = 0;
   std::string sweep = {};                 // key of the sweep: rows that differ in their strategy only
@@ -66,6 +67,8 @@ struct Overall : Score {
 };
 struct Verdicts {  // numbers of runs; positive: predicted to run out of memory
   int true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
+  // Verdicts of these that are close, of runs that ran out and of runs that ran; runs that ran out and were said to fit, not closely.
+  int close_out = 0, close_ran = 0, surely_missed = 0;
   double right() const;  // share of correct verdicts
 };
 struct SourceCount {

@@ -52,11 +52,13 @@ TextTable memory_quantity_table(const Validation& v) {
 // Confusion table: the predictions for runs that ran out of memory and for runs that did not.
 TextTable verdict_table(const Validation& v) {
   TextTable table;
-  table.columns = {{"source", Align::Left}, {"ran out"}, {"predicted so"}, {"ran"}, {"predicted so"}, {"right %"}};
+  table.columns = {{"source", Align::Left}, {"ran out"}, {"predicted so"}, {"close"}, {"said to fit"}, {"ran"},
+                   {"predicted so"},        {"close"},   {"right %"}};
   const auto add = [&](const std::string& name, const Verdicts& t) {
     table.rows.push_back({name, std::to_string(t.true_positive + t.false_negative), std::to_string(t.true_positive),
+                          std::to_string(t.close_out), std::to_string(t.surely_missed),
                           std::to_string(t.true_negative + t.false_positive), std::to_string(t.true_negative),
-                          per_cent(t.right())});
+                          std::to_string(t.close_ran), per_cent(t.right())});
   };
   for (const auto& [source, verdicts] : v.verdicts_by_source) add(source, verdicts);
   if (table.rows.size() > 1) add("all", v.verdicts);
@@ -84,10 +86,12 @@ std::string interval_text(const ValidatedRow& row) {
 }
 
 std::string verdict_line(const std::string& what, const Verdicts& t) {
-  return line(fmt::format(
-      "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not; of those that ran {} were predicted to "
-      "fit, {} not",
-      what, per_cent(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive));
+  return line(
+      fmt::format("{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not, of which {} closely; of "
+                  "those that ran {} were "
+                  "predicted to fit, {} not; {} verdicts are closer to the limit than such predictions err",
+                  what, per_cent(t.right()), t.true_positive, t.false_negative, t.false_negative - t.surely_missed,
+                  t.true_negative, t.false_positive, t.close_out + t.close_ran));
 }
 
 std::string sums(const Validation& v) {
@@ -138,7 +142,8 @@ void overall_fields(JsonWriter& json, const std::string& name, const Overall& o)
 
 void verdict_fields(JsonWriter& json, const Verdicts& t) {
   json.begin_object().field("true_positive", t.true_positive).field("false_positive", t.false_positive);
-  json.field("true_negative", t.true_negative).field("false_negative", t.false_negative).end_object();
+  json.field("true_negative", t.true_negative).field("false_negative", t.false_negative);
+  json.field("close_ran_out", t.close_out).field("close_ran", t.close_ran).field("said_to_fit", t.surely_missed).end_object();
 }
 
 void row_fields(JsonWriter& json, const ValidatedRow& row) {
@@ -150,7 +155,7 @@ void row_fields(JsonWriter& json, const ValidatedRow& row) {
     json.value("OOM");
   else
     json.value(row.measured);
-  json.field("predicted", row.predicted).field("fits", row.fits).field("candidates", row.candidates);
+  json.field("predicted", row.predicted).field("fits", row.fits).field("close", row.close).field("candidates", row.candidates);
   if (!row.ran_out) {
     json.field("error", row.error());
     json.key("prediction_interval");

@@ -6,6 +6,7 @@
 #include "core/json/json.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/frameworks/online_allocation.h"
+#include "validation/shipped_interval.h"
 
 namespace foreshard {
 
@@ -13,18 +14,26 @@ static const char* name_of(Shortage shortage) {
   return shortage == Shortage::None ? "" : shortage == Shortage::Allocated ? "allocated" : "reserved";
 }
 
+// How far off predictions of the framework's memory are.
+static Spread errors_of(const Prepared& prepared) { return memory_spread(shipped_spreads(), prepared.strategy.framework); }
+
 // Whether the run fits in the framework's own allocator, and what would help if not.
-static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity) {
+static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity, const Spread& errors) {
   const double device = static_cast<double>(capacity.value), most = allocation.largest();
+  const bool close = is_close(most / device, errors);
   char line[256];
   switch (allocation.shortage(capacity)) {
     case Shortage::None:
-      std::snprintf(line, sizeof line, "  it fits there, and %.1f GiB are left\n", (device - most) / (1 << 30));
+      std::snprintf(line, sizeof line,
+                    close ? "  it may fit there: %.1f GiB are left, and one run in twenty takes %.1f GiB more than predicted\n"
+                          : "  it fits there, and %.1f GiB are left\n",
+                    (device - most) / (1 << 30), most * (errors.high - 1) / (1 << 30));
       break;
     case Shortage::Allocated:
-      std::snprintf(line, sizeof line,
-                    "  it does not fit there: allocated memory is %.1f GiB too much; smaller micro-batches or recomputation would help\n",
-                    (most - device) / (1 << 30));
+      std::snprintf(
+          line, sizeof line,
+          "  it does not fit there: allocated memory is %.1f GiB too much; smaller micro-batches or recomputation would help\n",
+          (most - device) / (1 << 30));
       break;
     case Shortage::Reserved:
       std::snprintf(line, sizeof line,
@@ -33,7 +42,13 @@ static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity
                     (most - device) / (1 << 30));
       break;
   }
-  return line;
+  std::string text = line;
+  if (close && most > device) {
+    std::snprintf(line, sizeof line, "  though one run in twenty takes %.1f GiB less than predicted\n",
+                  most * (1 - errors.low) / (1 << 30));
+    text += line;
+  }
+  return text;
 }
 
 std::string allocation_json(const Prepared& prepared) {
@@ -51,7 +66,9 @@ std::string allocation_json(const Prepared& prepared) {
   json.field("outside_bytes", static_cast<std::int64_t>(prepared.allocation->outside));
   json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest()));
   const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
-  return json.field("exceeded_by", name_of(prepared.allocation->shortage(gpu.memory))).end_object().text();
+  json.field("exceeded_by", name_of(prepared.allocation->shortage(gpu.memory)));
+  const double filled = prepared.allocation->largest() / static_cast<double>(gpu.memory.value);
+  return json.field("close", is_close(filled, errors_of(prepared))).end_object().text();
 }
 
 std::string allocation_text(const Prepared& prepared) {
@@ -67,7 +84,7 @@ std::string allocation_text(const Prepared& prepared) {
                 prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
                 most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
                 in_gib(gpu.memory));
-  return line + verdict(*prepared.allocation, gpu.memory);
+  return line + verdict(*prepared.allocation, gpu.memory, errors_of(prepared));
 }
 
 static std::vector<OnlineAllocation> of_stages(const Plan& plan) {

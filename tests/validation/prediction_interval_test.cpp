@@ -53,6 +53,38 @@ TEST(PredictionInterval, FewRowsMakeNoCell) {
   EXPECT_EQ(all[0].rows, 7);
 }
 
+// Nine runs with Megatron took as much memory as predicted, nine with NeMo 1.1 times as much; other quantities than the peak do not count.
+// Of both together nine of ten lie between them. A framework without runs has the spread of all.
+TEST(PredictionInterval, MemoryByFramework) {
+  ValidatedRow peak = row(10, 10);
+  peak.memory = true, peak.quantity = "peak_mem_gib";
+  std::vector<ValidatedRow> rows(9, peak), more(9, peak);
+  for (ValidatedRow& of : more) of.framework = "nemo", of.measured = 11, of.architecture = "hopper", of.experts = true;
+  rows.insert(rows.end(), more.begin(), more.end());
+  rows.push_back(peak), rows.back().quantity = "static_mem_gib", rows.back().measured = 30;
+  const std::vector<Spread> all = spreads(rows);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_NEAR(memory_spread(all, "megatron").high, 1, 1e-12);
+  EXPECT_NEAR(memory_spread(all, "nemo").low, 1.1, 1e-12);
+  EXPECT_NEAR(memory_spread(all, "internevo").low, 1, 1e-9);
+  EXPECT_NEAR(memory_spread(all, "internevo").high, 1.1, 1e-9);
+  EXPECT_EQ(memory_spread({}, "nemo"), Spread{});
+  EXPECT_EQ(prediction_interval(all, "", "nemo", false, {10}).high, Seconds{10});  // no times
+  EXPECT_EQ(parse_spreads(to_json(all), "r.json"), all);
+}
+
+// Measured 0.9 to 1.25 of what is predicted: from 0.8 of the device on it may not fit, up to 1 / 0.9 of it may.
+TEST(PredictionInterval, CloseToTheLimit) {
+  const Spread errors = {.low = 0.9, .high = 1.25};
+  EXPECT_FALSE(is_close(0.79, errors));
+  EXPECT_TRUE(is_close(0.81, errors));
+  EXPECT_TRUE(is_close(1, errors));
+  EXPECT_TRUE(is_close(1.11, errors));
+  EXPECT_FALSE(is_close(1.12, errors));
+  EXPECT_FALSE(is_close(0.999, {}));
+  EXPECT_FALSE(is_close(0.999, {.low = 0.8, .high = 0.95}));  // never more than predicted
+}
+
 // Dense runs took what was predicted, those with experts twice as long; each kind has its own cell and its own entry of all cells.
 TEST(PredictionInterval, ModelsWithExpertsHaveTheirOwn) {
   std::vector<ValidatedRow> rows(9, row(10, 10)), mixtures(9, row(20, 10));

@@ -93,5 +93,20 @@ TEST(Validation, FewResidualsWidenTheInterval) {
   EXPECT_EQ(central_ends({0.5}).high, 0.5);
 }
 
+// A close verdict counts by its better half; a run that ran out is missed for sure only if its verdict was not close.
+TEST(Validation, CloseVerdicts) {
+  ValidatedRow out = row(0, 1, false), ran = row(1, 1, false);
+  out.ran_out = true, out.fits = true;
+  const Verdicts plain = validate({out, ran}, {}).verdicts;
+  EXPECT_EQ(plain.surely_missed, 1);
+  EXPECT_EQ(plain.close_out + plain.close_ran, 0);
+  out.close = ran.close = true;
+  const Verdicts close = validate({out, ran}, {}).verdicts;
+  EXPECT_EQ(close.surely_missed, 0);
+  EXPECT_EQ(close.close_out, 1);
+  EXPECT_EQ(close.close_ran, 1);
+  EXPECT_EQ(close.right(), plain.right());
+}
+
 }  // namespace
 }  // namespace foreshard::validation_test

@@ -236,4 +236,17 @@ TEST(Simulate, SaysWhatTheFrameworksAllocatorHolds) {
             std::string::npos);
 }
 
+// One of twenty runs with Megatron takes up to 1.14 times the memory that is predicted, and up to 0.986 of it.
+TEST(Simulate, SaysWhenMemoryIsCloseToTheLimit) {
+  const auto with = [](const std::string& samples) {
+    return "simulate --model gpt2-1.5b --cluster dgx-a100 --framework megatron --ignore-memory --seq 1024 --micro-batch " +
+           samples;
+  };
+  EXPECT_NE(run_line(with("12")).out.find("it fits there, and"), std::string::npos);
+  EXPECT_NE(run_line(with("16")).out.find("it may fit there:"), std::string::npos);
+  EXPECT_NE(run_line(with("18")).out.find("though one run in twenty takes"), std::string::npos);
+  EXPECT_TRUE(answer(with("16")).at("framework_allocation").at("close").as_bool());
+  EXPECT_FALSE(answer(with("12")).at("framework_allocation").at("close").as_bool());
+}
+
 }  // namespace foreshard::simulate_test
