@@ -19,8 +19,10 @@ Spread spread_of(const std::vector<double>& residuals) {
   return {.rows = static_cast<int>(residuals.size()), .low = std::exp(ends.low), .high = std::exp(ends.high)};
 }
 
+// log(measured / predicted) of the rows of each [GPU generation, framework].
+using Cells = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+
 // Appends the spreads of the cells, then that of all cells together. `kind`: a spread with what they have in common.
-using Cells = std::map<std::pair<std::string, std::string>, std::vector<double>>;  // [GPU generation, framework]
 void add_spreads(const Cells& cells, const Spread& kind, std::vector<Spread>& all) {
   std::vector<double> pooled;
   int rows = 0;

@@ -24,10 +24,11 @@ static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity
   char line[256];
   switch (allocation.shortage(capacity)) {
     case Shortage::None:
-      std::snprintf(line, sizeof line,
-                    close ? "  it may fit there: %.1f GiB are left, and one run in twenty takes %.1f GiB more than predicted\n"
-                          : "  it fits there, and %.1f GiB are left\n",
-                    (device - most) / (1 << 30), most * (errors.high - 1) / (1 << 30));
+      std::snprintf(
+          line, sizeof line,
+          close ? "  it may fit there: %.1f GiB are left, but one run in twenty takes at least %.1f GiB more than predicted\n"
+                : "  it fits there, and %.1f GiB are left\n",
+          (device - most) / (1 << 30), most * (errors.high - 1) / (1 << 30));
       break;
     case Shortage::Allocated:
       std::snprintf(
@@ -44,7 +45,7 @@ static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity
   }
   std::string text = line;
   if (close && most > device) {
-    std::snprintf(line, sizeof line, "  though one run in twenty takes %.1f GiB less than predicted\n",
+    std::snprintf(line, sizeof line, "  though one run in twenty takes at least %.1f GiB less than predicted\n",
                   most * (1 - errors.low) / (1 << 30));
     text += line;
   }

@@ -236,7 +236,7 @@ TEST(Simulate, SaysWhatTheFrameworksAllocatorHolds) {
             std::string::npos);
 }
 
-// One of twenty runs with Megatron takes up to 1.14 times the memory that is predicted, and up to 0.986 of it.
+// One of twenty runs with Megatron takes at least 1.14 times the memory that is predicted, one at most 0.986 of it.
 TEST(Simulate, SaysWhenMemoryIsCloseToTheLimit) {
   const auto with = [](const std::string& samples) {
     return "simulate --model gpt2-1.5b --cluster dgx-a100 --framework megatron --ignore-memory --seq 1024 --micro-batch " +
