@@ -1,6 +1,7 @@
-// Training in 8 and 4 bits: gathers of sequence parallelism, casts of operands, parameters. Where every reader of a gathered tensor is a product of codes, Transformer
-// Engine and torchao quantise each rank's part before they gather it: inputs of column-parallel products (in the backward once
-// more for the gradients of the weights), and gradients of the results of row-parallel ones (docs/cost-model.md, `fp8_gathers`).
+// Training in 8 and 4 bits: gathers of sequence parallelism, casts of operands, parameters. "Codes" are numbers in such a format. Where every
+// reader of a gathered tensor is a product of codes, Transformer Engine and torchao quantise each rank's part before they gather it: inputs of
+// column-parallel products (in the backward once more for the gradients of the weights), and gradients of the results of row-parallel
+// ones (docs/cost-model.md, `fp8_gathers`).
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,9 @@ struct NarrowState {
   double share = 1;                    // bytes of that gather, over those in 16 bits: of the codes of the segment's products
   std::optional<EightBitWeights> weights = {};  // of a role
 
+  // Before the instructions of a segment are costed.
   void begin(const Plan& plan, const Role& role, const Segment& segment, const EightBits& rules);
+  // Before the instruction of this index is costed; `segment` as in begin.
   void next(const Segment& segment, std::size_t instruction);
 
  private:

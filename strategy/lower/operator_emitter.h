@@ -42,7 +42,7 @@ class OperatorEmitter {
   int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
-  // How ranks along these axes communicate between operators.
+  // The row of the communication policy for collectives between operators over these axes.
   const CommunicationRow& way(const Kinds& over) const;
   bool is_between_operators(StreamId stream) const;
   bool operators_communicate() const;
