@@ -147,14 +147,18 @@ class Stops {
   std::size_t most_entries_ = 1;
 };
 
-// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node.
-void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::vector<DeviceId>& ring) {
-  const std::size_t n = stop.around.size();
+// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node, or, if both
+// are as near, whose last member fewer rings have left by: each GPU has its own link to the NICs. `exits`: [member of the stop] how many have.
+void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::span<int> exits,
+          std::vector<DeviceId>& ring) {
+  const std::size_t n = stop.around.size(), before = (entry + n - 1) % n, after = (entry + 1) % n;
   bool backwards = false;
   if (n > 2) {
-    const DeviceId before = stop.around[(entry + n - 1) % n], after = stop.around[(entry + 1) % n];
-    backwards = network.route(after, next).links.size() < network.route(before, next).links.size();
+    const std::size_t forth = network.route(stop.around[before], next).links.size();
+    const std::size_t back = network.route(stop.around[after], next).links.size();
+    backwards = back < forth || (back == forth && exits[after] < exits[before]);
   }
+  ++exits[backwards ? after : before];
   for (std::size_t i = 0; i < n; ++i) ring.push_back(stop.around[(entry + (backwards ? n - i : i)) % n]);
 }
 
@@ -181,12 +185,15 @@ std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId>
     locals.clear();
   }
   std::vector<RingOrder> orders(stops.size() == 0 ? 0 : stops.most_entries());
+  std::vector<int> exits(members.size());  // of the stops, one after the other
   for (std::size_t c = 0; c < orders.size(); ++c) {
     orders[c].order.reserve(members.size());
+    std::size_t passed = 0;
     for (std::size_t s = 0; s < stops.size(); ++s) {
       const Stop stop = stops[s], next = stops[(s + 1) % stops.size()];
       pass(network, stop, stop.entries[c % stop.entries.size()], next.around[next.entries[c % next.entries.size()]],
-           orders[c].order);
+           std::span(exits).subspan(passed, stop.around.size()), orders[c].order);
+      passed += stop.around.size();
     }
   }
   return orders;

@@ -66,14 +66,25 @@ double last_slice(const MachineConstants& machine, const CommunicationPath& path
   return 1.0 + slice / path.bytes;
 }
 
+// What the rank's own part adds to the wire's time, over that of the bytes at the datasheet rate: in one step of every round of a ring a
+// rank adds or copies its own part and sends nothing. Trees get the same, so that they are not chosen for the lack of it.
+double own_part(const MachineConstants& machine, const Collective& what, const CommunicationPath& path) {
+  const bool parts = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter ||
+                     what.kind == CollectiveKind::AllGather;
+  if (!parts || path.bytes <= 0) return 0;
+  const double part = static_cast<double>(what.bytes.value) / path.members;
+  return part / path.bytes * (path.bandwidth.value / machine.ring_copy.value);
+}
+
 struct Choice {
   Seconds busy = {};
   double factor = 1;
 };
 
 // `far`: how many of the path's latency steps cross the network.
-// `sliced`: data go through NCCL's buffers, slice by slice.
-Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink, bool sliced) {
+// `own`: own_part. `sliced`: data go through NCCL's buffers, slice by slice.
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink, double own,
+                bool sliced) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (int p = 0; p < kProtocols; ++p) {
@@ -85,7 +96,8 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
     const Seconds busy = latency.base + local * (path.steps - far) + across * far;
     const double slice = protocol == Protocol::Simple && sliced ? last_slice(machine, path, tensor) : 1.0;
-    const double factor = wire_factor(machine, path, protocol, nvlink) * slice;
+    const double on_wire = wire_factor(machine, path, protocol, nvlink);
+    const double factor = on_wire * slice + own * on_wire * link_efficiency(path.link, nvlink);
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
       least = busy.value + wire;
@@ -113,7 +125,7 @@ Cost collective_cost(const Gpu& gpu, const Collective& collective, const Communi
   const int far = path.nodes > 1 ? std::min(path.steps, passes * (path.nodes - 1)) : 0;
   const bool rows = collective.kind == CollectiveKind::AllToAll, sliced = !rows || kernels == RowKernels::Nccl;
   const double nvlink = rows && kernels != RowKernels::HybridEp ? machine.nvlink_all_to_all : machine.nvlink_ring;
-  const Choice choice = cheapest(machine, path, far, tensor, nvlink, sliced);
+  const Choice choice = cheapest(machine, path, far, tensor, nvlink, own_part(machine, collective, path), sliced);
   return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy), .wire_factor = choice.factor, .sm_share = share};
 }
 

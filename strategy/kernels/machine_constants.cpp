@@ -36,8 +36,9 @@ constexpr MachineConstants kVolta = {.tensor_cap = 0.76,
                                      .flash_forward = {0.4, 0.4, 0.4, 0.4},
                                      .flash_backward = {0.35, 0.35, 0.35, kFixedOrder * 0.35},
                                      .memory_efficiency = 0.88,
-                                     .nvlink_ring = 0.897,
+                                     .nvlink_ring = 0.924,
                                      .nvlink_p2p = 0.85,
+                                     .ring_copy = {330e9},
                                      .ll_limit = {39e9},
                                      .channels = 12};
 constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
@@ -46,9 +47,10 @@ constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
                                       .flash_forward = {0.36, 0.72, 0.72, 0.72},
                                       .flash_backward = {0.30, 0.62, 0.62, kFixedOrder * 0.62},
                                       .memory_efficiency = 0.85,
-                                      .nvlink_ring = 0.783,
+                                      .nvlink_ring = 0.8065,
                                       .nvlink_p2p = 0.78,
                                       .nvlink_all_to_all = 0.70,
+                                      .ring_copy = {576e9},
                                       .ll_limit = {87.7e9},
                                       .channels = 24};
 // FlashAttention 1 on Hopper is a fit; its backward against its forward as on A100.
@@ -60,10 +62,11 @@ constexpr MachineConstants kHopperKernels = {
     .flash_backward = {0, 0.31, 0.627, kFixedOrder * 0.627},
     .flash_blocks = {.own = true, .forward_fill = 303, .backward_fill = 256, .sustained = 0.95},
     .memory_efficiency = 0.89,
-    .nvlink_ring = 0.8125,
+    .nvlink_ring = 0.836,
     .nvlink_sharp = 0.676,
     .nvlink_p2p = 0.86,
     .nvlink_all_to_all = 0.72,
+    .ring_copy = {918e9},
     .ll_limit = {141e9},
     .channels = 24};
 // Kernels written for warps (FlashAttention 1 and 2) have the products of a warp, as fast per SM and clock as Hopper's, while the
@@ -80,10 +83,11 @@ constexpr MachineConstants kBlackwellKernels = {
     .flash_blocks =
         {.own = true, .queries = 256, .forward_fill = 405, .backward_fill = 206, .wide_backward = 0.84, .sustained = 0.91},
     .memory_efficiency = 0.85,
-    .nvlink_ring = 0.758,
+    .nvlink_ring = 0.788,
     .nvlink_sharp = 0.60,
     .nvlink_p2p = 0.80,
     .nvlink_all_to_all = 0.66,
+    .ring_copy = {1266e9},
     .ll_limit = {282e9},
     .channels = 32};
 // Power: L40S and RTX PRO 6000 (0.96 and 1.19 W per TFLOP/s), medians of accuracy/kernel_rates. Their clock falls faster than in proportion:

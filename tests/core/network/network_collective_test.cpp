@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
 #include "tests/core/network_clusters.h"
 
@@ -215,6 +216,23 @@ TEST(NetworkCollective, TreesCrossBetweenNodesOnce) {
   for (const char* nic : {"node0/nic0->leaf0.rail0", "node0/nic1->leaf0.rail1", "node1/nic0->leaf0.rail0"})
     EXPECT_DOUBLE_EQ(bytes.at(nic), 500) << nic;
   EXPECT_EQ(phases[0].steps, 2 * (1 + 1));  // depth 1 between two nodes, one hop inside
+}
+
+// Eight GPUs and eight NICs at two sockets, without PCIe switches: four GPUs are as near to a NIC. Every GPU sends for one ring, so that the
+// NICs, not the GPUs' own PCIe, bound the ring.
+TEST(NetworkCollective, RingsLeaveNodesByDifferentGpus) {
+  const Network network(parse_cluster(
+      R"({"source": "test", "gpu": "h100-80", "gpus_per_node": 8, "nvlink": {"kind": "switch", "bandwidth": "450 GB/s"},
+          "pcie": {"bandwidth": "63.015 GB/s"}, "nics": {"count": 8, "bandwidth": "400 Gb/s"}, "nodes": 4})",
+      "test"));
+  const Bytes2 bytes = load(network, collective_phases(network, {.bytes = {8'000'000}}, first(32)));
+  const double volume = 2.0 * 31 / 32 * 8e6 / 8;
+  for (int node = 0; node < 4; ++node)
+    for (int i = 0; i < 8; ++i) {
+      const std::string at = "node" + std::to_string(node) + "/gpu" + std::to_string(i), cpu = "cpu" + std::to_string(i / 4);
+      EXPECT_NEAR(bytes.at(at + "->" + cpu), volume, 1e-6) << at;
+      EXPECT_NEAR(bytes.at("node" + std::to_string(node) + "/" + cpu + "->gpu" + std::to_string(i)), volume, 1e-6) << at;
+    }
 }
 
 }  // namespace
