@@ -76,6 +76,10 @@ Card card_of(const std::string& gpu) {
 // experiments/bandwidth/README.md, 16 nodes, one adapter in use); other adapters the 94 % of the cost model.
 constexpr double kOmniPathShare = 0.55 / 0.94;
 
+// Half of what a step of a ring takes through AWS's Elastic Fabric Adapter. All-reduces of 1 MiB to 1 GiB over four nodes of P6 (nccl-tests,
+// data/kernels/comm.csv, NCCL 2.27) are within 8 % (median) of a ring with steps of 55 us; NCCL's own 4 to 14 us are InfiniBand's.
+constexpr double kEfaLatency = 27e-6;
+
 // A communicator uses only one of a node's adapters, however many ranks it has in the node (same source: 64 ranks sum with 55 of the
 // 400 Gb/s). Without pipeline parallelism there is a communicator for each tensor-parallel rank.
 std::int64_t omni_path_adapters(const MeasuredRow& row, std::int64_t per_node) {
@@ -157,7 +161,9 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   if (card.c2c && uses_host(row)) json.field("c2c", *card.c2c);
   json.end_object();
   json.field("host_memory_bandwidth", host_memory(row, g, card, per_node));
-  json.key("nics").begin_object().field("count", adapters).field("bandwidth", gbps * 1e9 / 8.0).end_object();
+  json.key("nics").begin_object().field("count", adapters).field("bandwidth", gbps * 1e9 / 8.0);
+  if (row.mentions("framework_flags", "fi_provider=efa")) json.field("latency", kEfaLatency);
+  json.end_object();
   const std::int64_t nodes = (gpus + per_node - 1) / per_node;
   json.field("nodes", nodes);
   json.end_object();

@@ -299,13 +299,7 @@ class PlanCosts {
     path.bytes /= messages.count;
     const RowKernels kernels = !sends_once_ ? RowKernels::Nccl : experts_ ? RowKernels::HybridEp : RowKernels::DeepEp;
     Cost cost = collective_cost(gpu(), what, path, kernels);
-    const Seconds busy = to_seconds(cost.busy);
-    Seconds host = messages.host;
-    if (messages.ahead > 0 && path.bandwidth.value > 0) {
-      const double once = busy.value + path.bytes * cost.wire_factor / path.bandwidth.value;
-      host.value = std::max(0.0, host.value - messages.ahead * once);
-    }
-    cost.busy = to_nanoseconds((busy + host) * (messages.count * messages.volume));
+    cost.busy = to_nanoseconds((to_seconds(cost.busy) + messages.host) * (messages.count * messages.volume));
     cost.wire_factor *= messages.volume;
     return cost;
   }

@@ -8,21 +8,31 @@ namespace foreshard {
 
 namespace {
 
-int tensors_in(const Plan& plan, const FrameworkPreset& preset, const Buffer& buffer) {
-  int count = 0;
-  for (const Shard& shard : buffer.holds) {
-    std::int64_t elements = 1;
-    for (const std::int64_t dim : plan.tensors[shard.tensor.index()].shape) elements *= dim;
-    count += elements >= preset.shards.least ? 1 : 0;
-  }
-  return count;
+std::int64_t elements_of(const Plan& plan, const Shard& shard) {
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : plan.tensors[shard.tensor.index()].shape) elements *= dim;
+  return elements;
 }
 
-// Of a sum of whole gradients: data parallelism without ZeRO sends buckets.
-double buckets(const FrameworkPreset& preset, const Collective& what) {
+int tensors_in(const Plan& plan, const FrameworkPreset& preset, const Buffer& buffer) {
+  return static_cast<int>(std::ranges::count_if(
+      buffer.holds, [&](const Shard& shard) { return elements_of(plan, shard) >= preset.shards.least; }));
+}
+
+// Of a sum of whole gradients: data parallelism without ZeRO sends buckets. A bucket takes whole tensors until it is full; the last one is
+// filled by what comes after these.
+double buckets(const Plan& plan, const FrameworkPreset& preset, const Collective& what, const Buffer& buffer) {
   if (preset.shards.bucket == 0) return 1;
+  std::int64_t whole = 0;
+  for (const Shard& shard : buffer.holds) whole += elements_of(plan, shard);
   const double elements = static_cast<double>(what.bytes.value) / static_cast<double>(size_of(what.dtype).value);
-  return std::max(1.0, elements / static_cast<double>(preset.shards.bucket));
+  const double part = whole > 0 ? elements / static_cast<double>(whole) : 0;  // of each tensor, on this rank
+  double full = 0, filled = 0;
+  for (const Shard& shard : buffer.holds) {
+    filled += part * static_cast<double>(elements_of(plan, shard)) / static_cast<double>(preset.shards.bucket);
+    if (filled >= 1) ++full, filled = 0;
+  }
+  return std::max(1.0, full + filled);
 }
 
 }  // namespace
@@ -30,7 +40,8 @@ double buckets(const FrameworkPreset& preset, const Collective& what) {
 ShardMessages shard_messages(const Plan& plan, const Role& role, const FrameworkPreset& preset, const Collective& what,
                              const Instruction& run, int members) {
   if (!moves_state(role, run)) return {};
-  if (what.kind == CollectiveKind::AllReduce) return {.count = buckets(preset, what)};
+  if (what.kind == CollectiveKind::AllReduce)
+    return {.count = buckets(plan, preset, what, role.buffers[run.reads.front().buffer.index()])};
   const bool gathers = what.kind == CollectiveKind::AllGather;
   const ShardCommunication how = preset.shards.communication;
   if (how == ShardCommunication::Unit || (!gathers && what.kind != CollectiveKind::ReduceScatter)) return {};
@@ -38,16 +49,16 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
   if (shards.empty()) return {};
   const int tensors = tensors_in(plan, preset, role.buffers[shards.front().buffer.index()]);
   const bool in_place = run.reads.front().buffer == run.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
-  // Two dispatches for each rank's part of a tensor: Python cuts it out (`narrow`, a slice), and PyTorch's all_gather and reduce_scatter of
-  // lists, or nanotron, copy it.
-  const Seconds parts = 2.0 * preset.host.per_part.value_or(preset.host.per_kernel) * members;
+  const Seconds parts = preset.host.per_part.value_or(preset.host.per_kernel) * members;
   switch (how) {
     case ShardCommunication::Unit: return {};
     case ShardCommunication::Tensor:
-      return in_place || tensors < 2 ? ShardMessages{} : ShardMessages{.count = static_cast<double>(tensors), .host = parts};
+      // Two dispatches for each rank's part of a tensor: Python cuts it out (`narrow`), and PyTorch's all_gather and reduce_scatter of lists
+      // copy it.
+      return in_place || tensors < 2 ? ShardMessages{} : ShardMessages{.count = static_cast<double>(tensors), .host = 2.0 * parts};
     case ShardCommunication::Slices:
-      // Meanwhile the device sums the gradients, which in fp32 are twice the bytes, and all-reduced.
-      return gathers ? ShardMessages{.host = parts * tensors, .ahead = 4} : ShardMessages{.volume = 2};
+      // The host cuts them while the device still sums the gradients. Behind the gather it issues a copy for each.
+      return gathers ? ShardMessages{.host = parts * tensors} : ShardMessages{.volume = 2};
     case ShardCommunication::Owner: break;
   }
   int all = 0;  // tensors of all buffers: those of one owner are sent in one message

@@ -9,7 +9,6 @@ namespace foreshard {
 struct ShardMessages {
   double count = 1;   // collectives in place of one, each with its part of the bytes
   Seconds host = {};  // of the host in each of them
-  double ahead = 0;   // the host begins while the device still has work that takes this many times the collective
   double volume = 1;  // time and bytes, over those of the collective: 2 where an all-reduce takes the place of a reduce-scatter
 };
 

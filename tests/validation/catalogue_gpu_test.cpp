@@ -7,6 +7,8 @@
 
 #include "core/base/data_path.h"
 #include "core/network/network.h"
+#include "tests/strategy/support_alone.h"
+#include "validation/measured.h"
 #include "validation/measured_cluster.h"
 
 namespace foreshard::catalogue_gpu_test {
@@ -139,6 +141,43 @@ TEST(MeasuredCluster, AGraceHopperIsANodeOfItsOwn) {
   EXPECT_EQ(host_link("gb200"), 225e9);
   EXPECT_EQ(host_link("rtx-3090"), kPcie4);
   EXPECT_EQ(host_link("rtx-5060-ti"), kPcie4);  // eight lanes of PCIe 5.0
+}
+
+// A step over AWS's adapters takes 55 us (CollectiveCost.StepsOverElasticFabricAdapters); only the environment of the run says so.
+TEST(MeasuredCluster, ElasticFabricAdaptersHaveALatency) {
+  const auto latency = [](const char* flags, const char* notes) {
+    MeasuredRow row;
+    row.cells = {{"gpus_per_node", "8"}, {"framework_flags", flags}, {"notes", notes}};
+    std::vector<std::string> assumed;
+    return Network(measured_cluster(row, "h100-80", 16, assumed)).route({0}, {8}).latency.value;
+  };
+  EXPECT_NEAR(latency("FI_PROVIDER=efa", ""), 55e-6, 2e-6);
+  EXPECT_LT(latency("", "FI_PROVIDER=efa"), 5e-6);
+}
+
+// nanotron's jobs measured all-reduces of 1 GiB over all their GPUs. The link of a row is the one with which a ring takes as long, but at
+// most the 400 Gb/s that the machine has for each GPU: trees over two nodes are faster than its wires, over 64 than a ring's steps.
+TEST(MeasuredCluster, LinksOfNanotronGiveTheAllReducesOfTheirJobs) {
+  int rows = 0;
+  for (const MeasuredRow& row : load_measured(std::string(FORESHARD_SOURCE) + "/data/measured/nanotron_sweep.csv")) {
+    const std::string& notes = row.text("notes");
+    const std::size_t at = notes.find("reached ");
+    if (at == std::string::npos || !row.number("inter_link_gbps_per_gpu")) continue;
+    const double measured = std::stod(notes.substr(at + 8)) * 1e9;
+    const auto gpus = static_cast<int>(*row.number("num_gpus"));
+    std::vector<std::string> assumed;
+    std::vector<DeviceId> members;
+    for (int i = 0; i < gpus; ++i) members.push_back({i});
+    const Network network(measured_cluster(row, "h100-80", gpus, assumed));
+    const double time = alone(network, {.bytes = {std::int64_t{1} << 30}}, members);
+    const double bus = 2.0 * (gpus - 1) / gpus * static_cast<double>(std::int64_t{1} << 30) / time;
+    if (*row.number("inter_link_gbps_per_gpu") < 400)
+      EXPECT_NEAR(bus / measured, 1, 0.01) << row.where();
+    else
+      EXPECT_LT(bus / measured, 1.01) << row.where();
+    ++rows;
+  }
+  EXPECT_GT(rows, 200);
 }
 
 }  // namespace foreshard::catalogue_gpu_test
