@@ -14,6 +14,12 @@ std::int64_t elements_of(const Plan& plan, const Shard& shard) {
   return elements;
 }
 
+std::int64_t elements_in(const Plan& plan, const Buffer& buffer) {
+  std::int64_t elements = 0;
+  for (const Shard& shard : buffer.holds) elements += elements_of(plan, shard);
+  return elements;
+}
+
 int tensors_in(const Plan& plan, const FrameworkPreset& preset, const Buffer& buffer) {
   return static_cast<int>(std::ranges::count_if(
       buffer.holds, [&](const Shard& shard) { return elements_of(plan, shard) >= preset.shards.least; }));
@@ -23,8 +29,7 @@ int tensors_in(const Plan& plan, const FrameworkPreset& preset, const Buffer& bu
 // filled by what comes after these.
 double buckets(const Plan& plan, const FrameworkPreset& preset, const Collective& what, const Buffer& buffer) {
   if (preset.shards.bucket == 0) return 1;
-  std::int64_t whole = 0;
-  for (const Shard& shard : buffer.holds) whole += elements_of(plan, shard);
+  const std::int64_t whole = elements_in(plan, buffer);
   const double elements = static_cast<double>(what.bytes.value) / static_cast<double>(size_of(what.dtype).value);
   const double part = whole > 0 ? elements / static_cast<double>(whole) : 0;  // of each tensor, on this rank
   double full = 0, filled = 0;
@@ -56,9 +61,16 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
       // Two dispatches for each rank's part of a tensor: Python cuts it out (`narrow`), and PyTorch's all_gather and reduce_scatter of lists
       // copy it.
       return in_place || tensors < 2 ? ShardMessages{} : ShardMessages{.count = static_cast<double>(tensors), .host = 2.0 * parts};
-    case ShardCommunication::Slices:
-      // The host cuts them while the device still sums the gradients. Behind the gather it issues a copy for each.
-      return gathers ? ShardMessages{.host = parts * tensors} : ShardMessages{.volume = 2};
+    case ShardCommunication::Slices: {
+      // One sum and one gather for all parameters, of which this is a share. The host cuts the slices while the device still sums. Behind
+      // the gather it issues a copy for each.
+      std::int64_t all = 0;
+      for (const Buffer& buffer : role.buffers)
+        if (buffer.category == Category::Parameters) all += elements_in(plan, buffer);
+      const auto own = static_cast<double>(elements_in(plan, role.buffers[shards.front().buffer.index()]));
+      const double share = own > 0 ? std::min(1.0, own / static_cast<double>(std::max<std::int64_t>(all, 1))) : 1.0;
+      return gathers ? ShardMessages{.count = share, .host = parts * (tensors / share)} : ShardMessages{.count = share, .volume = 2};
+    }
     case ShardCommunication::Owner: break;
   }
   int all = 0;  // tensors of all buffers: those of one owner are sent in one message

@@ -7,7 +7,7 @@
 namespace foreshard {
 
 struct ShardMessages {
-  double count = 1;   // collectives in place of one, each with its part of the bytes
+  double count = 1;   // collectives in place of one, each with its part of the bytes; below 1: it is that share of one
   Seconds host = {};  // of the host in each of them
   double volume = 1;  // time and bytes, over those of the collective: 2 where an all-reduce takes the place of a reduce-scatter
 };
