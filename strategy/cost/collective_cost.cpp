@@ -126,7 +126,9 @@ Cost collective_cost(const Gpu& gpu, const Collective& collective, const Communi
   const bool rows = collective.kind == CollectiveKind::AllToAll, sliced = !rows || kernels == RowKernels::Nccl;
   const double nvlink = rows && kernels != RowKernels::HybridEp ? machine.nvlink_all_to_all : machine.nvlink_ring;
   const Choice choice = cheapest(machine, path, far, tensor, nvlink, own_part(machine, collective, path), sliced);
-  return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy), .wire_factor = choice.factor, .sm_share = share};
+  // NCCL's all-to-all sends to the members one after the other: the link to the network waits while it sends to those of its node.
+  const Seconds inside = kernels == RowKernels::Nccl ? path.inside * (1 / machine.nvlink_all_to_all) : Seconds{};
+  return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy + inside), .wire_factor = choice.factor, .sm_share = share};
 }
 
 Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const CommunicationPath& path) {

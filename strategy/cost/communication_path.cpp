@@ -1,6 +1,7 @@
 #include "strategy/cost/communication_path.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 namespace foreshard {
@@ -24,6 +25,19 @@ static void busiest_link(const Network& network, const CollectiveFlow& phase, Co
   path.bandwidth = link.bandwidth;
 }
 
+// Of an all-to-all, what the first member sends over NVLink to the others of its node.
+static Seconds inside_of(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
+  const double part = static_cast<double>(what.bytes.value) / static_cast<double>(devices.size());
+  Seconds time = {};
+  for (const DeviceId other : devices) {
+    if (other == devices.front() || network.node(other) != network.node(devices.front())) continue;
+    const Route route = network.route(devices.front(), other);
+    if (!route.links.empty() && network.link(route.links[0]).kind == LinkKind::NvLink)
+      time += Bytes{std::llround(part)} / route.bandwidth;
+  }
+  return time;
+}
+
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
   std::vector<int> nodes;
   for (const DeviceId device : devices) nodes.push_back(network.node(device));
@@ -36,6 +50,7 @@ CommunicationPath communication_path(const Network& network, const Collective& w
     path.step_latency = max(path.step_latency, phase.step_latency);
     busiest_link(network, phase, path, slowest);
   }
+  if (what.kind == CollectiveKind::AllToAll && path.nodes > 1) path.inside = inside_of(network, what, devices);
   return path;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/cluster_file/cluster_file.h"
+#include "strategy/cost/communication_path.h"
 #include "strategy/kernels/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
@@ -199,6 +200,21 @@ TEST(CollectiveCost, OnlyNcclSendsASliceLast) {
   EXPECT_EQ(factor(RowKernels::HybridEp), factor(RowKernels::DeepEp));
   const Collective gather = {.kind = CollectiveKind::AllGather, .bytes = {128 << 20}};
   EXPECT_EQ(collective_cost(network.gpu({0}), gather, path, RowKernels::DeepEp), collective_cost(network.gpu({0}), gather, path));
+}
+
+// The same tokens by NCCL on H100, in nodes of eight with 400 Gb/s for each GPU (arXiv:2603.07685): on two nodes half of the parts are for
+// the own node, which NVLink carries while the network waits.
+TEST(CollectiveCost, AllToAllsOverNodesSendToTheirOwnFirst) {
+  const auto time = [&](int nodes, RowKernels kernels) {
+    const Network network(load_cluster("dgx-h100-x" + std::to_string(nodes)));
+    const Collective what = {.kind = CollectiveKind::AllToAll, .bytes = {std::int64_t{8} * 4096 * 7168 * 2}};
+    const CommunicationPath path = communication_path(network, what, first(8 * nodes));
+    const Cost cost = collective_cost(network.gpu({0}), what, path, kernels);
+    return 1e6 * (to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value);
+  };
+  EXPECT_NEAR(time(2, RowKernels::Nccl) / 5774, 1, 0.05);
+  EXPECT_NEAR(time(8, RowKernels::Nccl) / 9164, 1, 0.05);
+  EXPECT_LT(time(2, RowKernels::DeepEp), 0.9 * time(2, RowKernels::Nccl));
 }
 
 // DeepSeek-V3's tokens on GB200: 4096 of 7168 elements on each rank, eight rows each: arXiv:2603.07685 has 735 us on 8 and 930 us on 64
