@@ -134,11 +134,12 @@ struct CollectiveFlow {
 //                 fully and are charged for both. Needs all members in one node whose switch can
 //                 reduce; else, and for other kinds: Ring
 //
-// A ring across nodes passes every node once. When several GPUs of a node take part, the data is spread evenly over as
-// many rings as their GPUs have NICs (NCCL: one ring per channel): ring c enters each node at the member nearest to NIC
-// c, runs through the node's other members and leaves at a neighbour of its entry, the nearer one to NIC c or, where both are as
-// near, the one by which fewer rings leave, so each of the C NICs carries 1/C of the volume, whatever member comes first. In a node whose GPUs are joined by direct NVLinks (a mesh) the rings follow those links, widest
-// first and in both directions (NCCL's ring search), each with the share that its links allow.
+// A ring across nodes passes every node once. When several GPUs of a node take part, the data is spread evenly over as many rings as
+// their GPUs have NICs (NCCL: one ring per channel): ring c enters each node at the member nearest to NIC c, runs through the node's
+// other members and leaves at a neighbour of its entry, the nearer one to NIC c or, where both are as near, the one by which fewer
+// rings leave. So each of the C NICs carries 1/C of the volume, whatever member comes first. In a node whose GPUs are joined by direct
+// NVLinks (a mesh) the rings follow those links, widest first and in both directions (NCCL's ring search), each with the share that its
+// links allow.
 std::vector<CollectiveFlow> collective_phases(const Network& network, const Collective& collective,
                                               const std::vector<DeviceId>& members);
 

@@ -147,8 +147,8 @@ class Stops {
   std::size_t most_entries_ = 1;
 };
 
-// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node, or, if both
-// are as near, whose last member fewer rings have left by: each GPU has its own link to the NICs. `exits`: [member of the stop] how many have.
+// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node. If both
+// are as near, the one by which fewer rings left so far: each GPU has its own link to the NICs. `exits`: [member of the stop] how many.
 void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::span<int> exits,
           std::vector<DeviceId>& ring) {
   const std::size_t n = stop.around.size(), before = (entry + n - 1) % n, after = (entry + 1) % n;

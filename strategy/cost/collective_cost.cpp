@@ -83,8 +83,8 @@ struct Choice {
 
 // `far`: how many of the path's latency steps cross the network.
 // `own`: own_part. `sliced`: data go through NCCL's buffers, slice by slice.
-Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink, double own,
-                bool sliced) {
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink,
+                double own, bool sliced) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (int p = 0; p < kProtocols; ++p) {

@@ -26,7 +26,7 @@ struct CommunicationPath {
   double bytes = 0;               // over that link in its phase
   BytesPerSecond bandwidth = {};  // datasheet, per direction; 0: unknown
   Seconds flow = {};              // sum over the phases of the time that each one's busiest link takes for its bytes
-  Seconds inside = {};            // all-to-alls over several nodes: of the parts for the rank's own node, over NVLink at its datasheet rate
+  Seconds inside = {};  // all-to-alls over nodes: of what goes to the rank's own node, over NVLink at its datasheet rate
   bool operator==(const CommunicationPath&) const = default;
 };
 

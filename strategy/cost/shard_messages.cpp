@@ -21,8 +21,8 @@ std::int64_t elements_in(const Plan& plan, const Buffer& buffer) {
 }
 
 int tensors_in(const Plan& plan, const FrameworkPreset& preset, const Buffer& buffer) {
-  return static_cast<int>(std::ranges::count_if(
-      buffer.holds, [&](const Shard& shard) { return elements_of(plan, shard) >= preset.shards.least; }));
+  return static_cast<int>(
+      std::ranges::count_if(buffer.holds, [&](const Shard& shard) { return elements_of(plan, shard) >= preset.shards.least; }));
 }
 
 // Of a sum of whole gradients: data parallelism without ZeRO sends buckets. A bucket takes whole tensors until it is full; the last one is
@@ -60,7 +60,8 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
     case ShardCommunication::Tensor:
       // Two dispatches for each rank's part of a tensor: Python cuts it out (`narrow`), and PyTorch's all_gather and reduce_scatter of lists
       // copy it.
-      return in_place || tensors < 2 ? ShardMessages{} : ShardMessages{.count = static_cast<double>(tensors), .host = 2.0 * parts};
+      return in_place || tensors < 2 ? ShardMessages{}
+                                     : ShardMessages{.count = static_cast<double>(tensors), .host = 2.0 * parts};
     case ShardCommunication::Slices: {
       // One sum and one gather for all parameters, of which this is a share. The host cuts the slices while the device still sums. Behind
       // the gather it issues a copy for each.
@@ -69,7 +70,8 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
         if (buffer.category == Category::Parameters) all += elements_in(plan, buffer);
       const auto own = static_cast<double>(elements_in(plan, role.buffers[shards.front().buffer.index()]));
       const double share = own > 0 ? std::min(1.0, own / static_cast<double>(std::max<std::int64_t>(all, 1))) : 1.0;
-      return gathers ? ShardMessages{.count = share, .host = parts * (tensors / share)} : ShardMessages{.count = share, .volume = 2};
+      return gathers ? ShardMessages{.count = share, .host = parts * (tensors / share)}
+                     : ShardMessages{.count = share, .volume = 2};
     }
     case ShardCommunication::Owner: break;
   }

@@ -66,7 +66,7 @@ struct MachineConstants {
   // Links: fraction of the datasheet rate of one direction that large messages reach.
   double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
   double nvlink_all_to_all = 0.7;      // NCCL's all-to-all: a rank copies its own part beside those of the others
-  BytesPerSecond ring_copy = {576e9};  // in a ring: a rank copies its own part of the data, or adds it to the sum, and sends nothing meanwhile
+  BytesPerSecond ring_copy = {576e9};  // in a ring, of a rank that copies or adds its own part and sends nothing meanwhile
   BytesPerSecond ll_limit = {87.7e9};  // the most that protocol LL reaches: polling of flags limits it
   int channels = 24;                   // thread blocks of a large collective, one SM each
   bool operator==(const MachineConstants&) const = default;

@@ -58,8 +58,8 @@ TEST(CollectiveCost, ProtocolFollowsSize) {
     const Collective what = {.bytes = {bytes}};
     return collective_cost(network.gpu({0}), what, path_of(network, what, first(8))).wire_factor;
   };
-  EXPECT_GT(factor(16 * 1024), 2.0);                                  // LL: a flag per datum
-  const double own = 300.0 / 576 / 14;                                 // the rank's own part, of the 14 that it sends
+  EXPECT_GT(factor(16 * 1024), 2.0);                                           // LL: a flag per datum
+  const double own = 300.0 / 576 / 14;                                         // the rank's own part, of the 14 that it sends
   EXPECT_NEAR(factor(4 << 20), (1 / 0.8065 + own) / kLl128Efficiency, 1e-12);  // LL128
   EXPECT_NEAR(factor(std::int64_t{1} << 34), 1 / 0.8065 + own, 1e-3);          // Simple
 }
@@ -199,7 +199,8 @@ TEST(CollectiveCost, OnlyNcclSendsASliceLast) {
   EXPECT_NEAR(factor(RowKernels::Nccl) / factor(RowKernels::DeepEp), 1 + 4.0 / 96, 1e-9);
   EXPECT_EQ(factor(RowKernels::HybridEp), factor(RowKernels::DeepEp));
   const Collective gather = {.kind = CollectiveKind::AllGather, .bytes = {128 << 20}};
-  EXPECT_EQ(collective_cost(network.gpu({0}), gather, path, RowKernels::DeepEp), collective_cost(network.gpu({0}), gather, path));
+  EXPECT_EQ(collective_cost(network.gpu({0}), gather, path, RowKernels::DeepEp),
+            collective_cost(network.gpu({0}), gather, path));
 }
 
 // The same tokens by NCCL on H100, in nodes of eight with 400 Gb/s for each GPU (arXiv:2603.07685): on two nodes half of the parts are for

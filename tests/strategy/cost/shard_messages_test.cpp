@@ -88,9 +88,8 @@ TEST(ShardMessages, EveryRankClipsAllGradients) {
 TEST(ShardMessages, WholeGradientsGoInBuckets) {
   Lowered job = job_of(0);
   const auto matrices = [&](const Instruction& run) {
-    return std::ranges::count_if(job.plan.roles[0].buffers[run.reads[0].buffer.index()].holds, [&](const Shard& shard) {
-      return job.plan.tensors[shard.tensor.index()].shape.size() > 1;
-    });
+    return std::ranges::count_if(job.plan.roles[0].buffers[run.reads[0].buffer.index()].holds,
+                                 [&](const Shard& shard) { return job.plan.tensors[shard.tensor.index()].shape.size() > 1; });
   };
   const Instruction* layers = nullptr;
   for (const Segment& segment : job.plan.segments)
