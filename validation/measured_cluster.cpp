@@ -77,8 +77,12 @@ Card card_of(const std::string& gpu) {
 constexpr double kOmniPathShare = 0.55 / 0.94;
 
 // Half of what a step of a ring takes through AWS's Elastic Fabric Adapter. All-reduces of 1 MiB to 1 GiB over four nodes of P6 (nccl-tests,
-// data/kernels/comm.csv, NCCL 2.27) are within 8 % (median) of a ring with steps of 55 us; NCCL's own 4 to 14 us are InfiniBand's.
-constexpr double kEfaLatency = 27e-6;
+// data/kernels/comm.csv, NCCL 2.27) are within 8 % (median) of a ring with steps of 55 us; NCCL's own 4 to 14 us are InfiniBand's. The
+// plugin states 35 us for P6 and P5en (H200), 75 us for P5 (H100) and P4 (A100): aws/aws-ofi-nccl 2daf7d3, src/platform-aws.cpp.
+double efa_latency(const std::string& gpu) {
+  const bool older = gpu.starts_with("h100") || gpu.starts_with("a100");
+  return 27e-6 * (older ? 75.0 / 35.0 : 1.0);
+}
 
 // A communicator uses only one of a node's adapters, however many ranks it has in the node (same source: 64 ranks sum with 55 of the
 // 400 Gb/s). Without pipeline parallelism there is a communicator for each tensor-parallel rank.
@@ -162,7 +166,7 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   json.end_object();
   json.field("host_memory_bandwidth", host_memory(row, g, card, per_node));
   json.key("nics").begin_object().field("count", adapters).field("bandwidth", gbps * 1e9 / 8.0);
-  if (row.mentions("framework_flags", "fi_provider=efa")) json.field("latency", kEfaLatency);
+  if (row.mentions("framework_flags", "fi_provider=efa")) json.field("latency", efa_latency(gpu));
   json.end_object();
   const std::int64_t nodes = (gpus + per_node - 1) / per_node;
   json.field("nodes", nodes);

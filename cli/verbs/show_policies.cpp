@@ -1,4 +1,5 @@
 // foreshard show policies: prints the tables into which a strategy is resolved before it is lowered.
+#include <algorithm>
 #include <ostream>
 
 #include "cli/job/effort.h"
@@ -8,6 +9,7 @@
 #include "core/base/count_text.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
+#include "strategy/cost/framework_preset.h"
 #include "strategy/cost/settle_algorithms.h"
 #include "strategy/resolve/tables_text.h"
 #include "strategy/tune/tune.h"
@@ -31,16 +33,22 @@ static std::variant<std::vector<TextOfTable>, Infeasible> tables_of_job(const Jo
   return texts;
 }
 
-// The algorithm of each collective of the plan; nothing when all are rings.
+// The algorithm of each collective of the plan; nothing if rings were named and all are.
 static std::vector<TextOfTable> algorithms_of(const Job& job) {
-  if (job.strategy.communication.algorithm == Algorithm::Ring) return {};
+  if (job.strategy.communication.algorithm == Algorithm::Ring &&
+      !framework_preset(job.strategy.framework).messages.nccl_chooses)
+    return {};
   const auto answer = tuned_plan(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
   const auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   TextOfTable out{.key = "algorithms",
                   .title = "algorithms of the plan's collectives, and their time alone",
                   .head = {"collective", "group", "ranks", "size", "algorithm", "alone"}};
-  for (const SettledCollective& one : settled_collectives(lowered->plan, job.cluster)) {
+  const std::vector<SettledCollective> all = settled_collectives(lowered->plan, job.cluster);
+  const bool rings =
+      std::ranges::all_of(all, [](const SettledCollective& one) { return one.what.algorithm == Algorithm::Ring; });
+  if (rings && job.strategy.communication.algorithm == Algorithm::Ring) return {};
+  for (const SettledCollective& one : all) {
     std::string algorithm = name_of(one.what.algorithm);
     if (one.what.algorithm == Algorithm::ParameterServer) algorithm += ", " + counted(one.what.servers, "server");
     out.rows.push_back(

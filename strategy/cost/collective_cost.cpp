@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/network/algorithms.h"
 #include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
@@ -38,19 +39,34 @@ double link_efficiency(LinkKind kind, double nvlink) {
   return 1;
 }
 
-// Bytes on the wire per byte of data.
-double wire_factor(const MachineConstants& machine, const CommunicationPath& path, Protocol protocol, double nvlink) {
-  const double efficiency = link_efficiency(path.link, nvlink);
+// What a collective's messages are to NCCL's protocols.
+struct Messages {
+  double tensor = 0;    // bytes
+  double nvlink = 1;    // share of NVLink's datasheet rate
+  double own = 0;       // own_part
+  bool sliced = false;  // they go through NCCL's buffers, slice by slice
+  bool tree = false;    // to a parent and to children, not around a ring
+  int far = 0;          // latency steps that cross the network
+};
+
+// Share of a protocol, of the rate that a ring reaches by protocol Simple.
+double protocol_share(const CommunicationPath& path, Protocol protocol, bool tree) {
   switch (protocol) {
-    case Protocol::Simple: return 1.0 / efficiency;
-    case Protocol::LL128: return 1.0 / (efficiency * kLl128Efficiency);
-    case Protocol::LL: {
-      const double half = efficiency * kLlEfficiency;
-      if (path.bandwidth.value <= 0) return 1.0 / half;
-      return 1.0 / std::min(half, machine.ll_limit.value / path.bandwidth.value);
-    }
+    case Protocol::Simple: return tree ? kTreeEfficiency : 1;
+    case Protocol::LL128:
+      return tree ? kTreeEfficiency * (path.nodes > 1 ? kTreeLl128Efficiency : kTreeLl128InNode) : kLl128Efficiency;
+    case Protocol::LL: return tree ? kTreeEfficiency * kTreeLlEfficiency : kLlEfficiency;
   }
   return 1;
+}
+
+// Bytes on the wire per byte of data.
+double wire_factor(const MachineConstants& machine, const CommunicationPath& path, Protocol protocol, double nvlink,
+                   bool tree = false) {
+  double share = link_efficiency(path.link, nvlink) * protocol_share(path, protocol, tree);
+  if (protocol == Protocol::LL && path.bandwidth.value > 0)
+    share = std::min(share, machine.ll_limit.value / path.bandwidth.value);
+  return 1.0 / share;
 }
 
 double sm_share(const Gpu& gpu, const MachineConstants& machine, double bytes) {
@@ -81,23 +97,24 @@ struct Choice {
   double factor = 1;
 };
 
-// `far`: how many of the path's latency steps cross the network.
-// `own`: own_part. `sliced`: data go through NCCL's buffers, slice by slice.
-Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor, double nvlink,
-                double own, bool sliced) {
+// A hop of a tree over the network takes longer than one of a ring where the route's latency sets it: of all-reduces over AWS's adapters
+// (docs/cost-model.md) those of 1 to 16 MiB, which take trees, 90 us a hop, longer ones, which take rings, 55.
+constexpr double kTreeHop = 1.6;
+
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, const Messages& messages) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (int p = 0; p < kProtocols; ++p) {
     const auto protocol = static_cast<Protocol>(p);
-    const ProtocolLatency& latency = protocol_latency(protocol);
+    const ProtocolLatency& latency = messages.tree ? tree_latency(protocol) : protocol_latency(protocol);
     const LinkKind inside = path.link == LinkKind::Network ? LinkKind::NvLink : path.link;
     const Seconds near = step_time(latency, inside);
-    const Seconds across = max(latency.network, path.step_latency);
+    const Seconds across = max(latency.network, path.step_latency * (messages.tree ? kTreeHop : 1.0));
     const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
-    const Seconds busy = latency.base + local * (path.steps - far) + across * far;
-    const double slice = protocol == Protocol::Simple && sliced ? last_slice(machine, path, tensor) : 1.0;
-    const double on_wire = wire_factor(machine, path, protocol, nvlink);
-    const double factor = on_wire * slice + own * on_wire * link_efficiency(path.link, nvlink);
+    const Seconds busy = latency.base + local * (path.steps - messages.far) + across * messages.far;
+    const double slice = protocol == Protocol::Simple && messages.sliced ? last_slice(machine, path, messages.tensor) : 1.0;
+    const double on_wire = wire_factor(machine, path, protocol, messages.nvlink, messages.tree);
+    const double factor = on_wire * slice + messages.own * on_wire * link_efficiency(path.link, messages.nvlink);
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
       least = busy.value + wire;
@@ -105,6 +122,15 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     }
   }
   return best;
+}
+
+// Latency steps that cross the network. A ring crosses each border between nodes once per pass, and an all-reduce makes two passes; a tree
+// goes up to the root and down again.
+int far_steps(const CommunicationPath& path, bool tree) {
+  if (path.nodes <= 1) return 0;
+  if (tree) return std::min(path.steps, 2 * algorithms::depth_of(path.nodes));
+  const int passes = std::max(1, path.steps / std::max(1, path.members - 1));
+  return std::min(path.steps, passes * (path.nodes - 1));
 }
 
 }  // namespace
@@ -120,12 +146,16 @@ Cost collective_cost(const Gpu& gpu, const Collective& collective, const Communi
             .wire_factor = last_slice(machine, path, tensor) / machine.nvlink_sharp,
             .sm_share = share};
   }
-  // A ring crosses each border between nodes once per pass; an all-reduce makes two passes.
-  const int passes = std::max(1, path.steps / std::max(1, path.members - 1));
-  const int far = path.nodes > 1 ? std::min(path.steps, passes * (path.nodes - 1)) : 0;
-  const bool rows = collective.kind == CollectiveKind::AllToAll, sliced = !rows || kernels == RowKernels::Nccl;
-  const double nvlink = rows && kernels != RowKernels::HybridEp ? machine.nvlink_all_to_all : machine.nvlink_ring;
-  const Choice choice = cheapest(machine, path, far, tensor, nvlink, own_part(machine, collective, path), sliced);
+  const bool tree = collective.algorithm == Algorithm::Tree || collective.algorithm == Algorithm::DoubleTree;
+  const bool rows = collective.kind == CollectiveKind::AllToAll;
+  const Choice choice =
+      cheapest(machine, path,
+               {.tensor = tensor,
+                .nvlink = rows && kernels != RowKernels::HybridEp ? machine.nvlink_all_to_all : machine.nvlink_ring,
+                .own = own_part(machine, collective, path),
+                .sliced = !rows || kernels == RowKernels::Nccl,
+                .tree = tree,
+                .far = far_steps(path, tree)});
   // NCCL's all-to-all sends to the members one after the other: the link to the network waits while it sends to those of its node.
   const Seconds inside = kernels == RowKernels::Nccl ? path.inside * (1 / machine.nvlink_all_to_all) : Seconds{};
   return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy + inside), .wire_factor = choice.factor, .sm_share = share};

@@ -160,7 +160,7 @@ void read_adapters(const JsonReader& json, AdapterPasses& passes) {
 
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
-  read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
+  read_number(json, "tensor_bytes", 0.1, 8, preset.messages.tensor_bytes);
   read_number(json, "fp8_products", 0.1, 1, preset.eight_bits.products);
   if (const auto kept = json.find("fp8_parameters")) preset.eight_bits.parameters = kept->as_bool();
   if (const auto maxima = json.find("fp8_maxima")) preset.eight_bits.maxima = maxima->as_bool();
@@ -177,12 +177,13 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto clips = json.find("clips_whole")) preset.shards.clips_whole = clips->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
-  read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
+  read_number(json, "tensor_copies", 0, 100, preset.messages.tensor_copies);
   if (const auto how = json.find("shard_communication")) preset.shards.communication = read_shard_communication(*how);
   if (const auto bucket = json.find("gradient_bucket")) preset.shards.bucket = bucket->as_int(0, 1'000'000'000'000);
   if (const auto least = json.find("least_shard")) preset.shards.least = least->as_int(0, 1'000'000'000);
   if (const auto distance = json.find("reuse_distance")) preset.shards.reuse_distance = distance->as_int(0, 1'000'000'000'000);
-  if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
+  if (const auto chooses = json.find("nccl_chooses")) preset.messages.nccl_chooses = chooses->as_bool();
+  if (const auto turns = json.find("exchanges_in_turn")) preset.messages.exchanges_in_turn = turns->as_bool();
   if (const auto blocking = json.find("blocking_launches")) preset.host.blocking_launches = blocking->as_bool();
   if (const auto splits = json.find("splits_products")) preset.host.splits_products = splits->as_bool();
   read_seconds(json, "host_per_kernel", preset.host.per_kernel);
@@ -262,6 +263,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "least_shard",
              "gradient_bucket",
              "reuse_distance",
+             "nccl_chooses",
              "exchanges_in_turn",
              "tensor_bytes",
              "tensor_copies",

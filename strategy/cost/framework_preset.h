@@ -82,6 +82,18 @@ struct ShardRules {
   bool operator==(const ShardRules&) const = default;
 };
 
+// How other messages are sent.
+struct MessageRules {
+  // Collectives without a stated algorithm are left to NCCL, which chooses between a ring and a double tree (settle_algorithms).
+  bool nccl_chooses = true;
+  bool exchanges_in_turn = false;  // a stage sends, then receives: the two directions of a link take turns
+  // Bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32.
+  double tensor_bytes = 1;
+  // Bytes read and written by copies at each tensor-parallel collective, over those of its full tensor.
+  double tensor_copies = 0;
+  bool operator==(const MessageRules&) const = default;
+};
+
 // Time that the host thread takes to issue work.
 struct HostTimes {
   Seconds per_kernel = {};  // per kernel: Python, dispatcher, launch
@@ -170,17 +182,13 @@ struct FrameworkPreset {
   FlashKernel flash = FlashKernel::Newest;
   // Bandwidth that kernels without products reach, over that of kernels that stream at full bandwidth.
   double elementwise = 1;
-  // Bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32.
-  double tensor_bytes = 1;
   EightBits eight_bits = {};
   bool autocast = false;        // each product casts its fp32 weights to 16 bits, and the gradient of the weights back
   bool adds_gradients = false;  // a separate kernel adds the gradient of weights to their sum over micro-batches
   // Recomputation by modules, 16 bits and wider: share of the products in these modules that run again.
   double redone_products = 1;
   ShardRules shards = {};
-  bool exchanges_in_turn = false;  // a stage sends, then receives: the two directions of a link take turns
-  // Bytes read and written by copies at each tensor-parallel collective, over those of its full tensor.
-  double tensor_copies = 0;
+  MessageRules messages = {};
   HostTimes host = {};
   ExpertIssue experts = {};
   OpStyles styles = {};

@@ -277,8 +277,8 @@ class PlanCosts {
       if (what.kind == CollectiveKind::AllGather && computes_wait_for(instruction))
         gathered_[instruction.writes.front().buffer] = path.members;
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
-      const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
-      const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
+      const double wider = sums ? preset_.messages.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
+      const double copies = preset_.messages.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
       const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_.gather ? narrow_.share : 1.0);
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
@@ -318,7 +318,7 @@ class PlanCosts {
       if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
     Cost cost = exchange_cost(gpu(), what, path);
     if (sends) cost.busy += to_nanoseconds(preset_.host.per_exchange);
-    if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
+    if (preset_.messages.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }
   // A copy inside the device reads and writes its memory; one to the host uses a copy engine. A profile contains only copies inside the

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/network/algorithms.h"
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/communication_path.h"
+#include "strategy/cost/framework_preset.h"
 
 namespace foreshard {
 
@@ -64,10 +66,10 @@ class Settling {
     return std::max(1, number);
   }
 
-  Seconds alone(const Collective& what, const std::vector<Devices>& places) const {
+  Seconds alone(const Collective& what, const std::vector<Devices>& places) {
     Seconds longest = {};
     for (const Devices& devices : places) {
-      const CommunicationPath path = communication_path(network_, what, devices);
+      const CommunicationPath path = path_of(what, devices);
       const Cost cost = collective_cost(network_.gpu(devices.front()), what, path);
       longest = max(longest, to_seconds(cost.busy) + path.flow * cost.wire_factor);
     }
@@ -80,21 +82,47 @@ class Settling {
     return what;
   }
 
-  Collective cheapest(Collective what, const std::vector<Devices>& places, int servers) const {
+  // The first of `algorithms` with the least isolated time; the first one applies to everything.
+  Collective cheapest(Collective what, const std::vector<Devices>& places, int servers,
+                      const std::vector<Algorithm>& algorithms) {
     Collective best = what;
     Seconds least = {};
-    for (const AlgorithmEntry& entry : algorithm_table()) {
-      if (!entry.compared) continue;
-      const Algorithm algorithm = what.algorithm = entry.algorithm;
+    for (const Algorithm algorithm : algorithms) {
+      what.algorithm = algorithm;
       const Collective as = settled(what, places, servers);
       if (as.algorithm != algorithm) continue;
       const Seconds time = alone(as, places);
-      if (algorithm == Algorithm::Ring || time < least) best = as, least = time;
+      if (algorithm == algorithms.front() || time < least) best = as, least = time;
     }
     return best;
   }
 
+  // Whether every instance of the group is on more than `nodes` nodes.
+  bool on_more_than(int nodes, const std::vector<Devices>& places) const {
+    return std::ranges::all_of(places, [&](const Devices& devices) {
+      std::set<int> of;
+      for (const DeviceId device : devices) of.insert(network_.node(device));
+      return static_cast<int>(of.size()) > nodes;
+    });
+  }
+
  private:
+  // The load on links is proportional to the bytes, so it is worked out once for all sizes.
+  CommunicationPath path_of(const Collective& what, const Devices& devices) {
+    constexpr double kReference = 1 << 30;
+    const auto [known, fresh] = paths_.try_emplace({devices, what.kind, what.algorithm, what.servers});
+    if (fresh) {
+      Collective reference = what;
+      reference.bytes = {static_cast<std::int64_t>(kReference)};
+      known->second = communication_path(network_, reference, devices);
+    }
+    CommunicationPath path = known->second;
+    const double share = static_cast<double>(what.bytes.value) / kReference;
+    path.bytes *= share;
+    path.flow = path.flow * share;
+    return path;
+  }
+
   int per_node(const Devices& devices) const {
     std::size_t length = 0;
     for (std::size_t begin = 0, end = 0; begin < devices.size(); begin = end) {
@@ -110,28 +138,42 @@ class Settling {
   Ranks ranks_;
   std::vector<std::vector<RoleId>> roles_ = {};  // [segment]
   std::map<std::pair<std::size_t, GroupId>, std::vector<Devices>> places_ = {};
+  std::map<std::tuple<Devices, CollectiveKind, Algorithm, int>, CommunicationPath> paths_ = {};
 };
 
 bool has_rounds(const Collective& what) { return what.kind != CollectiveKind::AllToAll; }
 
+// The algorithms that `auto` compares.
+std::vector<Algorithm> compared() {
+  std::vector<Algorithm> all;
+  for (const AlgorithmEntry& entry : algorithm_table())
+    if (entry.compared) all.push_back(entry.algorithm);
+  return all;
+}
+
+constexpr int kFewNodes = 4;  // on so few nodes NCCL's trees send other amounts than ours
+
 }  // namespace
 
-void settle_algorithms(Plan& plan, const Cluster& cluster, const CommunicationChoice& choice) {
-  if (choice.algorithm == Algorithm::Ring) return;
+void settle_algorithms(Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+  const CommunicationChoice& choice = strategy.communication;
+  const bool nccl = choice.algorithm == Algorithm::Ring && framework_preset(strategy.framework).messages.nccl_chooses;
+  if (choice.algorithm == Algorithm::Ring && (!nccl || node_count(cluster) <= kFewNodes)) return;
+  const std::vector<Algorithm> algorithms = nccl ? std::vector{Algorithm::Ring, Algorithm::DoubleTree} : compared();
   Settling settling(plan, cluster);
   std::map<std::tuple<std::vector<Devices>, CollectiveKind, Bytes>, Collective> known;
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     for (Instruction& run : plan.segments[s].instructions) {
       auto* what = std::get_if<Collective>(&run.what);
-      if (!what || !has_rounds(*what)) continue;
+      if (!what || !has_rounds(*what) || (nccl && what->kind != CollectiveKind::AllReduce)) continue;
       const std::vector<Devices>& places = settling.places(s, what->group);
-      if (places.empty()) continue;
-      if (choice.algorithm) {
+      if (places.empty() || (nccl && !settling.on_more_than(kFewNodes, places))) continue;
+      if (choice.algorithm && !nccl) {
         *what = settling.settled(*what, places, choice.servers);
         continue;
       }
       const auto [best, fresh] = known.try_emplace({places, what->kind, what->bytes});
-      if (fresh) best->second = settling.cheapest(*what, places, choice.servers);
+      if (fresh) best->second = settling.cheapest(*what, places, choice.servers, algorithms);
       what->algorithm = best->second.algorithm, what->servers = best->second.servers;
     }
 }

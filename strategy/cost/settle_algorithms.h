@@ -10,11 +10,13 @@
 
 namespace foreshard {
 
-// Where `choice` names an algorithm: a collective keeps it if the algorithm exists for its kind and its group on this cluster, and becomes
+// Where `strategy` names an algorithm: a collective keeps it if the algorithm exists for its kind and its group on this cluster, and becomes
 // a ring otherwise. Collective::servers becomes the number of parameter servers or, for hierarchies and trees, of members per node.
-// Where `choice` names none: each collective takes the algorithm with the least isolated time on the slowest role that runs it, and a ring
+// Where it names a ring and its framework leaves the choice to NCCL (MessageRules::nccl_chooses): an all-reduce over more than four
+// nodes takes a double tree if its isolated time is less. (On fewer nodes NCCL's trees send other amounts than ours.)
+// Where it names none: each collective takes the algorithm with the least isolated time on the slowest role that runs it, and a ring
 // if others are equal. Gathering on a root is never chosen, because it takes memory. All-to-alls stay as they are.
-void settle_algorithms(Plan& plan, const Cluster& cluster, const CommunicationChoice& choice);
+void settle_algorithms(Plan& plan, const Cluster& cluster, const Strategy& strategy);
 
 // A collective of a plan with its isolated time, for printing. Equal collectives of one name are listed once.
 struct SettledCollective {

@@ -294,7 +294,7 @@ static void measure_experts(const ScreenedModel& of, const Point& point, GridCos
                         .axes = {AxisId{0}, AxisId{1}},
                         .streams = {{"communication", StreamKind::Communication}},
                         .actions = {{.segment = {0}}}});
-  settle_algorithms(plan, of.cluster, of.base.communication);
+  settle_algorithms(plan, of.cluster, of.base);
   cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
   IsolatedTimes alone(plan, of.cluster);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
@@ -341,7 +341,7 @@ GridCosts probed_grid(const ScreenedModel& of, const Point& point) {
                           .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
-  settle_algorithms(plan, of.cluster, of.base.communication);
+  settle_algorithms(plan, of.cluster, of.base);
   segment = plan.segments.front();
   cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
   IsolatedTimes alone(plan, of.cluster);

@@ -110,6 +110,11 @@ constexpr std::array<ProtocolLatency, kProtocols> kLatencies = {{
     {.base = {14.0e-6}, .nvlink = {1.9e-6}, .pcie = {2.5e-6}, .network = {4.0e-6}},
     {.base = {8.4e-6}, .nvlink = {3.4e-6}, .pcie = {5.7e-6}, .network = {14.0e-6}},
 }};
+constexpr std::array<ProtocolLatency, kProtocols> kTreeLatencies = {{
+    {.base = {6.8e-6}, .nvlink = {0.6e-6}, .pcie = {1.0e-6}, .network = {5.0e-6}},
+    {.base = {14.0e-6}, .nvlink = {1.25e-6}, .pcie = {1.9e-6}, .network = {8.5e-6}},
+    {.base = {8.4e-6}, .nvlink = {4.0e-6}, .pcie = {4.0e-6}, .network = {14.0e-6}},
+}};
 
 }  // namespace
 
@@ -172,5 +177,6 @@ double sustained_share(const Gpu& gpu) {
 }
 
 const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }
+const ProtocolLatency& tree_latency(Protocol protocol) { return kTreeLatencies[static_cast<std::size_t>(protocol)]; }
 
 }  // namespace foreshard

@@ -84,6 +84,8 @@ struct ProtocolLatency {
   Seconds nvlink = {}, pcie = {}, network = {};  // per step over such a link
 };
 const ProtocolLatency& protocol_latency(Protocol protocol);
+// The same for its trees.
+const ProtocolLatency& tree_latency(Protocol protocol);
 
 // Share of the dense 16-bit peak that the best products reach.
 double tensor_ceiling(const Gpu& gpu);
@@ -105,6 +107,10 @@ double sustained_share(const Gpu& gpu);
 // Shares of a link's datasheet rate.
 inline constexpr double kLl128Efficiency = 0.92;       // protocol LL128: 120/128 and the handling of flags
 inline constexpr double kLlEfficiency = 0.5;           // protocol LL
+inline constexpr double kTreeEfficiency = 0.92;  // of a ring's rate, protocol Simple: NCCL's tuning model, as the next three
+inline constexpr double kTreeLl128Efficiency = 120.0 / 128,
+                        kTreeLl128InNode = 7.0 / 9;    // of a tree's by Simple, over nodes and inside one
+inline constexpr double kTreeLlEfficiency = 1 / 3.8;   // of a tree's by Simple
 inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits
 inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, between two GPUs (RTX A6000: 26.3 of 31.5 GB/s)
 inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, to and from pinned memory (H200: 55.4 of 63 GB/s)

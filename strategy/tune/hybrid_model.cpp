@@ -35,7 +35,7 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
                           .axes = {AxisId{0}, AxisId{1}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
-  settle_algorithms(plan, cluster, strategy.communication);
+  settle_algorithms(plan, cluster, strategy);
   cost_plan(plan, cluster, framework_preset(strategy.framework));
   IsolatedTimes alone(plan, cluster);
   return alone.duration({0}, plan.segments.front().instructions.front(), plan.costs.front().by_segment.front().front());

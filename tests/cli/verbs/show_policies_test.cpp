@@ -8,13 +8,13 @@ namespace {
 
 const std::string kJob = "show policies --model gpt2-124m --cluster eth25-a100-x2 --global-batch 16 --seq 128 ";
 
-// Two nodes of eight: a tree carries the sum up one direction of a network card and down the other, a ring twice through one.
+// Two nodes of eight: a hierarchy sends the sum once through a network card, a ring nearly twice; a tree does, too, at 0.92 of the rate.
 TEST(ShowPolicies, TellsWhichAlgorithmIsTheCheapest) {
   EXPECT_EQ(run_line(kJob).out.find("algorithms of the plan's collectives"), std::string::npos) << "all are rings";
   const std::string text = run_line(kJob + "--algorithm auto").out;
   EXPECT_NE(text.find("sums of gradients      any    gradients, parameters  auto"), std::string::npos) << text;
   EXPECT_NE(text.find("algorithms of the plan's collectives, and their time alone"), std::string::npos) << text;
-  EXPECT_NE(text.find("  tree  "), std::string::npos) << text;
+  EXPECT_NE(text.find("  hierarchical  "), std::string::npos) << text;
 }
 
 TEST(ShowPolicies, TellsWhatAPlanMadeOfAWish) {

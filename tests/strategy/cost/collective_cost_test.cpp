@@ -171,6 +171,42 @@ TEST(CollectiveCost, StepsOverElasticFabricAdapters) {
   EXPECT_LT(errors.back(), 0.20);
 }
 
+// The same, where the plugin chooses trees (aws/aws-ofi-nccl 2daf7d3, src/tuner/nccl_ofi_regions.cpp: Tree and LL128 to some 28 MiB on 32
+// ranks): a hop of a tree takes 88 us.
+TEST(CollectiveCost, HopsOfTreesOverElasticFabricAdapters) {
+  Cluster cluster = load_cluster("dgx-b200-x4");
+  for (NodeGroup& group : cluster.nodes) group.shape.nic_latency = {27e-6};
+  const Network network(cluster);
+  for (const auto& [mebibytes, microseconds] :
+       std::map<std::int64_t, double>{{1, 378.33}, {2, 391.45}, {4, 429.97}, {8, 462.78}, {16, 504.51}}) {
+    const Collective sum = {.algorithm = Algorithm::DoubleTree, .bytes = {mebibytes << 20}, .servers = 8};
+    EXPECT_NEAR(alone(network, sum, first(32)) * 1e6 / microseconds, 1, 0.11) << mebibytes;
+  }
+}
+
+// NCCL's tuning model of trees (NVIDIA/nccl 5067397, src/graph/tuning.cc): 2 (ranks of a node - 1) steps inside nodes, 2 log2 (nodes) over
+// the network, at 0.92 of a ring's rate. 64 nodes of eight.
+TEST(CollectiveCost, TreesTakeFewerStepsThanRings) {
+  const Network network(load_cluster("dgx-h100-x64"));
+  const auto of = [&](Algorithm algorithm, std::int64_t bytes) {
+    return collective_cost(network.gpu({0}), {.algorithm = algorithm, .bytes = {bytes}, .servers = 8},
+                           path_of(network, {.algorithm = algorithm, .bytes = {bytes}, .servers = 8}, first(512)));
+  };
+  const double launch = network.gpu({0}).launch_overhead.value;
+  EXPECT_NEAR(to_seconds(of(Algorithm::DoubleTree, 1024).busy).value - launch, (6.8 + 14 * 0.6 + 12 * 5.0) * 1e-6, 2e-9);  // LL
+  EXPECT_NEAR(to_seconds(of(Algorithm::DoubleTree, 64 << 20).busy).value - launch, (14 + 14 * 1.25 + 12 * 8.5) * 1e-6,
+              2e-9);  // LL128
+  EXPECT_NEAR(to_seconds(of(Algorithm::DoubleTree, std::int64_t{16} << 30).busy).value - launch,
+              (8.4 + 14 * 4 + 12 * 14) * 1e-6, 2e-9);  // Simple
+  EXPECT_NEAR(to_seconds(of(Algorithm::Ring, 1024).busy).value - launch,
+              (6.6 + (1022 - 126) * 0.6) * 1e-6 + 126 * path_of(network, {.bytes = {1024}}, first(512)).step_latency.value,
+              2e-9);
+  const double ring = of(Algorithm::Ring, std::int64_t{16} << 30).wire_factor;
+  EXPECT_NEAR(of(Algorithm::DoubleTree, std::int64_t{16} << 30).wire_factor / ring, 1 / 0.92, 0.01);
+  EXPECT_LT(alone(network, {.algorithm = Algorithm::DoubleTree, .bytes = {25 << 20}, .servers = 8}, first(512)),
+            0.5 * alone(network, {.bytes = {25 << 20}}, first(512)));
+}
+
 // All-to-alls inside a node by nccl-tests: NVIDIA AIConfigurator's database, 2 bytes an element, out of place. Ranks copy their own part
 // beside the others, so that fewer bytes a second cross the links than in a ring. By the kernels of DeepEP and HybridEP as many as published.
 TEST(CollectiveCost, AllToAllsAreSlowerThanRings) {

@@ -152,7 +152,7 @@ TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
   const Cluster cluster = load_cluster("dgx-a100");
   Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 4, .pp = 2, .batch = {.micro = 1, .global = 4}});
   const Cost both = costed(job, cluster, {}, "forward.0", "send output").cost;
-  const Cost turns = costed(job, cluster, {.exchanges_in_turn = true}, "forward.0", "send output").cost;
+  const Cost turns = costed(job, cluster, {.messages = {.exchanges_in_turn = true}}, "forward.0", "send output").cost;
   EXPECT_EQ(turns.busy, both.busy);
   EXPECT_DOUBLE_EQ(turns.wire_factor, 2 * both.wire_factor);
 }
@@ -287,7 +287,8 @@ TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
     return to_seconds(costed(job, cluster, preset, "forward", "qkv_gather").cost.busy).value;
   };
   const double launch = Network(cluster).gpu({0}).launch_overhead.value, none = gather({}) + launch;
-  const double whole = gather({.tensor_copies = 2}) - none, half = gather({.elementwise = 0.5, .tensor_copies = 2}) - none;
+  const double whole = gather({.messages = {.tensor_copies = 2}}) - none,
+               half = gather({.elementwise = 0.5, .messages = {.tensor_copies = 2}}) - none;
   EXPECT_GT(whole, 0);
   EXPECT_NEAR(half, 2 * whole, 1e-8);
 }

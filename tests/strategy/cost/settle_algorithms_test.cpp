@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "core/check/check_plan.h"
@@ -86,6 +87,30 @@ TEST(SettleAlgorithms, TheCheapestIsChosenForEach) {
     }
   }
   EXPECT_GT(chosen.size(), 1u);
+}
+
+// A framework's collectives are left to NCCL: sums of gradients over more than four nodes take double trees where those are quicker; other
+// collectives, few nodes and an algorithm that is named stay. Our own plans say what is carried out.
+TEST(SettleAlgorithms, NcclChoosesTreesForFrameworks) {
+  const auto of_framework = [](const char* framework, const char* cluster, std::optional<Algorithm> algorithm, Bytes bucket) {
+    Strategy strategy = of(algorithm);
+    strategy.framework = framework;
+    strategy.dp = load_cluster(cluster).nodes.front().count * 8;
+    strategy.batch.global = strategy.dp;
+    strategy.communication.bucket = bucket;
+    const Lowered job = lowered("gpt2-1.5b", cluster, strategy);
+    EXPECT_TRUE(check_plan(job.plan).empty());
+    std::map<Algorithm, int> found;
+    for (const Collective& what : collectives(job.plan)) ++found[what.algorithm];
+    return found;
+  };
+  constexpr Bytes kSmall = {4 << 20}, kLarge = {std::int64_t{4} << 30};
+  const auto trees = of_framework("megatron", "dgx-h100-x32", Algorithm::Ring, kSmall);
+  EXPECT_GT(trees.count(Algorithm::DoubleTree), 0u);
+  EXPECT_EQ(of_framework("megatron", "dgx-h100-x8", Algorithm::Ring, kLarge).count(Algorithm::DoubleTree), 0u);
+  EXPECT_EQ(of_framework("megatron", "dgx-h100-x4", Algorithm::Ring, kSmall).count(Algorithm::DoubleTree), 0u);
+  EXPECT_EQ(of_framework("foreshard", "dgx-h100-x32", Algorithm::Ring, kSmall).count(Algorithm::DoubleTree), 0u);
+  EXPECT_EQ(of_framework("megatron", "dgx-h100-x32", Algorithm::Hierarchical, kSmall).count(Algorithm::DoubleTree), 0u);
 }
 
 // Gradients that are gathered on a root: it has places for G of one other at a time, or of all n - 1 with a credit that lets them. One
