@@ -104,11 +104,15 @@ static Bytes copied_rows(const Compute& what) {
   return shape.dims[0] * shape.dims[1] * hidden * size_of(DType::BF16) * 2;
 }
 
-Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what) {
+Seconds sorting_time(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what, bool capacity) {
   const Bytes rows = preset.experts.sorts_rows ? copied_rows(what) : Bytes{};
   if (rows.value == 0) return {};
   const std::int64_t experts = what.shapes[0].dims[0], sources = what.shapes[1].dims[0];
-  return experts > 1 && sources > 1 ? rows : Bytes{};
+  if (experts == 1 || sources == 1) return {};
+  const double slowdown = capacity                      ? unvectorized_slowdown(gpu, 4)
+                          : preset.experts.joins_chunks ? joining_slowdown(gpu, preset.styles.joins)
+                                                        : 1;
+  return streamed_time(gpu, rows) * slowdown;
 }
 
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what) {
@@ -137,17 +141,15 @@ Bytes unscored_bytes(const FrameworkPreset& preset, const Compute& what) {
   return rows.dims[0] * rows.dims[1] * what.shapes[0].dims[1] * size_of(rows.dtype);
 }
 
-std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased) {
+std::optional<Compute> bias_kernels(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what, bool biased) {
   const auto* product = std::get_if<ops::GroupedMatMul>(&what.op);
   if (!biased || !preset.experts.biases || !product || !product->transposed || what.phase == Phase::InputGrad) return {};
   const OpStyle& style = *preset.experts.biases;
   const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
-  const double traffic = forward || style.backward_traffic <= 0 ? style.traffic : style.backward_traffic;
-  const double copies = forward || style.backward_traffic <= 0 ? style.copies : style.backward_copies;
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const auto results = static_cast<double>(dims[0] * dims[1] * dims[2] * size_of(DType::BF16).value);
   const double speed = style.elementwise > 0 ? style.elementwise : preset.elementwise;
-  const double moved = results * (copies + (traffic - copies) / speed);
+  const double moved = results * slowdown_of(gpu, style, !forward, speed, preset.styles.joins);
   return Compute{.op = ops::Add{}, .phase = what.phase, .traffic = {static_cast<std::int64_t>(moved)}};
 }
 
@@ -183,12 +185,12 @@ bool waits_for_device(const FrameworkPreset& preset, const Compute& what) {
   return preset.experts.clamp_waits && activation && activation->function == ops::Activation::Function::ClampedSwiGlu;
 }
 
-bool drops_none(const Segment& segment) {
-  return std::ranges::any_of(segment.instructions, [](const Instruction& run) {
+std::optional<bool> has_capacity(const Segment& segment) {
+  for (const Instruction& run : segment.instructions) {
     const auto* what = std::get_if<Compute>(&run.what);
-    const auto* dispatch = what ? std::get_if<ops::Dispatch>(&what->op) : nullptr;
-    return dispatch && dispatch->capacity == 0;
-  });
+    if (const auto* dispatch = what ? std::get_if<ops::Dispatch>(&what->op) : nullptr) return dispatch->capacity > 0;
+  }
+  return {};
 }
 
 }  // namespace foreshard

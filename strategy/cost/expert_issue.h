@@ -12,8 +12,8 @@ namespace foreshard {
 // Whether the segment has matrix products of experts, and whether its dispatcher sends tokens once (core/op/dispatcher.h).
 bool has_experts(const Segment& segment);
 bool sends_once(const Segment& segment);
-// Whether it dispatches tokens without a capacity limit, so that none is dropped.
-bool drops_none(const Segment& segment);
+// Whether its dispatch has a capacity, so that tokens may be dropped and rows are padded; empty: it dispatches none.
+std::optional<bool> has_capacity(const Segment& segment);
 
 // Number of kernels that the host launches for the operator: OpStyle::kernels; for a grouped product times the number of experts if
 // ExpertIssue::each_expert, and in 8 bits times ExpertIssue::eight_bit_kernels (casts and scales).
@@ -63,11 +63,12 @@ std::optional<BesideRows> beside_rows_of(const Segment& segment);  // of its fir
 // `cost` of the all-to-all `what`, or of HybridEP's message in its place.
 Cost cost_beside(const BesideRows& beside, const Collective& what, Cost cost);
 
-// Bytes that separate copies move beside a grouped product: of the rows before the first product (not `transposed`) and of those behind the
-// second, and of their gradients.
+// What separate copies beside a grouped product take, or the bytes that they move: of the rows before the first product (not `transposed`)
+// and of those behind the second, and of their gradients.
 // Sorted by expert after they arrived, also from the ranks that share the experts, and sorted back. None in segments that send tokens once:
 // there one pass makes and sorts the rows.
-Bytes sorted_bytes(const FrameworkPreset& preset, const Compute& what);
+// With a capacity that is a plain copy (transpose and contiguous), otherwise one kernel or, in older frameworks, a concatenation of pieces.
+Seconds sorting_time(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what, bool capacity);
 // Padded, the rows of each expert, to the multiple that 8-bit products need.
 Bytes padded_bytes(const FrameworkPreset& preset, const Compute& what);
 // Joined, where each expert is a module of its own: the results in the forward, the gradients of the rows in the backward. The other ways
@@ -82,7 +83,7 @@ Bytes unscored_bytes(const FrameworkPreset& preset, const Compute& what);
 
 // The kernels that add the biases of experts to the results of the operator or, in the backward, sum their gradients, as one instruction.
 // Empty: none.
-std::optional<Compute> bias_kernels(const FrameworkPreset& preset, const Compute& what, bool biased);
+std::optional<Compute> bias_kernels(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what, bool biased);
 
 // The number of these kernels, over all experts of the operator.
 double kernels_of_biases(const FrameworkPreset& preset, const Compute& what);

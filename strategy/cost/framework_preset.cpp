@@ -37,20 +37,28 @@ void read_number(const JsonReader& json, const std::string& key, double least, d
   number = *fit;
 }
 
+KernelTraffic read_traffic(const JsonReader& json) {
+  KernelTraffic traffic;
+  if (const auto all = json.find("traffic")) traffic.all = all->as_double(0.1, 1000);
+  if (const auto copies = json.find("copies")) traffic.copies = copies->as_double(0, traffic.all);
+  if (const auto joined = json.find("joined")) traffic.joined = joined->as_double(0, traffic.all - traffic.copies);
+  if (const auto unvectorized = json.find("unvectorized"))
+    traffic.unvectorized = unvectorized->as_double(0, traffic.all - traffic.copies - traffic.joined);
+  if (const auto bytes = json.find("result_bytes")) traffic.result_bytes = bytes->as_double(1, 64);
+  return traffic;
+}
+
 void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
   const auto value = json.find(key);
   if (!value) return;
-  value->only({"kernels", "traffic", "copies", "elementwise", "backward"});
-  style = {};
+  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward"});
+  style = {.forward = read_traffic(*value)};
   if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
-  if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
-  if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
   read_number(*value, "elementwise", 0.05, 1, style.elementwise);
   if (const auto backward = value->find("backward")) {
-    backward->only({"kernels", "traffic", "copies"});
+    backward->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes"});
     if (const auto kernels = backward->find("kernels")) style.backward_kernels = kernels->as_double(0.1, 1000);
-    style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
-    if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
+    if (backward->has("traffic")) style.backward = read_traffic(*backward);
   }
 }
 
@@ -130,8 +138,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
 
 void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
   json.only({"host_per_kernel", "host_per_operator", "host_per_linear", "each_expert", "eight_bit_kernels", "calls_per_weight",
-             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "pads_rows", "joins_results",
-             "weighs_activation", "biases"});
+             "calls_per_recompute", "waits_for_counts", "clamp_waits", "sorts_rows", "joins_chunks", "pads_rows",
+             "joins_results", "weighs_activation", "biases"});
   read_seconds(json, "host_per_kernel", experts.per_kernel);
   read_seconds(json, "host_per_operator", experts.per_operator);
   read_seconds(json, "host_per_linear", experts.per_linear);
@@ -142,6 +150,7 @@ void read_expert_issue(const JsonReader& json, ExpertIssue& experts) {
                                  {"waits_for_counts", &experts.waits_for_counts},
                                  {"clamp_waits", &experts.clamp_waits},
                                  {"sorts_rows", &experts.sorts_rows},
+                                 {"joins_chunks", &experts.joins_chunks},
                                  {"pads_rows", &experts.pads_rows},
                                  {"joins_results", &experts.joins_results},
                                  {"weighs_activation", &experts.weighs_activation}})
@@ -167,6 +176,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto narrow = json.find("fp8_gathers")) preset.eight_bits.gathers = narrow->as_bool();
   if (const auto fused = json.find("fp8_fused_copies")) preset.eight_bits.fused_copies = fused->as_bool();
   if (const auto norms = json.find("fp8_norms")) preset.eight_bits.norms = norms->as_bool();
+  read_number(json, "joins", 0.1, 10, preset.styles.joins);
   if (const auto copies = json.find("copies_heads")) preset.styles.copies_heads = copies->as_bool();
   if (const auto blocks = json.find("fp8_blocks")) preset.eight_bits.blocks = blocks->as_bool();
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
@@ -276,6 +286,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "fp8_norms",
              "fp8_blocks",
              "copies_heads",
+             "joins",
              "blocking_launches",
              "host_per_kernel",
              "host_per_part",

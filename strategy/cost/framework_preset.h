@@ -17,13 +17,22 @@
 
 namespace foreshard {
 
-// How a framework runs one operator of the graph, relative to one fused kernel: the number of kernels, and `traffic`, the bytes that they
-// move together over those of the fused kernel. Of `traffic`, the part `copies` (in the same unit) is casts and fills, which stream at full
-// bandwidth. The backward has values of its own; backward_traffic 0: as the forward.
+// Bytes that the kernels of one operator move in one direction, over those of one fused kernel.
+struct KernelTraffic {
+  double all = 1;
+  double copies = 0;        // of them, at full bandwidth: casts, fills, copies, operators on contiguous operands
+  double joined = 0;        // of them, concatenations in 16 bits (OpStyles::joins)
+  double unvectorized = 0;  // of them, by PyTorch's kernels that load one element at a time (unvectorized_slowdown)
+  double result_bytes = 4;  // of `unvectorized`, for each result
+  bool operator==(const KernelTraffic&) const = default;
+};
+
+// How a framework runs one operator of the graph, relative to one fused kernel: the number of kernels and their traffic.
 struct OpStyle {
-  double kernels = 1, traffic = 1, copies = 0;
-  double backward_traffic = 0, backward_copies = 0;
-  double backward_kernels = 0;  // 0: as in the forward
+  double kernels = 1;
+  KernelTraffic forward = {};
+  std::optional<KernelTraffic> backward = {};  // empty: as the forward
+  double backward_kernels = 0;                 // 0: as in the forward
   double elementwise = 0;       // bandwidth of these kernels where it differs from FrameworkPreset::elementwise; 0: it does not
   bool operator==(const OpStyle&) const = default;
 };
@@ -123,6 +132,7 @@ struct ExpertIssue {
   bool waits_for_counts = false;   // without a capacity the host waits until the device has counted the rows of each expert
   bool clamp_waits = false;        // the clamped activation copies a number to the device, for which the host waits
   bool sorts_rows = false;         // rows of several experts from several ranks are sorted by a separate copy, and back
+  bool joins_chunks = false;       // this copy concatenates pieces (torch.cat); false: it is one kernel at full bandwidth
   bool pads_rows = false;  // in 8 bits without a capacity the rows of each expert are padded by a separate copy, and back
   bool joins_results =
       false;  // each expert is a module of its own: a separate copy joins their results, and so the gradients of their rows
@@ -150,6 +160,7 @@ struct OpStyles {
   std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};
   AdapterPasses adapters = {};
+  double joins = 1;             // speed of concatenations in 16 bits (torch.cat), over other kernels without vector loads
   bool copies_heads = false;    // Megatron core's copies around rotary embeddings (head_copies.h)
   bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool fills_results = false;   // PyTorch fills what an operator allocates for its result before the operator writes it

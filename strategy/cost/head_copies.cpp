@@ -1,19 +1,23 @@
 #include "strategy/cost/head_copies.h"
 
+#include "strategy/cost/operator_style.h"
+#include "strategy/kernels/op_cost.h"
+
 namespace foreshard {
 
 // Megatron-LM core_v0.15.3 megatron/core/transformer/attention.py, SelfAttention.get_query_key_value_tensors (`query.reshape`);
 // Transformer Engine v2.9 pytorch/utils.py, SplitAlongDim.backward (`torch.cat`). The operator itself reads and writes the values too:
 // Megatron leaves these alone in the rotation, but joins their gradients.
-Bytes copied_heads(const FrameworkPreset& preset, const Compute& what) {
+Seconds copied_heads(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what) {
   const auto* rope = std::get_if<ops::Rope>(&what.op);
   if (!preset.styles.copies_heads || !rope || rope->heads == 0 || rope->kv_heads == 0) return {};
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const Bytes head = 2 * size_of(what.shapes.front().dtype) * (dims[0] * dims[1] * rope->dim);  // read and written
   const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
-  if (backward) return head * (rope->heads + rope->kv_heads);
+  if (backward) return streamed_time(gpu, head * (rope->heads + rope->kv_heads)) * joining_slowdown(gpu, preset.styles.joins);
   const bool in_groups = rope->kv_heads > 1 && rope->heads > rope->kv_heads;
-  return in_groups ? head * rope->heads : Bytes{};
+  const double result = 2.0 * static_cast<double>(size_of(what.shapes.front().dtype).value);
+  return in_groups ? streamed_time(gpu, head * rope->heads) * unvectorized_slowdown(gpu, result) : Seconds{};
 }
 
 }  // namespace foreshard

@@ -6,9 +6,9 @@
 
 namespace foreshard {
 
-// Bytes that are copied around a rotation of queries and keys. Forward: queries that share keys lie apart in the result of the product, by
-// groups with their key and value, and are copied to lie side by side. Backward: the gradients of queries, keys and values are joined. 0
-// for other computes and where queries and keys are rotated apart (latent attention).
-Bytes copied_heads(const FrameworkPreset& preset, const Compute& what);
+// Time of the copies around a rotation of queries and keys. Forward: queries that share keys lie apart in the result of the product, by
+// groups with their key and value, and are copied to lie side by side, by a kernel without vector loads. Backward: the gradients of
+// queries, keys and values are joined. 0 for other computes and where queries and keys are rotated apart (latent attention).
+Seconds copied_heads(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what);
 
 }  // namespace foreshard

@@ -1,5 +1,7 @@
 #include "strategy/cost/operator_style.h"
 
+#include "strategy/kernels/op_cost.h"
+
 namespace foreshard {
 
 // Shape of a softmax: queries of all maps, keys of each.
@@ -31,13 +33,20 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   return fused;
 }
 
-double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
+double joining_slowdown(const Gpu& gpu, double joins) { return unvectorized_slowdown(gpu, 4 * joins); }
+
+double slowdown_of(const Gpu& gpu, const OpStyle& style, bool backward, double speed, double joins) {
+  const KernelTraffic& traffic = backward && style.backward ? *style.backward : style.forward;
+  const double others = traffic.all - traffic.copies - traffic.joined - traffic.unvectorized;
+  return traffic.copies + traffic.joined * joining_slowdown(gpu, joins) +
+         traffic.unvectorized * unvectorized_slowdown(gpu, traffic.result_bytes) + others / speed;
+}
+
+double slowdown_of(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what) {
   const OpStyle& style = style_of(preset, what);
   const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
-  const bool apart = backward && style.backward_traffic > 0;
-  const double traffic = apart ? style.backward_traffic : style.traffic, copies = apart ? style.backward_copies : style.copies;
   const double speed = style.elementwise > 0 ? style.elementwise : preset.elementwise;
-  return copies + (traffic - copies) / (what.flops.value <= 0 ? speed : 1.0);
+  return slowdown_of(gpu, style, backward, what.flops.value <= 0 ? speed : 1.0, preset.styles.joins);
 }
 
 }  // namespace foreshard

@@ -73,7 +73,7 @@ class PlanCosts {
     costs.reserve(segment.instructions.size());
     double computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
     IssueClock clock(host);
-    sends_once_ = sends_once(segment), drops_none_ = drops_none(segment);
+    sends_once_ = sends_once(segment), capacity_ = has_capacity(segment);
     experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
     beside_ = experts_ && sends_once_ ? beside_rows_of(segment) : std::nullopt;
     recomputes_ = has(segment, Phase::Recompute);
@@ -147,7 +147,7 @@ class PlanCosts {
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     Compute styled;
-    const double traffic = slowdown_of(preset_, what) * static_cast<double>(clipped_slices(plan_, preset_, what));
+    const double traffic = slowdown_of(gpu(), preset_, what) * static_cast<double>(clipped_slices(plan_, preset_, what));
     const Bytes added = added_bytes(preset_, what, run);
     const Bytes unscored = unscored_bytes(preset_, what);
     const bool plain = traffic == 1.0 && added.value == 0 && unscored.value == 0;
@@ -171,8 +171,7 @@ class PlanCosts {
     last_.issue =
         issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * operators_of_splitting(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
-                                   adapter_copies(what) + eight_bit_casts(what) +
-                                   streamed_time(gpu(), copied_heads(preset_, what)) +
+                                   adapter_copies(what) + eight_bit_casts(what) + copied_heads(gpu(), preset_, what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
   // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in
@@ -201,12 +200,12 @@ class PlanCosts {
   }
   // What kernels of their own take beside the operators of experts: they sort, pad and join rows and add biases.
   Seconds expert_copies(const Compute& what, const Instruction& run) {
-    Bytes copied = joined_bytes(preset_, what);
-    if (!sends_once_) copied += sorted_bytes(preset_, what) + (drops_none_ ? padded_bytes(preset_, what) : Bytes{});
-    Seconds time = copied.value > 0 ? op_time(gpu(), {.op = ops::Cast{}, .traffic = copied}) : Seconds{};
+    Seconds time = streamed_time(gpu(), joined_bytes(preset_, what)) * joining_slowdown(gpu(), preset_.styles.joins);
+    if (!sends_once_) time += sorting_time(gpu(), preset_, what, capacity_ == true);
+    if (!sends_once_ && capacity_ == false) time += streamed_time(gpu(), padded_bytes(preset_, what));
     if (const Bytes scored = scored_bytes(preset_, what); scored.value > 0)
       time += op_time(gpu(), {.op = ops::Cast{}, .traffic = scored}) * (1 / preset_.elementwise);
-    if (const auto added = bias_kernels(preset_, what, is_biased(what, run))) {
+    if (const auto added = bias_kernels(gpu(), preset_, what, is_biased(what, run))) {
       time += op_time(gpu(), *added);
       last_.issue += preset_.experts.per_kernel.value * kernels_of_biases(preset_, what);
     }
@@ -416,7 +415,7 @@ class PlanCosts {
   NarrowState narrow_ = {};
   bool sends_once_ = false;                // the segment that is costed sends tokens of experts once
   std::optional<BesideRows> beside_ = {};  // of a segment that sends tokens by HybridEP
-  bool drops_none_ = false;                // it dispatches tokens without a capacity
+  std::optional<bool> capacity_ = {};      // whether it dispatches tokens with a capacity; empty: it dispatches none
   std::int64_t adapter_rank_ = 0;
   bool experts_ = false;  // the segment that is costed has experts, and the preset says how the host issues them
   Network network_;

@@ -104,6 +104,9 @@ double exponential_rate(const Gpu& gpu);
 // 1: on this GPU the limit does not bind, or binds at once.
 double sustained_share(const Gpu& gpu);
 
+// Results per SM and clock of PyTorch's kernels without vector loads.
+inline constexpr double kUnvectorizedResults = 1.3;
+
 // Shares of a link's datasheet rate.
 inline constexpr double kLl128Efficiency = 0.92;       // protocol LL128: 120/128 and the handling of flags
 inline constexpr double kLlEfficiency = 0.5;           // protocol LL

@@ -152,6 +152,12 @@ Seconds streamed_time(const Gpu& gpu, Bytes traffic) {
   return memory_time(gpu, traffic, machine_constants(gpu).memory_efficiency);
 }
 
+double unvectorized_slowdown(const Gpu& gpu, double result_bytes) {
+  const double results = kUnvectorizedResults * gpu.sm_count * gpu.clock_ghz * 1e9;
+  if (results <= 0) return 1;
+  return std::max(1.0, gpu.memory_bandwidth.value * machine_constants(gpu).memory_efficiency / (results * result_bytes));
+}
+
 Seconds OpTime::total() const { return overlapped(arithmetic, memory) + overhead; }
 
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) { return op_pieces(gpu, compute, flash).total(); }

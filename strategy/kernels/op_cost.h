@@ -39,5 +39,8 @@ double coding_bytes(DType code);
 
 // Time of `traffic` at the bandwidth of a large streaming kernel (MachineConstants::memory_efficiency); negative bytes: time saved.
 Seconds streamed_time(const Gpu& gpu, Bytes traffic);
+// Times as long as streaming their bytes that PyTorch's kernels without vector loads take, of which each result moves `result_bytes`: an
+// SM makes a number of results per clock, whatever their size (docs/cost-model.md, "Unvectorized kernels"). At least 1.
+double unvectorized_slowdown(const Gpu& gpu, double result_bytes);
 
 }  // namespace foreshard

@@ -323,7 +323,7 @@ TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
           "softmax": {"kernels": 4, "traffic": 7, "copies": 5, "backward": {"traffic": 5, "copies": 3}}})",
       "mine", "mine.json");
   const auto slowdown = [&](const Operation& op, Phase phase) {
-    return slowdown_of(preset, {.op = op, .phase = phase, .shapes = {{.dims = {4, 4}}}, .traffic = {1}});
+    return slowdown_of({}, preset, {.op = op, .phase = phase, .shapes = {{.dims = {4, 4}}}, .traffic = {1}});
   };
   EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::Forward), 9);
   EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::Recompute), 9);

@@ -5,6 +5,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/kernels/op_cost.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::expert_issue_test {
@@ -150,17 +151,28 @@ TEST(ExpertIssue, RowsArePaddedInEightBits) {
 }
 
 // 4 x 256 rows are read and written in 16 bits: of 768 numbers before the first product, of 2048 behind the second. A rank alone, or with one
-// expert, has nothing to sort.
+// expert, has nothing to sort. With a capacity a kernel without vector loads moves them, without one a fused kernel or a concatenation.
 TEST(ExpertIssue, RowsOfSeveralExpertsAreSorted) {
-  const FrameworkPreset preset = {.experts = {.sorts_rows = true}};
-  EXPECT_EQ(sorted_bytes(preset, product(4, DType::BF16)).value, 4LL * 256 * 768 * 2 * 2);
-  EXPECT_EQ(sorted_bytes(preset, product(4, DType::BF16, true)).value, 4LL * 256 * 2048 * 2 * 2);
-  EXPECT_EQ(sorted_bytes(preset, product(1, DType::BF16)).value, 0);
-  EXPECT_EQ(sorted_bytes({}, product(4, DType::BF16)).value, 0);
+  const Gpu gpu = load_gpu("b200");
+  FrameworkPreset preset = {.experts = {.sorts_rows = true}};
+  const auto sorting = [&](const Compute& what, bool capacity = false) {
+    return sorting_time(gpu, preset, what, capacity).value;
+  };
+  const double narrow = streamed_time(gpu, {4LL * 256 * 768 * 2 * 2}).value;
+  EXPECT_DOUBLE_EQ(sorting(product(4, DType::BF16)), narrow);
+  EXPECT_DOUBLE_EQ(sorting(product(4, DType::BF16, true)), streamed_time(gpu, {4LL * 256 * 2048 * 2 * 2}).value);
+  EXPECT_EQ(sorting(product(1, DType::BF16)), 0);
+  EXPECT_NEAR(sorting(product(4, DType::BF16), true) / narrow, unvectorized_slowdown(gpu, 4), 1e-9);
+  EXPECT_GT(unvectorized_slowdown(gpu, 4), 4);
+  preset.experts.joins_chunks = true, preset.styles.joins = 2;
+  EXPECT_NEAR(sorting(product(4, DType::BF16)) / narrow, unvectorized_slowdown(gpu, 8), 1e-9);
+  EXPECT_NEAR(sorting(product(4, DType::BF16), true) / narrow, unvectorized_slowdown(gpu, 4), 1e-9);
   Compute alone = product(4, DType::BF16);
   alone.shapes[1].dims[0] = 1;
-  EXPECT_EQ(sorted_bytes(preset, alone).value, 0);
-  EXPECT_EQ(sorted_bytes(preset, dispatch(8, 0)).value, 0);
+  EXPECT_EQ(sorting(alone), 0);
+  EXPECT_EQ(sorting(dispatch(8, 0)), 0);
+  preset = {};
+  EXPECT_EQ(sorting(product(4, DType::BF16)), 0);
 }
 
 // Results in the forward of the second product, gradients of rows in the backward of the first.
@@ -180,24 +192,26 @@ TEST(ExpertIssue, ResultsOfModulesAreJoined) {
 
 // 4 x 256 rows of 2048 results in 16 bits, six times in the forward, eight times in the backward.
 TEST(ExpertIssue, BiasesOfTheSecondProductCostPasses) {
-  const FrameworkPreset preset = {.experts = {.biases = OpStyle{.traffic = 6, .backward_traffic = 8}}};
+  const FrameworkPreset preset = {.experts = {.biases = OpStyle{.forward = {.all = 6}, .backward = KernelTraffic{.all = 8}}}};
+  const Gpu gpu = load_gpu("h100-80");
   Compute second = product(4, DType::BF16, true);
   constexpr std::int64_t kResults = 4LL * 256 * 2048 * 2;
-  EXPECT_EQ(bias_kernels(preset, second, true)->traffic.value, 6 * kResults);
+  EXPECT_EQ(bias_kernels(gpu, preset, second, true)->traffic.value, 6 * kResults);
   second.phase = Phase::WeightGrad;
-  EXPECT_EQ(bias_kernels(preset, second, true)->traffic.value, 8 * kResults);
-  EXPECT_FALSE(bias_kernels(preset, second, false));
-  EXPECT_FALSE(bias_kernels(preset, product(4, DType::BF16), true));
-  EXPECT_FALSE(bias_kernels({}, second, true));
+  EXPECT_EQ(bias_kernels(gpu, preset, second, true)->traffic.value, 8 * kResults);
+  EXPECT_FALSE(bias_kernels(gpu, preset, second, false));
+  EXPECT_FALSE(bias_kernels(gpu, preset, product(4, DType::BF16), true));
+  EXPECT_FALSE(bias_kernels(gpu, {}, second, true));
 }
 
 // Kernels of another speed: the copies, two of six passes, keep theirs.
 TEST(ExpertIssue, BiasesMayHaveASpeedOfTheirOwn) {
-  FrameworkPreset preset = {.elementwise = 0.8, .experts = {.biases = OpStyle{.traffic = 6, .copies = 2}}};
+  FrameworkPreset preset = {.elementwise = 0.8, .experts = {.biases = OpStyle{.forward = {.all = 6, .copies = 2}}}};
+  const Gpu gpu = load_gpu("h100-80");
   constexpr std::int64_t kResults = 4LL * 256 * 2048 * 2;
-  EXPECT_EQ(bias_kernels(preset, product(4, DType::BF16, true), true)->traffic.value, 7 * kResults);
+  EXPECT_EQ(bias_kernels(gpu, preset, product(4, DType::BF16, true), true)->traffic.value, 7 * kResults);
   preset.experts.biases->elementwise = 0.5;
-  EXPECT_EQ(bias_kernels(preset, product(4, DType::BF16, true), true)->traffic.value, 10 * kResults);
+  EXPECT_EQ(bias_kernels(gpu, preset, product(4, DType::BF16, true), true)->traffic.value, 10 * kResults);
 }
 
 // Behind an activation of 768 columns its two halves and its gradient are read once more: 4 x 256 rows of 3 x 768 numbers. The sum of results
@@ -249,7 +263,7 @@ Nanoseconds forward(Lowered& job, const FrameworkPreset& preset) {
 
 // With biases the forward of gpt-oss takes longer than without; Qwen3, which has none, does not.
 TEST(ExpertIssue, BiasesAreFoundInPlans) {
-  const FrameworkPreset none, passes = {.experts = {.biases = OpStyle{.traffic = 6}}};
+  const FrameworkPreset none, passes = {.experts = {.biases = OpStyle{.forward = {.all = 6}}}};
   Strategy strategy = {.dp = 8, .batch = {.micro = 1, .global = 8, .seq = 1024}, .zero = {.stage = 1}};
   strategy.experts.ep = 8;
   Lowered biased = lowered("gpt-oss-20b", "dgx-h100", strategy), plain = lowered("qwen3-30b-a3b", "dgx-h100", strategy);

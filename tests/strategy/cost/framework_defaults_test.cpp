@@ -4,6 +4,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/operator_style.h"
+#include "strategy/kernels/op_cost.h"
 #include "strategy/search/search.h"
 #include "strategy/tune/tune.h"
 
@@ -73,37 +74,43 @@ TEST(FrameworkDefaults, OverlapDependsOnZeroAndRelease) {
   EXPECT_FALSE(overlap_of(framework_preset("megatron-2020"), 1, true).tp);
 }
 
-// nanotron's norms and rotary embeddings are fused kernels, of whose copies the bandwidth is full; its other kernels are those of eager
-// PyTorch. Bytes per element of docs/cost-model.md, over the bytes of a fused kernel.
+// nanotron's norms and rotary embeddings are fused kernels; sums of contiguous values stream, copies into another layout, concatenations and
+// operators on halves of rows or on broadcast values load no vectors; others are those of eager PyTorch. Bytes and results per element of
+// docs/cost-model.md, over the bytes of a fused kernel.
 TEST(FrameworkDefaults, KernelsOfNanotron) {
   const FrameworkPreset& preset = framework_preset("nanotron");
+  const Gpu gpu = load_gpu("h100-80");
   const double eager = preset.elementwise, fused = framework_preset("megatron").elementwise;
   ASSERT_LT(eager, fused);
+  const double result = unvectorized_slowdown(gpu, 1);  // of a result, over streaming a byte
+  ASSERT_GT(result, 8);
   const auto slowdown = [&](const Operation& op, Phase phase) {
-    return slowdown_of(preset, {.op = op, .phase = phase, .traffic = {1}});
+    return slowdown_of(gpu, preset, {.op = op, .phase = phase, .traffic = {1}});
   };
   EXPECT_DOUBLE_EQ(slowdown(ops::Norm{}, Phase::Forward), 1 / fused);
-  EXPECT_DOUBLE_EQ(slowdown(ops::Add{}, Phase::Forward), 1 / eager);
-  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::Forward), (28 + 8 / fused) / 12, 0.01);
-  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::InputGrad), (32 + 8 / fused) / 12, 0.01);
-  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::Forward), 10 / 6.0 / eager, 0.01);
-  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::InputGrad), (8 + 18 / eager) / 10, 0.01);
-  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::Forward), (6 + 32 / eager) / 8, 0.01);
-  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::InputGrad), (6 + 8 / eager) / 6, 0.01);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Add{}, Phase::Forward), 1);
+  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::Forward), (7 * result + 8 / fused) / 12, 0.02);
+  EXPECT_NEAR(slowdown(ops::Rope{}, Phase::InputGrad), (8 * result + 8 / fused) / 12, 0.02);
+  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::Forward), 2 * result / 6, 0.02);
+  EXPECT_NEAR(slowdown(ops::Activation{}, Phase::InputGrad), (4 * result + 6) / 10, 0.02);
+  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::Forward), (3 * result + 8 + 8 / eager) / 8, 0.03);
+  EXPECT_NEAR(slowdown(ops::CrossEntropy{}, Phase::InputGrad), 2 * result / 6, 0.02);
 }
 
-// A rotation that scales is not fused in Megatron core: 24 bytes for each of the 4608 elements of gpt-oss's queries and keys, 8 of them copied, over
-// 4 for each of the 5120 of a row; 28 in the backward, 6 copied.
+// A rotation that scales is not fused in Megatron core: for each of the 4608 elements of gpt-oss's queries and keys 2.5 results of kernels
+// that load no vectors, two that are joined, and 6 bytes that stream, over 4 for each of the 5120 of a row; in the backward one and 14.
 TEST(FrameworkDefaults, ScaledRotationsOfMegatronAreEager) {
-  const double eager = framework_preset("nanotron").elementwise, share = 4608.0 / 5120 / 4;
+  const Gpu gpu = load_gpu("h100-80");
+  const double result = unvectorized_slowdown(gpu, 1), share = 4608.0 / 5120 / 4;
   for (const char* name : {"megatron", "megatron-bridge", "megatron-bridge-graphs"}) {
     const FrameworkPreset& preset = framework_preset(name);
+    const double joined = result / preset.styles.joins;
     const auto slowdown = [&](double scale, Phase phase) {
-      return slowdown_of(preset, {.op = ops::Rope{.scale = scale}, .phase = phase, .traffic = {1}});
+      return slowdown_of(gpu, preset, {.op = ops::Rope{.scale = scale}, .phase = phase, .traffic = {1}});
     };
     EXPECT_DOUBLE_EQ(slowdown(1, Phase::Forward), 1 / preset.elementwise);
-    EXPECT_NEAR(slowdown(1.3, Phase::Forward), share * (8 + 16 / eager), 0.01);
-    EXPECT_NEAR(slowdown(1.3, Phase::InputGrad), share * (6 + 22 / eager), 0.01);
+    EXPECT_NEAR(slowdown(1.3, Phase::Forward), share * (2.5 * result + 2 * joined + 6), 0.02);
+    EXPECT_NEAR(slowdown(1.3, Phase::InputGrad), share * (2.5 * result + joined + 14), 0.02);
   }
 }
 

@@ -77,7 +77,7 @@ TEST(PlanCosts, PermutationsAreSlowerThanStreams) {
     Compute what{.phase = phase, .traffic = {1}};
     what.op = ops::Dispatch{};
     if (combines) what.op = ops::Combine{};
-    return slowdown_of(preset, what) * preset.elementwise;
+    return slowdown_of({}, preset, what) * preset.elementwise;
   };
   for (const char* framework :
        {"megatron", "megatron-bridge", "megatron-bridge-attention-graphs", "megatron-bridge-router-graphs"}) {
@@ -243,7 +243,7 @@ TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
     Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
     return costed(job, cluster, preset, "forward", "softmax").cost.busy;
   };
-  const OpStyle plain{.kernels = 5, .traffic = 9};
+  const OpStyle plain{.kernels = 5, .forward = {.all = 9}};
   const FrameworkPreset fours{.styles = {.softmax_maps = {4, plain}}}, eights{.styles = {.softmax_maps = {8, plain}}},
       never{.styles = {.softmax = plain}};
   EXPECT_EQ(softmax(1, fours), softmax(1, {}));

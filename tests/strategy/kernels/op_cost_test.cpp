@@ -366,5 +366,23 @@ TEST(OpCost, ALowerPowerLimitSlowsAttention) {
   EXPECT_DOUBLE_EQ(time(1000, FlashKernel::Two), time(700, FlashKernel::Two));
 }
 
+// PyTorch's casts before they loaded vectors: from fp32 to 16 bits on an H100 PCIe (pytorch/pytorch pull request 137053, without the 6 us of
+// the smallest), from 16 bits to fp32 on an A100 (195542, less 8 us). A card whose memory is slow enough is bound by that: a GeForce's copies.
+TEST(OpCost, KernelsWithoutVectorLoadsTakeATimeForEachResult) {
+  const auto microseconds = [](const char* card, std::int64_t results, std::int64_t bytes) {
+    const Gpu gpu = load_gpu(card);
+    return streamed_time(gpu, {results * bytes}).value * 1e6 * unvectorized_slowdown(gpu, static_cast<double>(bytes));
+  };
+  EXPECT_NEAR(microseconds("h100-pcie-80", 8388608, 6) / (38.9 - 5.7), 1, 0.10);
+  EXPECT_NEAR(microseconds("h100-pcie-80", 33554432, 6) / (141.5 - 5.7), 1, 0.10);
+  EXPECT_NEAR(microseconds("h100-pcie-80", 134217728, 6) / (552.6 - 5.7), 1, 0.10);
+  EXPECT_NEAR(microseconds("h100-pcie-80", 536870912, 6) / (2224.8 - 5.7), 1, 0.10);
+  EXPECT_NEAR(microseconds("a100-80", 8388608, 6) / (53.87 - 8.63), 1, 0.10);
+  EXPECT_NEAR(microseconds("a100-80", 67108864, 6) / (362.46 - 8.63), 1, 0.10);
+  EXPECT_NEAR(microseconds("h100-80", 1 << 28, 4), microseconds("h100-80", 1 << 28, 2), 1e-6);  // whatever their size
+  EXPECT_EQ(unvectorized_slowdown(load_gpu("rtx-4090"), 4), 1);
+  EXPECT_EQ(unvectorized_slowdown({}, 4), 1);
+}
+
 }  // namespace
 }  // namespace foreshard::op_cost_test
