@@ -54,4 +54,9 @@ CommunicationPath communication_path(const Network& network, const Collective& w
   return path;
 }
 
+CommunicationPath scaled_path(CommunicationPath path, double share) {
+  path.bytes *= share, path.flow = path.flow * share;
+  return path;
+}
+
 }  // namespace foreshard

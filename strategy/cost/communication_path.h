@@ -11,4 +11,7 @@ namespace foreshard {
 // `devices`: those of the group's members, in the order of the members.
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
 
+// That of the same collective with `share` times the bytes.
+CommunicationPath scaled_path(CommunicationPath path, double share);
+
 }  // namespace foreshard

@@ -384,11 +384,9 @@ class PlanCosts {
     for (const auto& [known, path] : paths_)
       if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
           known.servers == what.servers) {
-        CommunicationPath scaled = path;
         const double share =
             known.bytes.value > 0 ? static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value) : 0;
-        scaled.bytes = path.bytes * share, scaled.flow = path.flow * share;
-        return scaled;
+        return scaled_path(path, share);
       }
     paths_.emplace_back(what, find_path(what));
     return paths_.back().second;

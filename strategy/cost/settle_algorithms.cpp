@@ -116,11 +116,7 @@ class Settling {
       reference.bytes = {static_cast<std::int64_t>(kReference)};
       known->second = communication_path(network_, reference, devices);
     }
-    CommunicationPath path = known->second;
-    const double share = static_cast<double>(what.bytes.value) / kReference;
-    path.bytes *= share;
-    path.flow = path.flow * share;
-    return path;
+    return scaled_path(known->second, static_cast<double>(what.bytes.value) / kReference);
   }
 
   int per_node(const Devices& devices) const {
