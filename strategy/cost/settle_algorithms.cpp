@@ -101,8 +101,10 @@ class Settling {
   bool on_more_than(int nodes, const std::vector<Devices>& places) const {
     return std::ranges::all_of(places, [&](const Devices& devices) {
       std::set<int> of;
-      for (const DeviceId device : devices) of.insert(network_.node(device));
-      return static_cast<int>(of.size()) > nodes;
+      return std::ranges::any_of(devices, [&](DeviceId device) {
+        of.insert(network_.node(device));
+        return static_cast<int>(of.size()) > nodes;
+      });
     });
   }
 
