@@ -178,6 +178,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto norms = json.find("fp8_norms")) preset.eight_bits.norms = norms->as_bool();
   read_number(json, "joins", 0.1, 10, preset.styles.joins);
   if (const auto copies = json.find("copies_heads")) preset.styles.copies_heads = copies->as_bool();
+  if (const auto copies = json.find("copies_samples")) preset.styles.copies_samples = copies->as_bool();
   if (const auto blocks = json.find("fp8_blocks")) preset.eight_bits.blocks = blocks->as_bool();
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
@@ -286,6 +287,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "fp8_norms",
              "fp8_blocks",
              "copies_heads",
+             "copies_samples",
              "joins",
              "blocking_launches",
              "host_per_kernel",

@@ -162,6 +162,7 @@ struct OpStyles {
   AdapterPasses adapters = {};
   double joins = 1;             // speed of concatenations in 16 bits (torch.cat), over other kernels without vector loads
   bool copies_heads = false;    // Megatron core's copies around rotary embeddings (head_copies.h)
+  bool copies_samples = false;  // nanotron's copies behind attention, with several samples (head_copies.h)
   bool sums_gradients = false;  // a separate kernel adds the gradients of a value that two operators read
   bool fills_results = false;   // PyTorch fills what an operator allocates for its result before the operator writes it
   bool operator==(const OpStyles&) const = default;

@@ -20,4 +20,16 @@ Seconds copied_heads(const Gpu& gpu, const FrameworkPreset& preset, const Comput
   return in_groups ? streamed_time(gpu, head * rope->heads) * unvectorized_slowdown(gpu, result) : Seconds{};
 }
 
+// huggingface/nanotron 67c5ebb src/nanotron/models/llama.py, CausalSelfAttention.forward: the result is transposed, and o_proj makes it
+// contiguous; in the backward again for the gradient of the weights, and the gradient for that of the attention.
+Seconds copied_samples(const Gpu& gpu, const FrameworkPreset& preset, const Compute& what) {
+  if (!preset.styles.copies_samples || !is<ops::Attention>(what.op)) return {};
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;  // samples, tokens, heads, head size
+  if (dims[0] == 1) return {};
+  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
+  const Bytes result = 2 * size_of(what.shapes.front().dtype);
+  const Seconds copy = streamed_time(gpu, result * (dims[0] * dims[1] * dims[2] * dims[3]));
+  return copy * (unvectorized_slowdown(gpu, static_cast<double>(result.value)) * (backward ? 2 : 1));
+}
+
 }  // namespace foreshard

@@ -172,6 +172,7 @@ class PlanCosts {
         issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * operators_of_splitting(what, run);
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) + copied_heads(gpu(), preset_, what) +
+                                   copied_samples(gpu(), preset_, what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
   // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in

@@ -41,6 +41,22 @@ TEST(HeadCopies, Bytes) {
   EXPECT_EQ(heads(megatron, {.op = ops::Norm{}, .phase = Phase::Forward, .shapes = {{.dims = {8, 8}}}}), 0);
 }
 
+// Two samples of 1024 tokens and 16 heads of 128: one copy in the forward, two in the backward.
+TEST(HeadCopies, OfSeveralSamplesBehindAttention) {
+  const Gpu gpu = load_gpu("h100-80");
+  const auto copies = [&](const char* name, std::int64_t samples, Phase phase) {
+    const Compute what = {
+        .op = ops::Attention{}, .phase = phase, .shapes = {{.dims = {samples, 1024, 16, 128}, .dtype = DType::BF16}}};
+    const double copy = streamed_time(gpu, {4 * 2 * 1024 * 2048}).value * unvectorized_slowdown(gpu, 4);
+    return copied_samples(gpu, framework_preset(name), what).value / copy;
+  };
+  EXPECT_NEAR(copies("nanotron", 2, Phase::Forward), 1, 1e-6);
+  EXPECT_NEAR(copies("nanotron", 2, Phase::Recompute), 1, 1e-6);
+  EXPECT_NEAR(copies("nanotron", 2, Phase::InputGrad), 2, 1e-6);
+  EXPECT_EQ(copies("nanotron", 1, Phase::Forward), 0);
+  EXPECT_EQ(copies("megatron", 2, Phase::Forward), 0);
+}
+
 TEST(HeadCopies, TakeTheirTimeInPlans) {
   Model model = load_model("llama-3-8b");
   std::get<Transformer>(model.shape).layers = 1;
