@@ -98,7 +98,7 @@ struct Choice {
 };
 
 // A hop of a tree over the network takes longer than one of a ring where the route's latency sets it: of all-reduces over AWS's adapters
-// (docs/cost-model.md) those of 1 to 16 MiB, which take trees, 90 us a hop, longer ones, which take rings, 55.
+// (docs/cost-model.md) those of 1 to 16 MiB, which take trees, 88 us a hop, longer ones, which take rings, 55.
 constexpr double kTreeHop = 1.6;
 
 Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, const Messages& messages) {
