@@ -78,7 +78,8 @@ FlashKernel read_flash(const JsonReader& json) {
 }
 
 ShardCommunication read_shard_communication(const JsonReader& json) {
-  static const std::vector<std::string> words = {"unit", "tensor", "owner", "slices"};  // in the order of the enumeration
+  static const std::vector<std::string> words = {"unit", "tensor", "owner", "slices",
+                                                 "wide sums"};  // in the order of the enumeration
   const std::string word = json.as_choice(words);
   return static_cast<ShardCommunication>(std::find(words.begin(), words.end(), word) - words.begin());
 }
@@ -123,7 +124,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.defaults.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
   if (const auto split = json.find("stage_split")) {
-    const std::vector<std::string> words = {"even", "remainder last", "remainder second", "cost"};  // as StageSplit
+    const std::vector<std::string> words = {"even", "remainder last", "remainder second", "cost", "ends"};  // as StageSplit
     const auto word = std::ranges::find(words, split->as_choice(words));
     preset.defaults.split = static_cast<StageSplit>(word - words.begin());
   }

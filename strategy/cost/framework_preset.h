@@ -47,8 +47,8 @@ struct SoftmaxMaps {
 
 // How the shards of ZeRO are communicated: one collective per unit; one per tensor; each tensor whole with one rank as its owner, which
 // receives the sum of its gradients and broadcasts the updated tensor; or (nanotron) whole sums of gradients, and gathers for which the
-// host cuts each rank's slice of each tensor.
-enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner, Slices };
+// host cuts each rank's slice of each tensor; or (Aleph Alpha) whole sums of gradients in fp32, copied into flat buffers and back.
+enum class ShardCommunication : std::uint8_t { Unit, Tensor, Owner, Slices, WideSums };
 
 // Whose rules say what a framework can run (strategy/search/search_framework.h).
 enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanotron };
@@ -58,8 +58,9 @@ enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanot
 enum class FlopCount : std::uint8_t { Model, Palm };
 
 // How transformer layers are distributed over pipeline stages whose number does not divide theirs: not at all, one more for each of the
-// last stages, one more for each stage from the second one on, or by the cost of layers and head, also where they divide.
-enum class StageSplit : std::uint8_t { Even, RemainderLast, RemainderSecond, Cost };
+// last stages, one more for each stage from the second one on, or by the cost of layers and head, also where they divide. Ends: embedding
+// and head count as a layer each, and the first stages have one more.
+enum class StageSplit : std::uint8_t { Even, RemainderLast, RemainderSecond, Cost, Ends };
 
 // The values of options that a run's command line does not set.
 struct RunDefaults {

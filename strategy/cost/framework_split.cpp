@@ -27,14 +27,25 @@ std::vector<int> by_cost(const Transformer& model, int stages) {
   return counts;
 }
 
+// Aleph-Alpha/scaling pipeline_partitioning.py, pipe_partition_uniform, over embedding, layers and head: the first stages have one more.
+std::vector<int> with_ends(int layers, int stages) {
+  const int parts = layers + 2, each = parts / stages, rest = parts % stages;
+  std::vector<int> counts;
+  for (int i = 0; i < stages; ++i) counts.push_back(each + (i < rest ? 1 : 0));
+  --counts.front(), --counts.back();
+  return counts;
+}
+
 }  // namespace
 
 std::string framework_split(const FrameworkPreset& preset, const Transformer& model, int stages) {
+  if (stages == 1) return "";
   const int each = model.layers / stages, rest = model.layers % stages;
   std::vector<int> counts(static_cast<std::size_t>(stages), each);
   switch (preset.defaults.split) {
     case StageSplit::Even: return "";
-    case StageSplit::Cost: counts = by_cost(model, stages); break;
+    case StageSplit::Cost: return text_of(by_cost(model, stages));
+    case StageSplit::Ends: return model.layers + 2 < stages ? "" : text_of(with_ends(model.layers, stages));
     case StageSplit::RemainderLast:
       for (int i = 0; i < rest; ++i) ++counts[static_cast<std::size_t>(stages - rest + i)];
       break;
@@ -42,7 +53,7 @@ std::string framework_split(const FrameworkPreset& preset, const Transformer& mo
       for (int i = 0; i < rest; ++i) ++counts[static_cast<std::size_t>(1 + i)];
       break;
   }
-  return stages == 1 || (rest == 0 && preset.defaults.split != StageSplit::Cost) ? "" : text_of(counts);
+  return rest == 0 ? "" : text_of(counts);
 }
 
 }  // namespace foreshard

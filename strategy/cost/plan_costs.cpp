@@ -301,6 +301,7 @@ class PlanCosts {
     Cost cost = collective_cost(gpu(), what, path, kernels);
     cost.busy = to_nanoseconds((to_seconds(cost.busy) + messages.host) * (messages.count * messages.volume));
     cost.wire_factor *= messages.volume;
+    if (messages.copies.value > 0) cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = messages.copies}));
     return cost;
   }
   // Whether the computes wait for it: a collective of tensor or context parallelism on a stream of its own. Others overlap the computes.

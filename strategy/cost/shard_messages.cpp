@@ -73,6 +73,13 @@ ShardMessages shard_messages(const Plan& plan, const Role& role, const Framework
       return gathers ? ShardMessages{.count = share, .host = parts * (tensors / share)}
                      : ShardMessages{.count = share, .volume = 2};
     }
+    case ShardCommunication::WideSums: {
+      // Aleph-Alpha/scaling optimizer/allreduce.py, bytes per element of 16 bits: copied into a flat buffer 4, divided by the number of ranks
+      // 4, cast to fp32 6, cast back 6, copied back 4. The gather of lists copies its result (parameter_group.py, step_sequel).
+      const double wider = static_cast<double>(size_of(DType::F32).value) / static_cast<double>(size_of(what.dtype).value);
+      return gathers ? ShardMessages{.copies = 2 * what.bytes}
+                     : ShardMessages{.volume = 2 * wider, .copies = {what.bytes.value * (wider > 1 ? 12 : 6)}};
+    }
     case ShardCommunication::Owner: break;
   }
   int all = 0;  // tensors of all buffers: those of one owner are sent in one message

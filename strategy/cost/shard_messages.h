@@ -10,6 +10,7 @@ struct ShardMessages {
   double count = 1;   // collectives in place of one, each with its part of the bytes; below 1: it is that share of one
   Seconds host = {};  // of the host in each of them
   double volume = 1;  // time and bytes, over those of the collective: 2 where an all-reduce takes the place of a reduce-scatter
+  Bytes copies = {};  // read and written by copies before and behind all of them, while the link waits
 };
 
 // How ShardRules::communication says that this collective of a role among `members` ranks travels. 1 for those of activations.

@@ -28,5 +28,16 @@ TEST(FrameworkSplit, Remainders) {
   EXPECT_EQ(framework_split(with(StageSplit::Even), model(32, 4096, 11008, 103168), 5), "");
 }
 
+// Embedding and head count as a layer each; the first stages have one more.
+TEST(FrameworkSplit, EndsCountAsLayers) {
+  const FrameworkPreset preset = with(StageSplit::Ends);
+  EXPECT_EQ(framework_split(preset, model(40, 5120, 13824, 128000), 2), "20,20");
+  EXPECT_EQ(framework_split(preset, model(40, 5120, 13824, 128000), 4), "10,11,10,9");
+  EXPECT_EQ(framework_split(preset, model(60, 6656, 17920, 128000), 8), "7,8,8,8,8,8,7,6");
+  EXPECT_EQ(framework_split(preset, model(60, 6656, 17920, 128000), 1), "");
+  EXPECT_EQ(framework_split(preset, model(2, 6656, 17920, 128000), 4), "0,1,1,0");
+  EXPECT_EQ(framework_split(preset, model(1, 6656, 17920, 128000), 4), "");  // fewer than stages
+}
+
 }  // namespace
 }  // namespace foreshard::framework_split_test

@@ -60,6 +60,34 @@ TEST(ShardMessages, SlicesAreCopiedByTheHost) {
   EXPECT_LT(quick - copies * 1e-5, to_seconds(gather.cost.busy).value);
 }
 
+// Aleph Alpha sums whole gradients of 16 bits in fp32: four times the time and bytes of a reduce-scatter, and 24 bytes of copies for each of
+// them. Gradients of fp32 need no cast. What is gathered is copied once.
+TEST(ShardMessages, WideSumsAreCastAndCopied) {
+  Lowered job = job_of(1);
+  const FrameworkPreset wide = {.shards = {.communication = ShardCommunication::WideSums}};
+  const Sent plain = sent(job, {}, CollectiveKind::ReduceScatter, "reduce-scatter gradients");
+  const Sent sums = sent(job, wide, CollectiveKind::ReduceScatter, "reduce-scatter gradients");
+  EXPECT_DOUBLE_EQ(sums.cost.wire_factor, 4 * plain.cost.wire_factor);
+  Collective what = std::get<Collective>(sums.run->what);
+  ASSERT_EQ(size_of(what.dtype).value, 2);
+  const auto messages = [&](const Collective& of) {
+    return shard_messages(job.plan, job.plan.roles[0], wide, of, *sums.run, 8);
+  };
+  EXPECT_EQ(messages(what).copies.value, 12 * what.bytes.value);
+  const double copied = to_seconds(sums.cost.busy).value - 4 * to_seconds(plain.cost.busy).value;
+  const double streamed = 12.0 * static_cast<double>(what.bytes.value) / 2039e9;
+  EXPECT_GT(copied, 0.9 * streamed);
+  EXPECT_LT(copied, 1.3 * streamed);
+  what.dtype = DType::F32;
+  EXPECT_DOUBLE_EQ(messages(what).volume, 2);
+  EXPECT_EQ(messages(what).copies.value, 6 * what.bytes.value);
+  const Sent gather = sent(job, wide, CollectiveKind::AllGather, "all-gather parameters");
+  const auto& gathered = std::get<Collective>(gather.run->what);
+  const ShardMessages copy = shard_messages(job.plan, job.plan.roles[0], wide, gathered, *gather.run, 8);
+  EXPECT_EQ(copy.copies.value, 2 * gathered.bytes.value);
+  EXPECT_EQ(copy.volume, 1);
+}
+
 // ZeRO 1 over eight ranks: nanotron's clipping measures and scales the gradients of all of them, others' those that a rank updates.
 TEST(ShardMessages, EveryRankClipsAllGradients) {
   const FrameworkPreset all = {.shards = {.clips_whole = true}};
