@@ -98,6 +98,8 @@ class Network {
   LinkId leaf_trunk(int leaf_group, int rail, bool down) const;
   LinkId pod_trunk(int pod, bool down) const;
 
+  bool same_as(const Network& other) const { return graph_ == other.graph_; }  // whether both are of one cluster
+
  private:
   struct Graph;
   std::shared_ptr<const Graph> graph_;  // of this cluster's other networks, too

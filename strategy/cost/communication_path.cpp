@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <unordered_map>
 
 namespace foreshard {
+
+static constexpr Bytes kReferenceBytes{std::int64_t{1} << 30};  // paths are kept for a collective of so many
 
 // Of links that are busy equally long, the one with the lowest id.
 static void busiest_link(const Network& network, const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) {
@@ -38,7 +42,7 @@ static Seconds inside_of(const Network& network, const Collective& what, const s
   return time;
 }
 
-CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
+static CommunicationPath found_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
   std::vector<int> nodes;
   for (const DeviceId device : devices) nodes.push_back(network.node(device));
   std::sort(nodes.begin(), nodes.end());
@@ -54,8 +58,44 @@ CommunicationPath communication_path(const Network& network, const Collective& w
   return path;
 }
 
-CommunicationPath scaled_path(CommunicationPath path, double share) {
-  path.bytes *= share, path.flow = path.flow * share;
+namespace {
+
+// What the path of a collective depends on besides its bytes.
+struct PathKey {
+  CollectiveKind kind = {};
+  Algorithm algorithm = {};
+  int servers = 0;
+  std::vector<DeviceId> devices = {};
+  auto operator<=>(const PathKey&) const = default;
+};
+
+// The paths that plans for one network asked for.
+class KnownPaths {
+ public:
+  const CommunicationPath& of(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
+    if (!network_ || !network_->same_as(network) || paths_.size() > kMostPaths) network_ = network, paths_.clear();
+    const auto [known, fresh] = paths_.try_emplace({what.kind, what.algorithm, what.servers, devices});
+    if (fresh) {
+      Collective reference = what;
+      reference.bytes = kReferenceBytes;
+      known->second = found_path(network, reference, devices);
+    }
+    return known->second;
+  }
+
+ private:
+  static constexpr std::size_t kMostPaths = 20'000;
+  std::optional<Network> network_ = {};
+  std::map<PathKey, CommunicationPath> paths_ = {};
+};
+
+}  // namespace
+
+CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
+  thread_local KnownPaths known;
+  CommunicationPath path = known.of(network, what, devices);
+  const double share = static_cast<double>(what.bytes.value) / static_cast<double>(kReferenceBytes.value);
+  path.bytes *= share, path.flow = path.flow * share, path.inside = path.inside * share;
   return path;
 }
 

@@ -8,10 +8,9 @@
 
 namespace foreshard {
 
-// `devices`: those of the group's members, in the order of the members.
+// `devices`: those of the group's members, in the order of the members. The load on links is proportional to the bytes, so it is worked
+// out once for all sizes. Each thread keeps the paths of the network that it asked for last: a search asks for the same groups in hundreds
+// of plans.
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
-
-// That of the same collective with `share` times the bytes.
-CommunicationPath scaled_path(CommunicationPath path, double share);
 
 }  // namespace foreshard

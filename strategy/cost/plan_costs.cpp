@@ -53,7 +53,6 @@ class PlanCosts {
         std::vector<Cost>& of = costs.by_segment[action.segment.index()];
         if (of.empty()) of = segment_costs(plan_.segments[action.segment.index()]);
       }
-      paths_.clear();
     }
     for (std::size_t s = 0; s < plan_.segments.size(); ++s)  // segments that only other devices run get costs of 0
       costs.by_segment[s].resize(plan_.segments[s].instructions.size());
@@ -381,20 +380,7 @@ class PlanCosts {
     return path;
   }
 
-  // Paths depend on group, kind and algorithm; volumes scale with the bytes.
-  CommunicationPath collective_path(const Collective& what) {
-    for (const auto& [known, path] : paths_)
-      if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
-          known.servers == what.servers) {
-        const double share =
-            known.bytes.value > 0 ? static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value) : 0;
-        return scaled_path(path, share);
-      }
-    paths_.emplace_back(what, find_path(what));
-    return paths_.back().second;
-  }
-
-  CommunicationPath find_path(const Collective& what) const {
+  CommunicationPath collective_path(const Collective& what) const {
     std::vector<DeviceId> devices;
     for (const RankId member : ranks_.members(what.group, rank_)) devices.push_back(ranks_.device(member));
     return communication_path(network_, what, devices);
@@ -423,7 +409,6 @@ class PlanCosts {
   std::map<int, int> ranks_of_node_ = {};
   RankId rank_ = {};
   RoleId role_ = {};
-  std::vector<std::pair<Collective, CommunicationPath>> paths_ = {};  // of the current role
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };
 

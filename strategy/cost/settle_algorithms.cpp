@@ -66,10 +66,10 @@ class Settling {
     return std::max(1, number);
   }
 
-  Seconds alone(const Collective& what, const std::vector<Devices>& places) {
+  Seconds alone(const Collective& what, const std::vector<Devices>& places) const {
     Seconds longest = {};
     for (const Devices& devices : places) {
-      const CommunicationPath path = path_of(what, devices);
+      const CommunicationPath path = communication_path(network_, what, devices);
       const Cost cost = collective_cost(network_.gpu(devices.front()), what, path);
       longest = max(longest, to_seconds(cost.busy) + path.flow * cost.wire_factor);
     }
@@ -84,7 +84,7 @@ class Settling {
 
   // The first of `algorithms` with the least isolated time; the first one applies to everything.
   Collective cheapest(Collective what, const std::vector<Devices>& places, int servers,
-                      const std::vector<Algorithm>& algorithms) {
+                      const std::vector<Algorithm>& algorithms) const {
     Collective best = what;
     Seconds least = {};
     for (const Algorithm algorithm : algorithms) {
@@ -109,18 +109,6 @@ class Settling {
   }
 
  private:
-  // The load on links is proportional to the bytes, so it is worked out once for all sizes.
-  CommunicationPath path_of(const Collective& what, const Devices& devices) {
-    constexpr double kReference = 1 << 30;
-    const auto [known, fresh] = paths_.try_emplace({devices, what.kind, what.algorithm, what.servers});
-    if (fresh) {
-      Collective reference = what;
-      reference.bytes = {static_cast<std::int64_t>(kReference)};
-      known->second = communication_path(network_, reference, devices);
-    }
-    return scaled_path(known->second, static_cast<double>(what.bytes.value) / kReference);
-  }
-
   int per_node(const Devices& devices) const {
     std::size_t length = 0;
     for (std::size_t begin = 0, end = 0; begin < devices.size(); begin = end) {
@@ -136,7 +124,6 @@ class Settling {
   Ranks ranks_;
   std::vector<std::vector<RoleId>> roles_ = {};  // [segment]
   std::map<std::pair<std::size_t, GroupId>, std::vector<Devices>> places_ = {};
-  std::map<std::tuple<Devices, CollectiveKind, Algorithm, int>, CommunicationPath> paths_ = {};
 };
 
 bool has_rounds(const Collective& what) { return what.kind != CollectiveKind::AllToAll; }
