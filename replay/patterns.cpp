@@ -82,7 +82,8 @@ class PatternFinder {
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       Collective form = *collective;
       form.bytes = {};
-      form.dtype = {}, form.combine = {}, form.accumulate = {}, form.slice = {};  // none of these changes which links the bytes cross
+      form.dtype = {}, form.combine = {}, form.accumulate = {},
+      form.slice = {};  // none of these changes which links the bytes cross
       use.collective = intern(found_.collectives, form);
     } else {
       use.copy = std::holds_alternative<Copy>(instruction.what);

@@ -37,7 +37,7 @@ struct RunRow {
   std::string sweep = {};              // key of the run's sweep, the same for all quantities
   std::string model = {};              // layers and hidden size
   double predicted = 0, measured = 0;  // in the row's unit
-  bool rate = false;  // larger is better
+  bool rate = false;                   // larger is better
   std::vector<PartShare> shares = {};  // of the predicted iteration
   double ratio() const { return rate ? predicted / measured : measured / predicted; }  // measured time / predicted time
 };

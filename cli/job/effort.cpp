@@ -14,8 +14,8 @@ namespace foreshard {
 namespace {
 
 // Measured on one core of a server, see tests/cli/job/effort_test.cpp.
-constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;    // per action
-constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;        // per rank that is replayed (not folded): its links and collectives
+constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;  // per action
+constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;  // per rank that is replayed (not folded): its links and collectives
 constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // per GPU
 constexpr double kChoiceSeconds = 3e-3;                        // per layer, and per doubling of batch and of GPUs
 constexpr double kSearchedBatch = 16, kSearchedPlays = 5;      // sequences of a micro-batch, strategies replayed completely

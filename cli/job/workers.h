@@ -12,8 +12,8 @@ namespace foreshard {
 int one_per_core();  // number of cores
 
 struct WorkerOptions {
-  int processes = 0;                                     // that run at the same time; 0: one per core
-  std::function<bool()> stop = {};                       // asked again and again; true: ends the work, unfinished results stay empty
+  int processes = 0;                // that run at the same time; 0: one per core
+  std::function<bool()> stop = {};  // asked again and again; true: ends the work, unfinished results stay empty
   std::function<void(std::size_t index)> finished = {};  // called for each result, by the calling thread
 };
 

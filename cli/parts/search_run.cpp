@@ -23,7 +23,8 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::size_t begin = setting.starts_with("strategy.") ? 9 : 0;
   if (equals == std::string::npos || equals <= begin)
-    throw Error(kCommandLine, "--fix", "\"" + setting + "\"", "PATH=VALUE with one of " + joined(searched_options()) + ", policy");
+    throw Error(kCommandLine, "--fix", "\"" + setting + "\"",
+                "PATH=VALUE with one of " + joined(searched_options()) + ", policy");
   std::string path = setting.substr(begin, equals - begin);
   std::vector<std::string> known = searched_options();
   known.emplace_back("policy");  // no search varies it
@@ -68,13 +69,14 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
       if (setting.starts_with("strategy." + path + "=") || setting.starts_with("strategy." + path + "."))
         options.fixed.push_back(path);
   const auto is_fixed = [&](const std::string& path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
-  if (options.base.policy != Strategy{}.policy) options.fixed.emplace_back("policy");  // the values in a strategy file hold for these two
-  if (options.base.offload != OffloadChoice{} && !is_fixed("offload_optimizer")) options.fixed.emplace_back("offload_optimizer");
+  if (options.base.policy != Strategy{}.policy)
+    options.fixed.emplace_back("policy");  // the values in a strategy file hold for these two
+  if (options.base.offload != OffloadChoice{} && !is_fixed("offload_optimizer"))
+    options.fixed.emplace_back("offload_optimizer");
   if (arguments.has("--gpus") && !arguments.has("--dp")) options.base.dp = 0;
   for (const std::string& setting : arguments.all("--fix")) {
     const std::string path = fix(options.base, setting);
-    if (is_fixed(path))
-      throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
+    if (is_fixed(path)) throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
     options.fixed.push_back(path);
   }
   expect_searchable(options.base);

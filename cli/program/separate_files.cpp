@@ -22,7 +22,8 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
   for (const std::string& option : read)
     if (arguments.has(option)) taken.emplace(place(option), option);
   for (const std::string& option : written) {
-    if (!arguments.has(option) || fs::is_character_file(arguments.text(option))) continue;  // /dev/null may be named more than once
+    if (!arguments.has(option) || fs::is_character_file(arguments.text(option)))
+      continue;  // /dev/null may be named more than once
     const auto [other, is_new] = taken.emplace(place(option), option);
     if (!is_new)
       throw Error(kCommandLine, option, arguments.text(option),

@@ -115,13 +115,12 @@ Verb lower_verb() {
                             "--save-plan gpt2.plan.json"},
                .options = job_options(),
                .run = run_lower};
-  verb.options.insert(
-      verb.options.end(),
-      {force_option(),
-       {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},
-       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
-       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
-       {.name = "--json", .help = "print JSON"}});
+  verb.options.insert(verb.options.end(),
+                      {force_option(),
+                       {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},
+                       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
+                       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
+                       {.name = "--json", .help = "print JSON"}});
   return verb;
 }
 

@@ -89,7 +89,8 @@ NodeShape read_quote(const JsonReader& json, const std::string& name, const std:
     node.nvme = bytes_between(nvme->at("capacity"), {0}, {std::int64_t{1} << 50}, "at most 1 PiB");
     node.nvme_bandwidth = link_bandwidth(nvme->at("bandwidth"));
     if (const auto depth = nvme->find("queue_depth")) node.nvme_queue.depth = small_int(*depth, 1, 65536);
-    if (const auto block = nvme->find("block")) node.nvme_queue.block = bytes_between(*block, {512}, {1 << 30}, "512 bytes to 1 GiB");
+    if (const auto block = nvme->find("block"))
+      node.nvme_queue.block = bytes_between(*block, {512}, {1 << 30}, "512 bytes to 1 GiB");
     if (const auto time = nvme->find("latency")) node.nvme_queue.latency = short_time(*time);
   }
   return build_shape(node);

@@ -221,7 +221,8 @@ class Dispatching {
 
 }  // namespace
 
-SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x, const RouterResults& choices) {
+SentRows dispatch_tokens(LayerBuilder& layer, const LocalTransformer& t, const Mixture& what, int x,
+                         const RouterResults& choices) {
   return Dispatching(layer, t, what).go(x, choices);
 }
 

@@ -184,7 +184,8 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
   for (const JsonReader& entry : json.at("ops").elements()) {
     profile.ops.push_back(read_op(entry, version1));
     const ProfileOp& op = profile.ops.back();
-    if (!known.emplace(op.op, op.phase, op.dtype, op.variant, op.joined).second) entry.at("variant").fail("an op that is not listed yet");
+    if (!known.emplace(op.op, op.phase, op.dtype, op.variant, op.joined).second)
+      entry.at("variant").fail("an op that is not listed yet");
   }
   return profile;
 }

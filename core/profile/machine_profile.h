@@ -27,7 +27,7 @@ struct ProfileOp {
   Phase phase = Phase::Forward;
   DType dtype = DType::F32;  // of the first shape
   std::string variant = {};  // variant_of(compute)
-  bool joined = false;       // of a product together with its GELU, as one (core/plan/joined_products.h); sizes are the product's
+  bool joined = false;  // of a product together with its GELU, as one (core/plan/joined_products.h); sizes are the product's
   std::vector<ProfileSample> samples = {};
   bool operator==(const ProfileOp&) const = default;
 };

@@ -15,8 +15,8 @@ class SampleBook {
  public:
   void add(const Compute& what, Seconds time, bool joined) {
     if (what.shapes.empty() || time.value <= 0) return;
-    times_[{word(what.op), what.phase, what.shapes.front().dtype, variant_of(what), joined}][{dims_of(what), what.traffic}].push_back(
-        time.value);
+    times_[{word(what.op), what.phase, what.shapes.front().dtype, variant_of(what), joined}][{dims_of(what), what.traffic}]
+        .push_back(time.value);
   }
 
   // If instructions of one kind have different numbers of sizes, only the number with the most samples is kept.

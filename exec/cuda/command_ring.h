@@ -28,8 +28,8 @@ class CommandRing {
  public:
   void set_capacity(int commands) {
     ring_.resize(static_cast<std::size_t>(commands));
-  }                                                                              // sets the capacity, before the first command
-  bool add(const Command& command);                                              // does not block; false: the queue is full
+  }                                               // sets the capacity, before the first command
+  bool add(const Command& command);               // does not block; false: the queue is full
   std::optional<Command> take(const Stop& stop);  // blocks for a command; nothing: closed and empty. Throws Stopped
   void close();                                   // called when no more commands will be added
 

@@ -141,22 +141,21 @@ Kernel convolution_weight_grad(const host::Form& form, const Convolution& conv) 
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 const Operand &dy = call.reads[0], &dw = call.writes[0];
-                for_each_piece(on, conv, call.reads[1], call.scratch,
-                               [&](std::int64_t first, std::int64_t count, const Matrix& columns) {
-                                 // one product after the other, because all are added to the same weights
-                                 for (std::int64_t n = 0; n < count; ++n) {
-                                   Matrix transposed = columns;
-                                   transposed.data += n * columns.step * size_of(columns.dtype).value,
-                                       transposed.transposed = true;
-                                   on.multiply({.m = conv.filters,
-                                                .n = conv.taps(),
-                                                .k = conv.pixels(),
-                                                .a = of_samples(dy, first + n, conv.out_size(), conv.pixels()),
-                                                .b = transposed,
-                                                .c = of_samples(dw, 0, 0, conv.taps()),
-                                                .beta = accumulate || first + n > 0 ? 1.0F : 0.0F});
-                                 }
-                               });
+                for_each_piece(
+                    on, conv, call.reads[1], call.scratch, [&](std::int64_t first, std::int64_t count, const Matrix& columns) {
+                      // one product after the other, because all are added to the same weights
+                      for (std::int64_t n = 0; n < count; ++n) {
+                        Matrix transposed = columns;
+                        transposed.data += n * columns.step * size_of(columns.dtype).value, transposed.transposed = true;
+                        on.multiply({.m = conv.filters,
+                                     .n = conv.taps(),
+                                     .k = conv.pixels(),
+                                     .a = of_samples(dy, first + n, conv.out_size(), conv.pixels()),
+                                     .b = transposed,
+                                     .c = of_samples(dw, 0, 0, conv.taps()),
+                                     .beta = accumulate || first + n > 0 ? 1.0F : 0.0F});
+                      }
+                    });
                 if (!bias) return;
                 ChannelArgs sum = channels_of_output(conv);
                 sum.x = reads(dy), sum.bias_grad = writes(call.writes[1]), sum.accumulate_weights = accumulate;

@@ -30,7 +30,8 @@ struct Form {
   const std::vector<std::int64_t>& dims(std::size_t index, std::size_t count = 0) const;
   // Throws Error unless there is one operand per entry, with at least that many elements.
   void expect(const std::vector<std::int64_t>& read_sizes, const std::vector<std::int64_t>& write_sizes) const;
-  [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;  // throws Error that names the operator
+  [[noreturn]] void refuse(const std::string& found,
+                           const std::string& expected) const;  // throws Error that names the operator
 };
 
 // Whether the last write of an 8-bit linear layer is not a result but scratch memory for its two rounded factors

@@ -10,9 +10,9 @@
 #include <QImage>
 #include <vector>
 
+#include "gui/document/lane_raster.h"
 #include "gui/document/rows.h"
 #include "gui/document/twin.h"
-#include "gui/document/lane_raster.h"
 
 namespace foreshard {
 

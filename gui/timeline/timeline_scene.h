@@ -9,11 +9,11 @@
 
 #include "gui/document/binding_arrows.h"
 #include "gui/document/document.h"
+#include "gui/document/lane_raster.h"
 #include "gui/document/rows.h"
 #include "gui/document/selection.h"
 #include "gui/document/time_axis.h"
 #include "gui/document/timeline_labels.h"
-#include "gui/document/lane_raster.h"
 #include "gui/widgets/theme.h"
 
 namespace foreshard {

@@ -55,7 +55,7 @@ class PlanViews : public QWidget {
 
   // Brings "timeline", "memory", "topology", "compare", "policies" (of the comparison) or "table" to the front; null: no such view.
   QWidget* bring(const QString& name);
-  const char* page() const;             // name of the view in front, as for bring
+  const char* page() const;  // name of the view in front, as for bring
   QWidget* page_in_front() const;
   void show_policies();  // brings the comparison to the front, with the runtime policies
   void show_table();     // brings the table to the front, with the rows that belong to the view that was in front

@@ -25,8 +25,8 @@ class SegmentSums {
 
  private:
   struct Sums {
-    std::vector<std::int32_t> place = {};  // [instruction]: its position when ordered by (stream, issue)
-    std::vector<Nanoseconds> busy = {};    // [place]: isolated compute time before it
+    std::vector<std::int32_t> place = {};           // [instruction]: its position when ordered by (stream, issue)
+    std::vector<Nanoseconds> busy = {};             // [place]: isolated compute time before it
     std::vector<std::int32_t> communications = {};  // [place]: number of communications before it
     Nanoseconds weight_gradient = {};
     Flops flops = {};

@@ -15,8 +15,8 @@ FrameworkExport of_fsdp2(const FrameworkFacts& facts, const Model& model, const 
 
 std::string text(std::int64_t n);
 std::string number(double value);  // the shortest text that parses to `value`, with a point or an exponent: "1.0"
-std::int64_t microbatches(const Strategy& strategy);  // per replica and iteration
-bool in_groups(const Strategy& strategy);  // ZeRO shards over groups that are smaller than the data-parallel size
+std::int64_t microbatches(const Strategy& strategy);     // per replica and iteration
+bool in_groups(const Strategy& strategy);                // ZeRO shards over groups that are smaller than the data-parallel size
 std::int64_t bucket_elements(const Strategy& strategy);  // gradients in one bucket of the communication
 std::vector<int> layers_per_stage(const Model& model, const Strategy& strategy);  // [stage], virtual stages included
 // The layers that full recomputation is limited to: "the first 4 layers of each stage"; empty: every layer.

@@ -26,7 +26,7 @@ struct Ticks {  // tick marks of an axis; the step is 1, 2 or 5 times a power of
 };
 Ticks ticks(double most, int wanted);  // about `wanted` ticks for an axis from 0 to `most`
 
-struct LaneShape {  // pixels
+struct LaneShape {     // pixels
   double height = 24;  // of the compute band
   double strip = 4;    // height of the communication band below it; 0: no band
   double pitch = 34;   // from the top of a lane to the top of the next

@@ -37,11 +37,12 @@ std::vector<double> parts_of(const std::vector<const Instruction*>& run, const s
   const double scale = computes > 0 ? (length - rest) / computes : 0.0;
   std::vector<double> parts;
   for (std::size_t i = 0; i < run.size(); ++i) {
-    const double share = bytes > 0 ? static_cast<double>(moved(*run[i]).value) / bytes : 1.0 / std::max(1.0, double(communicating));
+    const double share =
+        bytes > 0 ? static_cast<double>(moved(*run[i]).value) / bytes : 1.0 / std::max(1.0, double(communicating));
     parts.push_back(communicates(*run[i]) ? rest * share
-                    : computes > 0 ? isolated[i] * scale
-                    : communicating == 0 ? length / static_cast<double>(run.size())
-                                   : 0.0);
+                    : computes > 0        ? isolated[i] * scale
+                    : communicating == 0  ? length / static_cast<double>(run.size())
+                                          : 0.0);
   }
   return parts;
 }

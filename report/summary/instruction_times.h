@@ -20,7 +20,8 @@ class InstructionTimes {
  public:
   // Throws Error when the trace does not belong to the plan.
   InstructionTimes(const Plan& plan, const Trace& trace, ClassId who);
-  std::optional<InstructionTime> at(std::int32_t action, std::int32_t instruction) const;  // none: no span covers the instruction
+  std::optional<InstructionTime> at(std::int32_t action,
+                                    std::int32_t instruction) const;  // none: no span covers the instruction
 
  private:
   void cut(const Plan& plan, const Role& role, const Span& span);

@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-struct Workload {                      // turns times into throughput and MFU; `lower` computes it, the plan stores it in `origin`
+struct Workload {  // turns times into throughput and MFU; `lower` computes it, the plan stores it in `origin`
   std::int64_t tokens_per_sample = 0;  // 0: throughput is in samples
   Flops model_flops_per_sample = {};
   std::int64_t parameters = 0;

@@ -34,7 +34,7 @@ struct ComparedSpan {
   int ranks = 1;
   std::int32_t action = 0, instruction = 0;
   std::string action_name = {}, instruction_name = {};  // "F3", "h.2.qkv"
-  Compared begin = {}, seconds = {};  // seconds: begin and duration
+  Compared begin = {}, seconds = {};                    // seconds: begin and duration
   bool operator==(const ComparedSpan&) const = default;
 };
 
@@ -57,7 +57,7 @@ struct Comparison {
 
 struct CompareOptions {
   std::string predicted_name = "A", measured_name = "B";  // for messages of errors
-  std::size_t most_spans = 10;  // in Comparison::spans
+  std::size_t most_spans = 10;                            // in Comparison::spans
 };
 
 // Both may be simulated or measured results. Throws Error when their plans differ or one of them has no spans.

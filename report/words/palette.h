@@ -30,7 +30,14 @@ inline constexpr Colour kInLine = {204, 121, 167};  // a collective on the compu
 inline constexpr Colour kLimit = {190, 40, 30};
 
 // The kind of work that a cell of the timeline shows.
-enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Both, Update, Other };  // Both: a forward overlapped with a backward
+enum class Cell : std::uint8_t {
+  Forward,
+  Backward,
+  WeightGradient,
+  Both,
+  Update,
+  Other
+};  // Both: a forward overlapped with a backward
 inline constexpr int kCells = 6;
 Cell cell_of(const Action& action);
 Colour colour_of(Cell cell);

@@ -33,7 +33,7 @@ struct OpStyle {
   KernelTraffic forward = {};
   std::optional<KernelTraffic> backward = {};  // empty: as the forward
   double backward_kernels = 0;                 // 0: as in the forward
-  double elementwise = 0;       // bandwidth of these kernels where it differs from FrameworkPreset::elementwise; 0: it does not
+  double elementwise = 0;  // bandwidth of these kernels where it differs from FrameworkPreset::elementwise; 0: it does not
   bool operator==(const OpStyle&) const = default;
 };
 

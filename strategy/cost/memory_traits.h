@@ -105,8 +105,8 @@ struct MemoryTraits {
   LogitMemory logits = {};
   std::optional<StepMemory> step = {};  // its allocations are replayed; empty: closed forms
   ReportedMemory reports = {};
-  double fragmentation = 1;       // reserved over allocated bytes of memory that is allocated and freed in a step
-  Offload offload = {};           // what a run keeps in host memory
+  double fragmentation = 1;  // reserved over allocated bytes of memory that is allocated and freed in a step
+  Offload offload = {};      // what a run keeps in host memory
   // Process groups with an NCCL communicator, by the axes whose ranks form one: "world", "dp", "tp", "pp", "model" (tp and pp). "tied" is
   // that of the first and the last stage. Empty: a ring per axis.
   std::vector<std::string> communicators = {};

@@ -10,7 +10,7 @@ namespace {
 
 struct Term {
   const char* word;
-  double TensorWidth::* bytes;
+  double TensorWidth::*bytes;
 };
 constexpr Term kTerms[] = {{"hidden", &TensorWidth::hidden},
                            {"query", &TensorWidth::query},

@@ -48,7 +48,7 @@ class CachingAllocator {
  private:
   struct Piece {
     Place at = {};
-    int pool = 0;                             // 2 * stream + (1 if for requests of up to 1 MiB)
+    int pool = 0;  // 2 * stream + (1 if for requests of up to 1 MiB)
     bool is_free = false;
     int before = kNothing, after = kNothing;  // neighbours in the segment
   };
@@ -62,8 +62,8 @@ class CachingAllocator {
   void join(int number, int next);
 
   std::vector<Piece> pieces_ = {};
-  std::vector<int> unused_ = {};           // elements of pieces_ that were merged into others and can be reused
-  std::vector<std::set<Key>> free_ = {};   // [pool]: free pieces
+  std::vector<int> unused_ = {};          // elements of pieces_ that were merged into others and can be reused
+  std::vector<std::set<Key>> free_ = {};  // [pool]: free pieces
   int segments_ = 0;
   std::int64_t limit_ = 0;
   bool overflowed_ = false;

@@ -6,13 +6,13 @@ namespace foreshard {
 
 namespace {
 
-
 class FullyShardRules final : public StepRules {
  public:
   using StepRules::StepRules;
 
   void build() override {
-    each_layer([&](const ReplayedLayer& layer) { memory_.allocate_each(parameters_, layer.tensors, rank_.parameter / shards()); });
+    each_layer(
+        [&](const ReplayedLayer& layer) { memory_.allocate_each(parameters_, layer.tensors, rank_.parameter / shards()); });
     // stage.py makes receive buffers for all micro-batches of a step in advance, in both directions.
     if (rank_.pipeline)
       for (std::int64_t m = 0; m < 2 * rank_.microbatches; ++m) memory_.allocate(receives_, boundary());
@@ -100,7 +100,8 @@ class FullyShardRules final : public StepRules {
           for (int moment = 0; moment < 2; ++moment) memory_.allocate(moments_, rank_.parameter / shards() * tensor);
       });
     Blocks temporary;
-    each_layer([&](const ReplayedLayer& layer) { memory_.allocate_each(temporary, layer.tensors, rank_.parameter / shards()); });
+    each_layer(
+        [&](const ReplayedLayer& layer) { memory_.allocate_each(temporary, layer.tensors, rank_.parameter / shards()); });
     memory_.free(temporary);
   }
 
@@ -117,7 +118,9 @@ class FullyShardRules final : public StepRules {
     each_layer([&](const ReplayedLayer& layer) { last = layer.in_block ? &layer : last; });
     return last;
   }
-  double gathered_bytes(const ReplayedLayer& layer) const { return rank_.compute * layer.elements() - (rank_.compute - 1) * layer.narrow; }
+  double gathered_bytes(const ReplayedLayer& layer) const {
+    return rank_.compute * layer.elements() - (rank_.compute - 1) * layer.narrow;
+  }
 
   // All-gather on its own stream: the cast shard, the result, then a copy of it per parameter on the compute stream. The result before this
   // one is freed now.

@@ -8,7 +8,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kBucketElements = 512 << 20;       // of gradients that are flattened for one reduction
+constexpr double kBucketElements = 512 << 20;  // of gradients that are flattened for one reduction
 
 class InternEvoRules final : public StepRules {
  public:

@@ -6,7 +6,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kBucket = 25 << 20;     // of gradients: bucket_cap_mb of DistributedDataParallel
+constexpr double kBucket = 25 << 20;  // of gradients: bucket_cap_mb of DistributedDataParallel
 
 class NanotronRules final : public StepRules {
  public:

@@ -108,9 +108,9 @@ double sustained_share(const Gpu& gpu);
 inline constexpr double kUnvectorizedResults = 1.3;
 
 // Shares of a link's datasheet rate.
-inline constexpr double kLl128Efficiency = 0.92;       // protocol LL128: 120/128 and the handling of flags
-inline constexpr double kLlEfficiency = 0.5;           // protocol LL
-inline constexpr double kTreeEfficiency = 0.92;  // of a ring's rate, protocol Simple: NCCL's tuning model, as the next three
+inline constexpr double kLl128Efficiency = 0.92;  // protocol LL128: 120/128 and the handling of flags
+inline constexpr double kLlEfficiency = 0.5;      // protocol LL
+inline constexpr double kTreeEfficiency = 0.92;   // of a ring's rate, protocol Simple: NCCL's tuning model, as the next three
 inline constexpr double kTreeLl128Efficiency = 120.0 / 128,
                         kTreeLl128InNode = 7.0 / 9;    // of a tree's by Simple, over nodes and inside one
 inline constexpr double kTreeLlEfficiency = 1 / 3.8;   // of a tree's by Simple

@@ -46,9 +46,9 @@ std::optional<Infeasible> set_chunk_budget(Lowering& lowering, bool at_least_lar
     const std::int64_t largest = step.largest.value / element.value;
     rule->budget = rule->budget_of(device, step.others, element);
     if (rule->budget < largest && !at_least_largest)
-      return Infeasible{.reason = "policy " + policy_of(lowering.strategy)->name + ": beside everything else the device leaves " +
-                                  count_text(rule->budget) + " elements to chunks of parameters; the largest chunk has " +
-                                  count_text(largest),
+      return Infeasible{.reason = "policy " + policy_of(lowering.strategy)->name +
+                                  ": beside everything else the device leaves " + count_text(rule->budget) +
+                                  " elements to chunks of parameters; the largest chunk has " + count_text(largest),
                         .would_help = {"--policy gemini_cpu", "--micro-batch 1", "--recompute full"}};
     rule->budget = std::max(rule->budget, largest);
   }

@@ -34,7 +34,8 @@ class ChunkProgram {
  private:
   std::vector<Param> params() const;
   Slot weights_slot() const;
-  std::vector<UnitUse> visits() const;  // layers whose parameters are read, in order: those of a forward, then those of a backward
+  std::vector<UnitUse> visits()
+      const;  // layers whose parameters are read, in order: those of a forward, then those of a backward
   Segment build_backward(const BackwardVariant& variant);
   Segment delayed(Segment backward) const;
 

@@ -12,7 +12,7 @@ Plan with_loss_scale(Plan plan, double scale);
 // A dynamic loss scale doubles after `growth` steps without an overflow. At an overflow it halves, and that step updates nothing. `start`
 // and `growth` are the defaults of PyTorch's GradScaler.
 struct DynamicLossScale {
-  BufferId state = {};  // a buffer of every role: five fp32 numbers that judge_overflow writes
+  BufferId state = {};         // a buffer of every role: five fp32 numbers that judge_overflow writes
   double start = 65536;        // the scale of the first step
   std::int64_t growth = 2000;  // steps
 };

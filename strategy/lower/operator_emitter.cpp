@@ -202,7 +202,8 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
 }
 
 const OpWork& work_of(const Operator& op, Phase phase) {
-  if (ops::is_input_grad(phase)) return op.input_grad;  // of Backward too: one kernel makes both gradients from the same operands
+  if (ops::is_input_grad(phase))
+    return op.input_grad;  // of Backward too: one kernel makes both gradients from the same operands
   if (phase == Phase::WeightGrad) return op.weight_grad;
   return op.forward;
 }

@@ -378,8 +378,7 @@ class RoleBuilder {
     if (fresh) {
       const auto segment_at = [&](std::size_t i) -> const Segment& { return lowering_.plan.segments[key[i].index()]; };
       const Segment backward = count == 2 ? segment_at(1) : joined(segment_at(1), segment_at(2));
-      known->second = add(
-          in_turns(segment_at(0), backward, lowering_.hidden_stream(), table().delays_weights, role_));
+      known->second = add(in_turns(segment_at(0), backward, lowering_.hidden_stream(), table().delays_weights, role_));
     }
     cell.segment = known->second;
     role_.actions.erase(first, role_.actions.end());

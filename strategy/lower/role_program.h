@@ -12,9 +12,10 @@ namespace foreshard {
 
 // What roles of equal signature (the same buffers and events at the same indices) share.
 struct SharedProgram {
-  std::vector<SegmentId> segments = {};                 // by chunk, then by variant (role_program.cpp); invalid: not needed
-  std::vector<Buffer> scratch = {};                     // buffers that were added while the segments were built
-  std::vector<std::pair<BufferId, int>> deferred = {};  // those of `scratch` with slot counts that differ by role; chunk, -1: pool
+  std::vector<SegmentId> segments = {};  // by chunk, then by variant (role_program.cpp); invalid: not needed
+  std::vector<Buffer> scratch = {};      // buffers that were added while the segments were built
+  std::vector<std::pair<BufferId, int>> deferred =
+      {};  // those of `scratch` with slot counts that differ by role; chunk, -1: pool
 };
 using SharedPrograms = std::unordered_map<std::string, SharedProgram>;  // by signature
 

@@ -109,7 +109,7 @@ class Ejection {
   std::priority_queue<std::pair<double, int>> waiting_ = {};  // {cost, minus the block}
   std::vector<std::int64_t> places_ = {};
   std::vector<Placed> placed_ = {};  // beside the block that is being placed
-  std::int64_t tests_ = 0;  // so far
+  std::int64_t tests_ = 0;           // so far
 };
 
 }  // namespace

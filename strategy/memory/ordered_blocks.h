@@ -40,6 +40,7 @@ struct OrderedLimits {
 
 // All blocks of the role in `space` that are not resident, over one run and the part of the next run that may overlap it. Empty: there are
 // more instructions or blocks than `most` says, or another rank of the device uses one of these buffers.
-OrderedBlocks ordered_blocks(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space, const OrderedLimits& most);
+OrderedBlocks ordered_blocks(const Plan& plan, const MeetingPoints& meetings, RoleId role, Space space,
+                             const OrderedLimits& most);
 
 }  // namespace foreshard

@@ -89,7 +89,8 @@ int SegmentBuilder::join_last_use(const Block& block) {
 }
 
 void SegmentBuilder::release(const Block& block) {
-  at(join_last_use(block)).releases.push_back(block);  // the block stays known: the next writer has to wait for this instruction
+  at(join_last_use(block))
+      .releases.push_back(block);  // the block stays known: the next writer has to wait for this instruction
 }
 
 void SegmentBuilder::record_after_last_use(const Block& block, const EventUse& event) {

@@ -41,8 +41,8 @@ struct UnitUse {
 struct Stay {
   static constexpr int kBeforeStep = -1;  // as `brought`: on the device when the step begins, nothing is transferred
   int unit = 0;
-  int brought = 0;    // moment at which its transfer is issued
-  int first_use = 0;  // moment
+  int brought = 0;         // moment at which its transfer is issued
+  int first_use = 0;       // moment
   int released_after = 0;  // released at the end of this moment; the number of moments: stays on the device when the step ends
 
   bool on_demand() const { return brought == first_use; }  // its first use waits for the whole transfer

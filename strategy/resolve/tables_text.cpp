@@ -32,10 +32,9 @@ const char* word(ExpertKind kind) {
 const char* word(Tensors tensors) { return kTensorsWords[static_cast<std::size_t>(tensors)]; }
 const char* word(Purpose purpose) {
   static constexpr std::array words = {
-      "sums of gradients", "gathers of parameters", "between operators", "between experts",
-      "sum of norms",      "send forward",          "receive forward",   "send backward",
-      "receive backward",  "to host memory",        "from host memory",  "update on the host",
-      "to drives",         "from drives",           "updates beside the forward"};
+      "sums of gradients", "gathers of parameters", "between operators", "between experts",  "sum of norms",
+      "send forward",      "receive forward",       "send backward",     "receive backward", "to host memory",
+      "from host memory",  "update on the host",    "to drives",         "from drives",      "updates beside the forward"};
   return words[static_cast<std::size_t>(purpose)];
 }
 const char* word(Space space) {

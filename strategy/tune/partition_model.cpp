@@ -40,7 +40,8 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.pipeline.schedule = Schedule::OneFOneB;
   single.pipeline.layer_split.clear();
-  const Recompute& recompute = strategy.recompute;  // choices per stage and schedules of chains do not apply to a stage of one layer
+  const Recompute& recompute =
+      strategy.recompute;  // choices per stage and schedules of chains do not apply to a stage of one layer
   if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
   if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
   if (chooses_parts(strategy)) single.communication.parts.clear();

@@ -42,7 +42,7 @@ int members_of(std::string statement) {
       R"(\b(?:public|private|protected|Q_SIGNALS)\s*:(?!:)|\bQ_OBJECT\b|\[\[[^\]]*\]\]|\balignas\([^)]*\))");
   static const std::regex other(R"(^\s*(?:using|typedef|friend|static|template|enum\s|(?:struct|class|union)\s+\w+\s*$|$))");
   static const std::regex symbol(R"(\boperator\s*[^\s(]+)");  // its "=" begins no initialiser
-  static const std::regex callable(R"(\(\s*(?:\w+::)?\*)");  // void (*f)(int)
+  static const std::regex callable(R"(\(\s*(?:\w+::)?\*)");   // void (*f)(int)
   statement = without_template_arguments(std::regex_replace(statement, label, ""));
   statement = std::regex_replace(statement, symbol, "operator");
   if (std::regex_search(statement, other)) return 0;

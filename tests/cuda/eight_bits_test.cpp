@@ -143,7 +143,8 @@ TEST(EightBits, TrainingsAreThoseOfTheHost) {
     EXPECT_EQ(numbers, 0);
     const Difference from_host = difference(fake, host), from_numbers = difference(fake, without);
     EXPECT_LE(from_host.loss, 1e-3);
-    EXPECT_LE(from_host.gradients, 0.08) << from_host.worst;  // codes are an eighth apart: a last bit may round to the other neighbour
+    EXPECT_LE(from_host.gradients, 0.08)
+        << from_host.worst;  // codes are an eighth apart: a last bit may round to the other neighbour
     EXPECT_LE(from_numbers.largest(), 1e-6) << from_numbers.worst;
     if (way.dp * way.tp * way.pp > 1) continue;
     for (Role& role : plan.roles)  // a place that is too small

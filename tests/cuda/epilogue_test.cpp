@@ -66,10 +66,10 @@ TEST(Epilogues, EveryValueThatIsWrongIsSeen) {
 TEST(Epilogues, SumsOfTheOtherFactorAreSeen) {
   // Of c^T = b^T a the factor is the other one.
   const Bend<Multiply> other{"", [](Multiply& w) {
-                     if (w.sums != Sums::OfFactor) return;
-                     std::swap(w.a, w.b), std::swap(w.m, w.n);
-                     w.a.transposed = !w.a.transposed, w.b.transposed = !w.b.transposed;
-                   }};
+                               if (w.sums != Sums::OfFactor) return;
+                               std::swap(w.a, w.b), std::swap(w.m, w.n);
+                               w.a.transposed = !w.a.transposed, w.b.transposed = !w.b.transposed;
+                             }};
   int cases = 0;
   for (KernelCase tried : kernel_cases()) {
     if (tried.name.find("linear_weight_grad") == std::string::npos || tried.reads[0].operand().dtype != DType::BF16) continue;

@@ -103,8 +103,7 @@ std::byte* FakeRuntime::allocate(Space space, Bytes bytes) {
     used_[current()] += bytes.value;
     legacy = legacy_of(current());
   }
-  put_work(legacy, "cudaMemset", {{memory, memory + bytes.value, true}},
-           [=] { std::memset(memory, 0, filled_bytes(bytes)); });
+  put_work(legacy, "cudaMemset", {{memory, memory + bytes.value, true}}, [=] { std::memset(memory, 0, filled_bytes(bytes)); });
   return memory;
 }
 void FakeRuntime::release(Space space, std::byte* memory) {

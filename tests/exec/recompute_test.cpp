@@ -36,7 +36,8 @@ TEST(Recompute, KeepsEveryBitAndHasThePlannedPeak) {
          {Recompute{.kind = RecomputeKind::Selective},
           Recompute{.kind = RecomputeKind::Modules, .modules = {"attention", "norm"}},
           Recompute{.kind = RecomputeKind::Modules, .modules = {"norm", "qkv", "rope", "activation", "mlp"}},
-          Recompute{.kind = RecomputeKind::Modules, .modules = {"attention", "norm", "projection", "activation", "mlp", "dropout"}}}) {
+          Recompute{.kind = RecomputeKind::Modules,
+          .modules = {"attention", "norm", "projection", "activation", "mlp", "dropout"}}}) {
       const Execution again = run(lowered(model, strategy(recompute)), training(1));
       EXPECT_EQ(difference(kept, again).largest(), 0) << to_text(recompute);
       EXPECT_LE(sum(again.peaks[0]), sum(kept.peaks[0])) << to_text(recompute);

@@ -21,8 +21,7 @@ TEST(Predictor, ShortIterationsGiveTheTimeOfLongOnes) {
     ASSERT_GE(prediction.chosen, 0);
     const Strategy& strategy = question.candidates[static_cast<std::size_t>(prediction.chosen)];
     EXPECT_EQ(strategy.batch.global / strategy.batch.micro / strategy.dp, 512);
-    const auto whole =
-        tuned_plan(question.model, question.cluster, strategy, {.ignore_memory = true, .pack_by_order = false});
+    const auto whole = tuned_plan(question.model, question.cluster, strategy, {.ignore_memory = true, .pack_by_order = false});
     const double seconds = refine(std::get<Lowered>(whole), question.cluster).time.value +
                            framework_preset(strategy.framework).host.per_step.value;
     const auto tokens = static_cast<double>(strategy.batch.global * strategy.batch.seq);

@@ -81,9 +81,13 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [&](Plan& p) { collective(p).servers = 2; },
       [&](Plan& p) { multiply(p).what = Copy{{5}}; },
       [&](Plan& p) { multiply(p).what = Mark{}; },
-      [&](Plan& p) { multiply(p).what = Copy{{5}, {0}}; },
+      [&](Plan& p) {
+        multiply(p).what = Copy{{5}, {0}};
+      },
       [&](Plan& p) { multiply(p).what = HostCompute{.traffic = {7}}; },
-      [&](Plan& p) { multiply(p).what = HostCompute{.shapes = {{{7}, DType::F32}}}; },
+      [&](Plan& p) {
+        multiply(p).what = HostCompute{.shapes = {{{7}, DType::F32}}};
+      },
       [&](Plan& p) { multiply(p).what = HostCompute{.loss_scale = 2}; },
       [&](Plan& p) { multiply(p).stream = {1}; },
       [&](Plan& p) { multiply(p).layer = {0}; },

@@ -212,7 +212,8 @@ TEST(StrategyText, RecomputeForms) {
             "with some of attention,norm,qkv,rope,projection,activation,mlp,dropout");
   EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
             "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, "
-            "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,projection,activation,mlp,dropout (nearest: "
+            "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,projection,activation,mlp,dropout "
+            "(nearest: "
             "\"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");

@@ -53,7 +53,8 @@ TEST(HostAdam, ThreadsDoNotChangeTheResult) {
   for (const DType type : {DType::F64, DType::F32, DType::BF16}) {
     std::vector<std::vector<double>> known;
     for (const int threads : {1, 2, 3, 64}) {
-      Array g = random_array(kMany, 4, type), m = random_array(kMany, 5, type), v(kMany, type), p = random_array(kMany, 6, type);
+      Array g = random_array(kMany, 4, type), m = random_array(kMany, 5, type), v(kMany, type),
+            p = random_array(kMany, 6, type);
       const Array before = p;
       run_compute(update(ops::Adam{}, kMany), std::vector{g.operand(), m.operand(), v.operand(), p.operand()},
                   std::vector{m.operand(), v.operand(), p.operand()}, {.step = 2, .threads = threads});

@@ -72,7 +72,9 @@ TEST_F(PanelTest, TypingTellsTheChoicesAndEmptyIsAuto) {
 TEST_F(PanelTest, AReasonBreaksAfterEveryComma) {
   panel.show_refusal("found x", {});
   const int narrow = answer()->minimumSizeHint().width();
-  panel.show_refusal("attention,norm,qkv,rope,projection,activation,mlp,dropout,attention,norm,qkv,rope,projection,activation,mlp,dropout", {});
+  panel.show_refusal(
+      "attention,norm,qkv,rope,projection,activation,mlp,dropout,attention,norm,qkv,rope,projection,activation,mlp,dropout",
+      {});
   EXPECT_LE(answer()->minimumSizeHint().width(), std::max(narrow, 120));
 }
 

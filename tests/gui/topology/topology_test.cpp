@@ -3,9 +3,9 @@
 #include <QApplication>
 #include <QTest>
 
+#include "core/cluster_file/cluster_file.h"
 #include "gui/topology/link_load.h"
 #include "gui/topology/topology_view.h"
-#include "core/cluster_file/cluster_file.h"
 #include "report/words/span_words.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"

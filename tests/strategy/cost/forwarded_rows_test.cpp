@@ -35,8 +35,8 @@ Model one_mixture(int nodes) {
   return model;
 }
 
-Lowered of_nodes(int nodes, Dispatcher dispatcher, Codec codec = Codec::None, const std::string& framework = Strategy{}.framework,
-                 const std::string& node = "dgx-h800") {
+Lowered of_nodes(int nodes, Dispatcher dispatcher, Codec codec = Codec::None,
+                 const std::string& framework = Strategy{}.framework, const std::string& node = "dgx-h800") {
   Strategy strategy = {.dp = 8 * nodes, .batch = {.micro = 1, .global = 8 * nodes, .seq = 4096}, .zero = {.stage = 1}};
   strategy.experts.ep = 8 * nodes, strategy.experts.dispatcher = dispatcher;
   strategy.communication.dispatch.codec = codec;
@@ -50,7 +50,8 @@ Pairs pairs_of(const Plan& plan) {
   for (const Segment& segment : plan.segments) {
     const std::vector<int> forwards = forwarded_rows(plan, plan.roles.front(), segment);
     for (std::size_t i = 0; i < forwards.size(); ++i)
-      if (forwards[i] >= 0) pairs.emplace(segment.instructions[static_cast<std::size_t>(forwards[i])].name, segment.instructions[i].name);
+      if (forwards[i] >= 0)
+        pairs.emplace(segment.instructions[static_cast<std::size_t>(forwards[i])].name, segment.instructions[i].name);
   }
   return pairs;
 }

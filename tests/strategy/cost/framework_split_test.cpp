@@ -6,7 +6,13 @@ namespace foreshard::framework_split_test {
 namespace {
 
 Transformer model(int layers, std::int64_t hidden, std::int64_t ffn, std::int64_t vocab) {
-  return {.layers = layers, .hidden = hidden, .ffn_hidden = ffn, .heads = 32, .kv_heads = 32, .head_dim = hidden / 32, .vocab = vocab};
+  return {.layers = layers,
+          .hidden = hidden,
+          .ffn_hidden = ffn,
+          .heads = 32,
+          .kv_heads = 32,
+          .head_dim = hidden / 32,
+          .vocab = vocab};
 }
 
 FrameworkPreset with(StageSplit split) { return {.defaults = {.split = split}}; }

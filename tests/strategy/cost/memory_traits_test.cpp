@@ -43,7 +43,8 @@ TEST(MemoryTraitsOfFile, EveryKeySetsItsField) {
       .scores = {1.5, 4.5, 5.5},
       .projections = {.query_key = 6.5, .key_value = 6.25},
       .remakes_attention = true,
-      .logits = {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5, .buffered = 2},
+      .logits =
+          {.bytes = 7.5, .gathered_bytes = 8.5, .chunks = "chunks", .parts_by_width = true, .held_bytes = 9.5, .buffered = 2},
       .reports = {.reserved = true, .decimal = true},
       .fragmentation = 1.25,
       .context = Bytes{1 << 30},

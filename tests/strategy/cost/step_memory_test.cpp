@@ -12,8 +12,8 @@ namespace {
 StepMemory parsed(const std::string& text) { return read_step_memory(JsonReader::parse(text, "step.json")); }
 
 TEST(StepMemory, WidthsAreSums) {
-  const StepMemory step =
-      parsed(R"({"rules": "nanotron", "kept": ["2 hidden", "2 query + 4 keys", "1.5 ffn + 4 heads + 0.5 ffn"], "kept_full": ["2 hidden"]})");
+  const StepMemory step = parsed(
+      R"({"rules": "nanotron", "kept": ["2 hidden", "2 query + 4 keys", "1.5 ffn + 4 heads + 0.5 ffn"], "kept_full": ["2 hidden"]})");
   ASSERT_EQ(step.kept.size(), 3U);
   EXPECT_EQ(step.kept[0], (TensorWidth{.hidden = 2}));
   EXPECT_EQ(step.kept[1], (TensorWidth{.query = 2, .keys = 4}));
@@ -22,10 +22,11 @@ TEST(StepMemory, WidthsAreSums) {
 }
 
 TEST(StepMemory, RefusesWhatItCannotRead) {
-  for (const char* text : {R"({"rules": "megatron"})", R"({"rules": "nanotron", "kept": ["two hidden"]})",
-                           R"({"rules": "nanotron", "kept": ["2 widths"]})", R"({"rules": "nanotron", "kept": ["2 hidden + "]})",
-                           R"({"rules": "nanotron", "kept": ["2 hidden - 1 ffn"]})", R"({"rules": "nanotron", "kept": ["-2 hidden"]})",
-                           R"({"rules": "nanotron", "keeps": []})", R"({"kept": []})"})
+  for (const char* text :
+       {R"({"rules": "megatron"})", R"({"rules": "nanotron", "kept": ["two hidden"]})",
+        R"({"rules": "nanotron", "kept": ["2 widths"]})", R"({"rules": "nanotron", "kept": ["2 hidden + "]})",
+        R"({"rules": "nanotron", "kept": ["2 hidden - 1 ffn"]})", R"({"rules": "nanotron", "kept": ["-2 hidden"]})",
+        R"({"rules": "nanotron", "keeps": []})", R"({"kept": []})"})
     EXPECT_THROW(parsed(text), Error) << text;
 }
 

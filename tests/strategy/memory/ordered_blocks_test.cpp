@@ -26,7 +26,8 @@ bool on_compute(const Plan& plan, const Role& role, BufferId buffer) {
 // another outside of its lifetime.
 void expect_order(const Lowered& job) {
   for (std::size_t r = 0; r < job.plan.roles.size(); ++r) {
-    const OrderedBlocks found = ordered_blocks(job.plan, find_meeting_points(job.plan), {static_cast<std::int32_t>(r)}, Space::Device, kMost);
+    const OrderedBlocks found =
+        ordered_blocks(job.plan, find_meeting_points(job.plan), {static_cast<std::int32_t>(r)}, Space::Device, kMost);
     ASSERT_FALSE(found.blocks.empty());
     ASSERT_EQ(found.meets.blocks(), found.blocks.size());
     std::vector<TimedBlock> timed;

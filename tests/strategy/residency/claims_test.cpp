@@ -106,7 +106,8 @@ TEST(Claims, ThePageHasTheCurveAgainstGeminiCpu) {
     const double baseline = 1e3 * gemini_cpu(job);
     const auto in_gib = [](const CurvePoint& p) { return static_cast<double>(p.budget.value) / (1 << 30); };
     EXPECT_EQ(offload_page_row(shape.name + ", budget, GiB"), cells(curve, "%.2f | ", in_gib));
-    EXPECT_EQ(offload_page_row(shape.name + ", greedy, ms"), cells(curve, "%.1f | ", [](const CurvePoint& p) { return p.milliseconds; }));
+    EXPECT_EQ(offload_page_row(shape.name + ", greedy, ms"),
+              cells(curve, "%.1f | ", [](const CurvePoint& p) { return p.milliseconds; }));
     EXPECT_EQ(offload_page_row(shape.name + ", Gemini-CPU over it"),
               cells(curve, "%.2f | ", [&](const CurvePoint& p) { return baseline / p.milliseconds; }));
   }

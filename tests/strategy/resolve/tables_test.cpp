@@ -90,7 +90,8 @@ TEST(Tables, LayersThatRunAgain) {
   EXPECT_EQ(kept("full"), "1-24|the whole layer, from its input|stays|\n");
   EXPECT_EQ(kept("full:2"), "1-2, 13-14|the whole layer, from its input|stays|\n");
   EXPECT_EQ(kept("full:1", "4,20"), "1, 5|the whole layer, from its input|stays|\n");
-  EXPECT_EQ(kept("each:12xfull,4xattention+norm,8xnone"), "1-12|the whole layer, from its input|stays|\n13-16|attention, norm|stays|\n");
+  EXPECT_EQ(kept("each:12xfull,4xattention+norm,8xnone"),
+            "1-12|the whole layer, from its input|stays|\n13-16|attention, norm|stays|\n");
 }
 
 // Where the second chunk goes back up, its transfers have streams of their own, whatever the schedule is called.

@@ -45,13 +45,11 @@ double seconds_of(const Uneven& of, const std::string& schedule) {
 }
 
 // With most of the memory kept free zb-h2 does not fit, then not even zb-h1.
-const Uneven kCases[] = {{"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.06},
-                         {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.90},
-                         {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.91},
-                         {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.92},
-                         {"gpt2-355m", "dgx-a100", 4, "2,10,6,6", 4, 20, 0.06},
-                         {"gpt2-355m", "eth25-a100", 4, "3,6,9,6", 1, 8, 0.06},
-                         {"llama-2-7b", "dgx-a100", 8, "2,4,6,4,4,4,4,4", 1, 12, 0.06}};
+const Uneven kCases[] = {
+    {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.06},         {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.90},
+    {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.91},         {"gpt2-355m", "dgx-a100", 4, "4,6,9,5", 4, 20, 0.92},
+    {"gpt2-355m", "dgx-a100", 4, "2,10,6,6", 4, 20, 0.06},        {"gpt2-355m", "eth25-a100", 4, "3,6,9,6", 1, 8, 0.06},
+    {"llama-2-7b", "dgx-a100", 8, "2,4,6,4,4,4,4,4", 1, 12, 0.06}};
 
 }  // namespace
 
@@ -65,7 +63,8 @@ TEST(OrderChoice, NeverSlowerThanARule) {
       full += seconds < 0;
       if (seconds > 0 && (rule == 0 || seconds < rule)) rule = seconds;
     }
-    std::printf("%s on %s, %s, reserve %.2f: best %.3f ms, best rule %.3f ms\n", of.model, of.cluster, of.split, of.reserve, 1e3 * best, 1e3 * rule);
+    std::printf("%s on %s, %s, reserve %.2f: best %.3f ms, best rule %.3f ms\n", of.model, of.cluster, of.split, of.reserve,
+                1e3 * best, 1e3 * rule);
     ASSERT_GT(rule, 0) << of.split;
     EXPECT_LE(best, rule) << of.split;
     faster += best > 0 && best < 0.999 * rule;
