@@ -18,8 +18,7 @@ using Devices = std::vector<DeviceId>;
 
 class Settling {
  public:
-  Settling(const Plan& plan, const Cluster& cluster)
-      : plan_(plan), network_(cluster), ranks_(plan), roles_(plan.segments.size()) {
+  Settling(const Plan& plan, const Cluster& cluster) : network_(cluster), ranks_(plan), roles_(plan.segments.size()) {
     for (std::size_t r = 0; r < plan.roles.size(); ++r)
       for (const Action& action : plan.roles[r].actions) {
         std::vector<RoleId>& of = roles_[action.segment.index()];
@@ -119,7 +118,6 @@ class Settling {
     return static_cast<int>(length);
   }
 
-  const Plan& plan_;
   Network network_;
   Ranks ranks_;
   std::vector<std::vector<RoleId>> roles_ = {};  // [segment]
