@@ -18,9 +18,8 @@ class LossLog {
   LossLog(const LossLog&) = delete;
   LossLog& operator=(const LossLog&) = delete;
 
-  void add(
-      int step,
-      const StepReport& report);  // written at once, so that no line is lost when the process is killed; throws DeviceError
+  // Written at once, so that no line is lost when the process is killed; throws DeviceError.
+  void add(int step, const StepReport& report);
 
  private:
   std::string path_;

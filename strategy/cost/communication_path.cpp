@@ -84,7 +84,7 @@ class KnownPaths {
   }
 
  private:
-  static constexpr std::size_t kMostPaths = 20'000;
+  static constexpr std::size_t kMostPaths = 20'000;  // then it begins anew, so that a long search does not fill the memory
   std::optional<Network> network_ = {};
   std::map<PathKey, CommunicationPath> paths_ = {};
 };

@@ -65,8 +65,8 @@ MeasuredTime at_size(const Curve& curve, double bytes) {
   const CollectiveMeasure& from = beyond ? high : low;
   double steep = slope(low, high);
   double time = from.time.value + steep * (bytes - bytes_of(from));
-  if (beyond ||
-      bytes < bytes_of(first)) {  // outside the samples: the slope is limited, so that noise of small sizes is not extrapolated
+  // Outside the samples the slope is limited, so that noise of small sizes is not extrapolated.
+  if (beyond || bytes < bytes_of(first)) {
     steep = std::clamp(beyond ? std::max(steep, slope(first, last)) : steep, 0.0, from.time.value / bytes_of(from));
     time = from.time.value + steep * (bytes - bytes_of(from));
   }

@@ -11,6 +11,12 @@
 
 namespace foreshard {
 
+inline std::vector<DeviceId> first(int count) {  // devices of the cluster
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < count; ++i) devices.push_back({i});
+  return devices;
+}
+
 inline CommunicationPath path_of(const Network& network, const Collective& what, const std::vector<DeviceId>& members,
                                  double* wire = nullptr) {
   std::vector<int> nodes;

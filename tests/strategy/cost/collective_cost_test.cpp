@@ -15,12 +15,6 @@
 namespace foreshard::collective_cost_test {
 namespace {
 
-std::vector<DeviceId> first(int n) {
-  std::vector<DeviceId> members;
-  for (int i = 0; i < n; ++i) members.push_back({i});
-  return members;
-}
-
 // Ring all-reduce of 1 GiB over 8 A100: NCCL's Simple protocol, 14 steps of 3.4 us after 8.4 us and the launch; then
 // 2 * 7/8 GiB and a last slice of 24 * 512 KiB at 0.8065 of 300 GB/s, and an eighth at 576 GB/s without the link.
 TEST(CollectiveCost, ClosedFormOfALargeRing) {

@@ -3,18 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "core/cluster_file/cluster_file.h"
+#include "tests/strategy/support_alone.h"
 
 namespace foreshard::communication_path_test {
 namespace {
-
-std::vector<DeviceId> first(int count) {
-  std::vector<DeviceId> devices;
-  for (int i = 0; i < count; ++i) devices.push_back({i});
-  return devices;
-}
 
 // Half of an all-to-all's parts on two nodes of eight are for the own node, but for the rank's own: 7 of 16 over NVLink.
 TEST(CommunicationPath, IsInProportionToTheBytes) {
