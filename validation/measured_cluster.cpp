@@ -72,9 +72,10 @@ Card card_of(const std::string& gpu) {
   return {};
 }
 
-// NCCL reaches 55 of the 100 Gb/s of an Omni-Path adapter through its verbs, without GPUDirect (bigscience-workshop/bigscience
-// experiments/bandwidth/README.md, 16 nodes, one adapter in use); other adapters the 94 % of the cost model.
-constexpr double kOmniPathShare = 0.55 / 0.94;
+// What NCCL reaches of the 100 Gb/s of an Omni-Path adapter through its verbs, without GPUDirect, over the 94 % of other adapters
+// (bigscience-workshop/bigscience 358e3c8 experiments/bandwidth): 55 with V100 (README.md, 16 nodes), 40.6 with A100
+// (all_reduce_bench-a100-n4.txt, four nodes, 4 GB: both channels leave a node through one adapter and enter it through another).
+double omni_path_share(const std::string& gpu) { return (gpu.starts_with("a100") ? 0.406 : 0.55) / 0.94; }
 
 // Half of what a step of a ring takes through AWS's Elastic Fabric Adapter. All-reduces of 1 MiB to 1 GiB over four nodes of P6 (nccl-tests,
 // data/kernels/comm.csv, NCCL 2.27) are within 8 % (median) of a ring with steps of 55 us; NCCL's own 4 to 14 us are InfiniBand's. The
@@ -156,7 +157,7 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   std::int64_t adapters = per_node;
   if (row.mentions("notes", "omni-path") || row.mentions("notes", "opa node") || row.mentions("notes", "gb/s opa")) {
     adapters = omni_path_adapters(row, per_node);
-    gbps *= kOmniPathShare;
+    gbps *= omni_path_share(gpu);
   }
   JsonWriter json(0);
   json.begin_object().field("source", "the measured row").field("gpu", gpu).field("gpus_per_node", per_node);

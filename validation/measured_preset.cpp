@@ -40,6 +40,7 @@ constexpr KernelWord kKernels[] = {
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
     {"megatron", "source", "readme 2020", "megatron-2020"},  // tables of September 2020
     {"megatron", "source", "sc'21", "megatron-2020"},        // runs of April 2021 and before
+    {"megatron", "source", "korthikanti", "megatron-2022"},  // runs of May 2022 and before
     {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
     {"megatron-deepspeed", "precision", "bf16", "megatron-deepspeed-bf16"},
     {"megatron-deepspeed", "notes", "zero (old branch)", "megatron-deepspeed-2020"},  // Megatron v1.1.5

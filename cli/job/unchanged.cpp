@@ -55,6 +55,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"overlap", "communication of the kinds that it names"},
       {"algorithm", "collectives and clusters to which it applies"},
       {"parts", "tp above 1 and micro-batches of several samples"},
+      {"transfers", "tp and pp above 1, without --sequence-parallel"},
       {"servers", "--algorithm parameter-server"},
       {"sum_order", "data-parallel replicas without ZeRO, offload and clipping, and a pipeline that flushes"},
       {"partition", "--sum-order priority and larger buckets"},

@@ -43,6 +43,7 @@
 //   gradient-lost            a gradient overwritten or released before anything read it, or received twice before an update
 //   partial-sum              a partial sum over a tensor-parallel axis (a product with a split weight, row sums over a split vocabulary,
 //                            the gradient of a replicated weight from some of the tokens) is read or sent before it is reduced
+//   slice-not-gathered       a slice that another stage sent (Exchange::slice) is read before an all-gather has brought the others
 //   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote, or no newly received gradient
 //   capacity, host-capacity  more memory on a device, or in the host memory of a node, than CheckPlanOptions allows
 #pragma once

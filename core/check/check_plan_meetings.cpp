@@ -147,8 +147,9 @@ class Meetings {
                      std::string(what) + " " + std::to_string(length.value) + " bytes, moves " + std::to_string(bytes.value));
     };
     if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
-      if (exchange->to) need(instruction.reads, exchange->bytes, "sends from");
-      if (exchange->from) need(instruction.writes, exchange->bytes, "receives into");
+      const Bytes bytes = exchange->bytes * (exchange->slice.valid() ? members_of(role, exchange->slice) : 1);
+      if (exchange->to) need(instruction.reads, bytes, "sends from");
+      if (exchange->from) need(instruction.writes, bytes, "receives into");
     } else if (const auto* copy = std::get_if<Copy>(&instruction.what)) {
       // With a slice, one of the blocks holds the slices of all ranks of the group, one after the other.
       const std::int64_t slices = copy->slice.valid() ? members_of(role, copy->slice) : 1;

@@ -5,7 +5,8 @@
 //   rows      some of the tokens: the result of a reduce-scatter of partial sums, until an all-gather
 //   unknown   perhaps some of the tokens, if the plan scatters tokens: data from another stage, and products with weights that
 //             were gathered into a ring without Buffer::holds, whose history is not known
-// Only a reduction, or another such product that adds to it, may access a partial sum. Instructions are visited in issue order, as for
+//   received  the rank's slice of a value from another stage (Exchange::slice), until an all-gather
+// Only a reduction, or another such product that adds to it, may access a partial sum, and only an all-gather a received slice. Instructions are visited in issue order, as for
 // gradients. A gradient that is no partial sum must not be summed over ranks that have equal copies of it.
 #include <algorithm>
 #include <optional>
@@ -16,7 +17,7 @@ namespace foreshard {
 namespace {
 
 struct Contents {
-  AxisSet missing = 0, columns = 0, rows = 0, unknown = 0;
+  AxisSet missing = 0, columns = 0, rows = 0, unknown = 0, received = 0;
   AxisSet collected = 0;  // members of a collective whose parts lie side by side
 
   void add(const Contents& other) {
@@ -24,6 +25,7 @@ struct Contents {
     columns |= other.columns;
     rows |= other.rows;
     unknown |= other.unknown;
+    received |= other.received;
     collected |= other.collected;
   }
 };
@@ -106,6 +108,7 @@ class PartialSumCheck {
     Contents in;
     for (const RoleUses::Access& access : uses_.of(action.segment, instruction_))
       if (!access.write) for_each_piece(access, action, [&](Contents& piece) { in.add(piece); });
+    expect_gathered(instruction, in);
     if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
       compute_step(action, instruction, *compute, in);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
@@ -117,7 +120,9 @@ class PartialSumCheck {
       write_all(action, [&](std::size_t, Contents& piece) { keeps ? piece.add(in) : void(piece = in); });
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       if (in.missing != 0) tell_part("sends", in.missing);
-      write_all(action, [&](std::size_t, Contents& piece) { piece = {.unknown = scattered_}; });
+      const GroupId slice = std::get<Exchange>(instruction.what).slice;
+      const AxisSet received = slice.valid() ? wide(plan_.groups[slice.index()].over) : 0;
+      write_all(action, [&](std::size_t, Contents& piece) { piece = {.unknown = scattered_, .received = received}; });
     } else {
       write_all(action, [&](std::size_t, Contents& piece) { piece = in; });
     }
@@ -125,6 +130,16 @@ class PartialSumCheck {
       const std::size_t first = uses_.piece(block.buffer, value_of(block.slot, action));
       std::fill_n(pieces_.begin() + static_cast<std::ptrdiff_t>(first), uses_.cuts(block.buffer).size() - 1, Contents{});
     }
+  }
+
+  // After this nothing in `in` is a received slice.
+  void expect_gathered(const Instruction& instruction, Contents& in) {
+    const auto* collective = std::get_if<Collective>(&instruction.what);
+    if (collective && collective->kind == CollectiveKind::AllGather)
+      in.received &= ~wide(plan_.groups[collective->group.index()].over);
+    if (in.received != 0)
+      tell("slice-not-gathered", "reads a slice that another stage sent and that was not gathered over ", in.received);
+    in.received = 0;
   }
 
   void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Contents& in) {

@@ -153,6 +153,7 @@ struct Exchange {
   std::optional<Peer> to = {}, from = {};
   std::string tag = {};  // sends and receives with equal (peer, tag) pair up in issue order
   Bytes bytes = {};      // per direction
+  GroupId slice = {};    // valid: of larger blocks, the part of `bytes` at the rank's position in this group
   bool operator==(const Exchange&) const = default;
 };
 enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Reduce, AllToAll };

@@ -123,8 +123,9 @@ class Mix {
     all(op, traffic, shapes, loss_scale);
   }
   void add(const Exchange& v) {
-    const auto& [to, from, tag, bytes] = v;
+    const auto& [to, from, tag, bytes, slice] = v;
     all(to, from, tag, bytes);
+    if (slice.valid()) add(slice);
   }
   void add(const Collective& v) {
     const auto& [kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers] = v;

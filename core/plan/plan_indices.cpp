@@ -150,6 +150,7 @@ struct CheckWhat {
     check_peer(what.to, plan, {&at, "to"});
     check_peer(what.from, plan, {&at, "from"});
     bytes(what.bytes, {&at, "bytes"});
+    if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
   }
   void operator()(const Collective& what) const {
     refers(what.group, plan.groups, {&at, "group"});

@@ -165,7 +165,7 @@ Exchange read_exchange(const JsonReader& json) {
   Exchange what;
   members(json, Member{"to", [&](const JsonReader& v) { what.to = read_peer(v); }},
           Member{"from", [&](const JsonReader& v) { what.from = read_peer(v); }}, Member{"tag", into(what.tag)},
-          Member{"bytes", into(what.bytes)});
+          Member{"bytes", into(what.bytes)}, Member{"slice", into(what.slice)});
   return what;
 }
 Collective read_collective(const JsonReader& json, const version1::Attributes* old) {

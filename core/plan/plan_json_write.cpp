@@ -115,7 +115,7 @@ struct WriteWhat {
     Line inner;
     write(inner.json(), "to", what.to);
     write(inner.json(), "from", what.from);
-    inner.text_of("tag", what.tag).number("bytes", what.bytes.value);
+    inner.text_of("tag", what.tag).number("bytes", what.bytes.value).number("slice", what.slice.value, -1);
     line.json().key("exchange").raw(inner.text());
   }
   void operator()(const Collective& what) const {

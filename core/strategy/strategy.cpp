@@ -50,6 +50,7 @@ const char* name_of(ContextKind kind) {
   return "?";
 }
 
+const char* name_of(Transfers transfers) { return transfers == Transfers::Whole ? "whole" : "split"; }
 const char* name_of(SumOrder order) { return order == SumOrder::Ready ? "ready" : "priority"; }
 const char* name_of(Algorithm algorithm) {  // the plan's word, written as options are
   static const std::vector<std::string> names = [] {
@@ -114,6 +115,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron",
                                                  "megatron-deterministic",
                                                  "megatron-2020",
+                                                 "megatron-2022",
                                                  "deepspeed",
                                                  "torchtitan",
                                                  "torchtitan-rowwise",
@@ -165,7 +167,8 @@ StateTypes state_types(const Strategy& strategy) {
   const DType storage = stored(strategy.precision);
   const bool narrow = size_of(storage) < size_of(DType::F32);
   types.param = strategy.state_dtypes.param.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
-  const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic";
+  const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic" ||
+                        strategy.framework == "megatron-2022";
   const bool wide_gradients = (megatron && storage == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
   const bool narrow_param = size_of(types.param) < size_of(DType::F32);
   types.grad = strategy.state_dtypes.grad.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);

@@ -197,11 +197,17 @@ struct Compression {
 // The shortest list with the meaning of `parts` (CommunicationChoice::parts): the last pair holds for all later layers, so repeats are cut.
 std::vector<int> shortest_parts(std::vector<int> parts);
 
+// What a tensor-parallel rank sends to the next stage of a value that all ranks of its group hold: all of it, or its part, which the
+// receiving ranks gather ("scatter/gather optimization", Narayanan et al. 2021, section 4.1).
+enum class Transfers : std::uint8_t { Whole, Split };
+const char* name_of(Transfers transfers);  // whole, split
+
 struct CommunicationChoice {
   Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   std::optional<Overlap> overlap = {};                   // empty: the framework's default ("foreshard": Overlap{})
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
   int servers = 0;                                       // ParameterServer: members that serve; 0: all
+  std::optional<Transfers> transfers = {};  // empty: the framework's default ("foreshard": Whole)
   bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
   SumOrder order = SumOrder::Ready;
   Bytes partition = {};          // Priority: a reduction is cut into parts of this size; 0: whole buckets

@@ -46,6 +46,14 @@ std::vector<StrategyOption> communication_options() {
                .help = "members of a group that serve; 0: all",
                .constraint = "with --algorithm parameter-server",
                .group = group}),
+      optional_choice(
+          part(&Strategy::communication, &CommunicationChoice::transfers), {Transfers::Whole, Transfers::Split},
+          {.path = "transfers",
+           .flag = "--transfers",
+           .help = "what tensor-parallel ranks send to another stage of a value that all of them hold: each the whole, "
+                   "or each its part, and the receiving ranks gather (split); auto: as the framework does",
+           .constraint = "split: not with --stages, whose groups differ in size",
+           .group = group}),
       flag(part(&Strategy::communication, &CommunicationChoice::asynchronous),
            {.path = "asynchronous",
             .flag = "--asynchronous",

@@ -174,8 +174,10 @@ std::unique_ptr<StreamTask> Interpreter::bind_exchange(const RankStep& step, con
                                                        const Instruction& instruction, const std::string& where) {
   const auto& what = std::get<Exchange>(instruction.what);
   expect_operands(instruction, step.to.valid(), step.from.valid(), where);
+  Bytes offset = {};
+  if (what.slice.valid()) offset = what.bytes * place_in_group(ranks_, what.slice, place_.rank);
   const auto part = [&](const Use& use) {
-    MemoryRange all = stretch(use, action, {}, where);
+    MemoryRange all = stretch(use, action, offset, where);
     if (all.bytes < what.bytes)
       throw Error("plan", where, "a block of " + std::to_string(all.bytes.value) + " bytes",
                   "at least " + std::to_string(what.bytes.value));

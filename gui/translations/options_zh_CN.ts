@@ -228,6 +228,18 @@
         <translation>服务器数</translation>
     </message>
     <message>
+        <source>transfers</source>
+        <translation>阶段间传输</translation>
+    </message>
+    <message>
+        <source>what tensor-parallel ranks send to another stage of a value that all of them hold: each the whole, or each its part, and the receiving ranks gather (split); auto: as the framework does</source>
+        <translation>张量并行各 rank 都持有的值向另一流水线阶段发送什么：每个 rank 发送整个值，或每个只发送自己的一份、由接收方收集（split）；auto：与框架相同</translation>
+    </message>
+    <message>
+        <source>split: not with --stages, whose groups differ in size</source>
+        <translation>split：不能与 --stages 同时使用，因为其各组大小不同</translation>
+    </message>
+    <message>
         <source>asynchronous</source>
         <translation>异步更新</translation>
     </message>

@@ -73,6 +73,9 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
     if (!s.pipeline.layer_split.empty()) out.notes.push_back("no option says the layers per stage " + s.pipeline.layer_split);
     if (s.communication.overlap->p2p)
       out.notes.emplace_back("transfers beside computes were simulated; its pipeline waits for them");
+    if (s.tp > 1 && s.communication.transfers != Transfers::Split)
+      out.notes.emplace_back(
+          "whole transfers were simulated: \"pipeline\": {\"pipe_partitioned\": false, \"grad_partitioned\": false}");
   }
   if (full && (s.pp == 1 || !some.empty()))
     out.notes.push_back("in the model: checkpoint " + (some.empty() ? "every layer" : some));

@@ -81,6 +81,8 @@ class MegatronOptions {
     order_of_actions();
     if (s_.pp > 1 && s_.virtual_stages == 1 && s_.communication.overlap->p2p)
       note("transfers beside computes were simulated; 1F1B waits for them");
+    if (s_.pp > 1 && s_.tp > 1 && !s_.sequence_parallel && s_.communication.transfers == Transfers::Split)
+      note("split transfers were simulated; it sends whole values without sequence parallelism");
   }
 
   // Cells hide all-to-alls of experts, without a pipeline or in interleaved stages.

@@ -119,6 +119,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto context = json.find("context"))
     for (const ContextKind kind : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll})
       if (context->as_choice({"all-gather", "ring", "all-to-all"}) == name_of(kind)) preset.defaults.context = kind;
+  if (const auto transfers = json.find("transfers"))
+    preset.defaults.transfers = transfers->as_choice({"whole", "split"}) == "split" ? Transfers::Split : Transfers::Whole;
   if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
   if (const auto dropout = json.find("dropout")) preset.defaults.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
@@ -247,6 +249,7 @@ constexpr const char* kFields[] = {"summary",
                                    "overlap_whole",
                                    "attention",
                                    "context",
+                                   "transfers",
                                    "flash",
                                    "dropout",
                                    "clip_norm",
@@ -365,6 +368,7 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
   if (!strategy.context) strategy.context = preset.defaults.context;
+  if (!strategy.communication.transfers) strategy.communication.transfers = preset.defaults.transfers;
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
   // Offloaded parameters: the copies of the next layer overlap the computes of this one.
   const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};

@@ -69,9 +69,10 @@ struct RunDefaults {
   std::optional<Overlap> overlap_whole = {};  // without ZeRO, where it differs
   AttentionKernel attention = AttentionKernel::Auto;
   ContextKind context = ContextKind::AllGather;
-  double dropout = 0;    // of models with learned positions (GPT, BERT); others have none
-  double clip_norm = 0;  // largest norm of the gradients; 0: no clipping
-  int zero = 0;          // ZeRO stage
+  Transfers transfers = Transfers::Whole;  // between pipeline stages
+  double dropout = 0;                      // of models with learned positions (GPT, BERT); others have none
+  double clip_norm = 0;                    // largest norm of the gradients; 0: no clipping
+  int zero = 0;                            // ZeRO stage
   StageSplit split = StageSplit::Even;
   int chunk_layers = 0;             // layers of a chunk of the interleaved schedule; 0: not interleaved
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of it

@@ -6,24 +6,24 @@ namespace foreshard {
 
 void ForwardProgram::receive_input(SegmentBuilder& out) {
   if (frame_.first_stage() || values_.before) return;
-  const Bytes bytes = values_.bytes(values_.input);
+  const CommunicationRow& way = frame_.way(Purpose::ReceiveForward);
   out.emit({.name = "receive input",
-            .what = Exchange{.from = emit_.previous_stage(), .tag = emit_.tag(true, frame_.stage), .bytes = bytes},
-            .stream = frame_.way(Purpose::ReceiveForward).stream,
+            .what = emit_.transfer(way, values_.input, {}, emit_.previous_stage(), emit_.tag(true, frame_.stage)),
+            .stream = way.stream,
             .waits = {{values_.input_free, values_.input.slot}},
             .writes = {whole(values_.input)},
             .acquires = {values_.input}});
+  emit_.gather_transfer(out, way, values_.input);
 }
 
 void ForwardProgram::send_output(SegmentBuilder& out) {
   if (frame_.last_stage()) return;
   const ChunkLayer& last = values_.layers.back();
   const Block from = last.home[static_cast<std::size_t>(last.graph->output)];
-  const Bytes bytes = values_.bytes(from);
   if (values_.after) {  // both stages are here: the next one keeps a copy of its own
     const Block to{values_.after->input.buffer, {ChunkArgs::handover}};
     out.emit({.name = "hand over output",
-              .what = Copy{.bytes = bytes},
+              .what = Copy{.bytes = values_.bytes(from)},
               .stream = kComputeStream,
               .layer = last.id,
               .waits = {{values_.after->input_free, to.slot}},
@@ -34,14 +34,14 @@ void ForwardProgram::send_output(SegmentBuilder& out) {
     if (values_.output.buffer.valid()) out.release(from);
     return;
   }
-  const int sent =
-      out.emit({.name = "send output",
-                .what = Exchange{.to = emit_.next_stage(), .tag = emit_.tag(true, frame_.stage + 1), .bytes = bytes},
-                .stream = frame_.way(Purpose::SendForward).stream,
-                .records = {{values_.output_sent, from.slot}},
-                .reads = {whole(from)}});
+  const CommunicationRow& way = frame_.way(Purpose::SendForward);
+  const int sent = out.emit({.name = "send output",
+                             .what = emit_.transfer(way, from, emit_.next_stage(), {}, emit_.tag(true, frame_.stage + 1)),
+                             .stream = way.stream,
+                             .records = {{values_.output_sent, from.slot}},
+                             .reads = {whole(from)}});
   if (values_.output.buffer.valid()) out.release(from);
-  wait_for_send(out, frame_.way(Purpose::SendForward), sent);
+  wait_for_send(out, way, sent);
 }
 
 // One operator in the forward direction. `live` remembers which values of the layer have been acquired.

@@ -23,15 +23,16 @@ bool GradientFlow::learn(const BackwardState& end) {
 
 void GradientFlow::receive(SegmentBuilder& out, BackwardState& state) {
   if (frame_.last_stage() || !arrives()) return;
-  if (!values_.after)
+  if (!values_.after) {
+    const CommunicationRow& way = frame_.way(Purpose::ReceiveBackward);
     out.emit({.name = "receive gradient",
-              .what = Exchange{.from = emit_.next_stage(),
-                               .tag = emit_.tag(false, frame_.stage),
-                               .bytes = values_.bytes(values_.gradient_in)},
-              .stream = frame_.way(Purpose::ReceiveBackward).stream,
+              .what = emit_.transfer(way, values_.gradient_in, {}, emit_.next_stage(), emit_.tag(false, frame_.stage)),
+              .stream = way.stream,
               .waits = {{values_.gradient_free, values_.gradient_in.slot}},
               .writes = {whole(values_.gradient_in)},
               .acquires = {values_.gradient_in}});
+    emit_.gather_transfer(out, way, values_.gradient_in);
+  }
   state.held.push_back({values_.gradient_in, 1});
   state.border = 0;
 }
@@ -62,13 +63,13 @@ void GradientFlow::send(SegmentBuilder& out, BackwardState& state) {
     sent_ = state.border;
     return;
   }
-  const int sent = out.emit(
-      {.name = "send gradient",
-       .what = Exchange{.to = emit_.previous_stage(), .tag = emit_.tag(false, frame_.stage - 1), .bytes = values_.bytes(from)},
-       .stream = frame_.way(Purpose::SendBackward).stream,
-       .reads = {whole(from)}});
+  const CommunicationRow& way = frame_.way(Purpose::SendBackward);
+  const int sent = out.emit({.name = "send gradient",
+                             .what = emit_.transfer(way, from, emit_.previous_stage(), {}, emit_.tag(false, frame_.stage - 1)),
+                             .stream = way.stream,
+                             .reads = {whole(from)}});
   release(out, from);
-  wait_for_send(out, frame_.way(Purpose::SendBackward), sent);
+  wait_for_send(out, way, sent);
 }
 
 void GradientFlow::release(SegmentBuilder& out, const Block& block) {

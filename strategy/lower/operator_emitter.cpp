@@ -16,6 +16,37 @@ Peer OperatorEmitter::previous_stage() const {
 std::string OperatorEmitter::tag(bool forward, int to_stage) const {
   return (forward ? "forward." : "backward.") + std::to_string(frame_.lowering.tables.schedule.chunk_of(to_stage));
 }
+GroupId OperatorEmitter::parts_of_transfer(const CommunicationRow& way, Bytes bytes) const {
+  if (way.cut_by.empty()) return {};
+  const std::int64_t elements = bytes.value / size_of(frame_.lowering.compute_type()).value;
+  if (elements % frame_.lowering.ranks(way.cut_by) != 0) return {};
+  return frame_.lowering.group(way.cut_by, frame_.lowering.communication(Purpose::Operator).stream);
+}
+Exchange OperatorEmitter::transfer(const CommunicationRow& way, const Block& block, std::optional<Peer> to,
+                                   std::optional<Peer> from, const std::string& tag) const {
+  const Bytes bytes = values_.bytes(block);
+  const GroupId parts = parts_of_transfer(way, bytes);
+  return {.to = to,
+          .from = from,
+          .tag = tag,
+          .bytes = {parts.valid() ? bytes.value / frame_.lowering.ranks(way.cut_by) : bytes.value},
+          .slice = parts};
+}
+void OperatorEmitter::gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block) const {
+  const Bytes bytes = values_.bytes(block);
+  const GroupId parts = parts_of_transfer(way, bytes);
+  if (!parts.valid()) return;
+  const CommunicationRow& gather = frame_.lowering.communication(Purpose::Operator);
+  out.emit({.name = "gather transfer",
+            .what = Collective{.kind = CollectiveKind::AllGather,
+                               .algorithm = gather.algorithm.value_or(Algorithm::Ring),
+                               .group = parts,
+                               .bytes = bytes,
+                               .dtype = frame_.lowering.compute_type()},
+            .stream = gather.stream,
+            .reads = {whole(block)},
+            .writes = {whole(block)}});
+}
 const CommunicationRow& OperatorEmitter::way(const Kinds& over) const {
   const bool experts = std::ranges::any_of(over, [](const AxisKind& kind) { return std::holds_alternative<ExpertKind>(kind); });
   return frame_.lowering.communication(experts ? Purpose::Experts : Purpose::Operator);

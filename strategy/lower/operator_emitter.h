@@ -31,6 +31,11 @@ class OperatorEmitter {
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                   const Block& to, bool acquire, bool backward = false);
 
+  // The send or receive of a block between stages, or of this rank's part of it (CommunicationRow::cut_by), without reads and writes.
+  Exchange transfer(const CommunicationRow& way, const Block& block, std::optional<Peer> to, std::optional<Peer> from,
+                    const std::string& tag) const;
+  // After such a receive: gathers the parts of the other ranks. Emits nothing where the whole was received.
+  void gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block) const;
   // The peers of transfers between stages, and the tag that pairs the send and the receive of a transfer.
   Peer next_stage() const;
   Peer previous_stage() const;
@@ -40,6 +45,7 @@ class OperatorEmitter {
   int coded_rows(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& from,
                  const Block& to);
   int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
+  GroupId parts_of_transfer(const CommunicationRow& way, Bytes bytes) const;  // invalid: it is sent whole
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
   // The row of the communication policy for collectives between operators over these axes.

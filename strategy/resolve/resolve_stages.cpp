@@ -30,6 +30,7 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
   if (s.communication.gradients.codec != Codec::None || s.communication.activations.codec != Codec::None)
     return none("compressed communication", "--compress-gradients none --compress-activations none");
+  if (s.communication.transfers == Transfers::Split) return none("split transfers", "--transfers whole");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
   if (s.zero.stage != 0) return none("ZeRO " + std::to_string(s.zero.stage), "--zero 0");
   if (*s.optimizer.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");

@@ -60,6 +60,9 @@ struct Choice {
   int expert_replicas() const { return strategy.dp * strategy.cp * strategy.tp / (strategy.experts.ep * strategy.experts.etp); }
   bool staged() const { return !strategy.stages.empty(); }
   bool ties_stages() const { return ties && ends_apart; }
+  bool cuts_transfers() const {  // with sequence parallelism each rank has its part only
+    return strategy.communication.transfers == Transfers::Split && strategy.tp > 1 && !strategy.sequence_parallel;
+  }
 };
 
 Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& schedule) {
@@ -222,8 +225,11 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                           {ReceiveForward, kReceiveForward},
                                           {SendBackward, kSendBackward},
                                           {ReceiveBackward, kReceiveBackward}})
-      policy.rows.push_back(
-          {.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.communication.overlap->p2p});
+      policy.rows.push_back({.purpose = purpose,
+                             .chunk = chunk,
+                             .stream = {stream + later},
+                             .overlaps = s.communication.overlap->p2p,
+                             .cut_by = choice.cuts_transfers() ? kTensor : Kinds{}});
   };
   const auto& of = schedule.stages_of_rank;
   // A chunk whose stages run from the last rank to the first sends in the other direction, on streams of its own.

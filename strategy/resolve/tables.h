@@ -185,6 +185,9 @@ struct CommunicationRow {  // a communication follows the first row with its pur
   // once (0: one part).
   Bytes partition = {}, credit = {};
   bool overlaps = true;               // of sends: the compute stream does not wait until the data has arrived
+  // Of transfers between stages: ranks that hold the same value. Each sends its part, and the receiving ranks gather the parts; empty: each
+  // sends the whole.
+  Kinds cut_by = {};
   std::optional<Coding> coding = {};  // of sums of activations and of their gradients; empty: not compressed
   std::optional<Coding> dispatch =
       {};  // of rows of tokens on their way to experts, and of gradients of results; empty: not compressed

@@ -276,7 +276,8 @@ TextOfTable communication(const StrategyTables& tables) {
                   .head = {"purpose", "chunk", "stream", "algorithm", "computes meanwhile"}};
   for (const CommunicationRow& row : tables.communication.rows) {
     const bool transfer = row.purpose >= Purpose::SendForward;
-    out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : std::to_string(row.chunk),
+    out.rows.push_back({word(row.purpose) + (row.cut_by.empty() ? "" : ", in parts over " + to_text(row.cut_by)),
+                        row.chunk < 0 ? "any" : std::to_string(row.chunk),
                         tables.communication.streams[row.stream.index()].name, transfer ? "-" : algorithm_text(row),
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
     if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;

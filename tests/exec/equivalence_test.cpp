@@ -98,6 +98,7 @@ std::optional<Strategy> draw(std::mt19937& random, bool sequence_parallel, doubl
   s.communication.algorithm = any<std::optional<Algorithm>>(
       random, {Ring, Ring, Tree, DoubleTree, Hierarchical, TwoDimensional, ParameterServer, GatherToRoot, {}});
   s.communication.servers = any(random, {0, 1, 2});
+  s.communication.transfers = any(random, {Transfers::Whole, Transfers::Split});
   s.communication.order = any(random, {SumOrder::Ready, SumOrder::Priority});
   s.communication.partition = any<Bytes>(random, {{0}, {4096}});
   const int ranks = s.dp * s.tp * s.pp;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "core/cluster_file/cluster_file.h"
@@ -198,6 +199,35 @@ TEST(Estimate, RefineCountsTheComputeUnitsOfReceives) {
     const Lowered& lowered = std::get<Lowered>(answer);
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
     EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 1e-5) << schedule_entry(schedule).name;
+  }
+}
+
+// The eight tensor ranks of a node send the whole through its network card, or each its part, and gather over NVLink. Both tiers follow.
+TEST(Estimate, SplitTransfersTakeATensorRanksShare) {
+  const Model model = load_model("llama-2-7b");
+  Strategy base{.batch = {.global = 32, .seq = 1024}};
+  const Point point{.tp = 8, .pp = 2, .micro_batch = 4, .overlap_p2p = false};
+  for (const char* name : {"eth25-a100-x2", "dgx-a100-x2"}) {
+    const Cluster cluster = load_cluster(name);
+    std::map<Transfers, double> times, screened;
+    for (const Transfers transfers : {Transfers::Whole, Transfers::Split}) {
+      base.communication.transfers = transfers;
+      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+      ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
+      const Lowered& lowered = std::get<Lowered>(answer);
+      times[transfers] = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+      EXPECT_NEAR(refine(lowered, cluster).time.value / times[transfers], 1, 1e-3) << name << name_of(transfers);
+      const Screen screen(model, cluster, base);
+      screened[transfers] = screen.at(point, screen.shape(point).value(), screen.grid(point)).time;
+      EXPECT_NEAR(screened[transfers] / times[transfers], 1, 0.01) << name << name_of(transfers);
+    }
+    // Eight micro-batches and one more, whose outputs and gradients cross. A node has one card of 25 Gbit/s, or eight of 200.
+    const bool one = std::string(name).starts_with("eth25");
+    const double bytes = 4.0 * 1024 * 4096 * 2, network = one ? 8 * bytes / (0.94 * 25e9 / 8) : bytes / (0.94 * 200e9 / 8);
+    const double gather = bytes * 7 / 8 / (0.8065 * 300e9);
+    const double saved = 9 * (7.0 / 8 * network - 2 * gather);
+    EXPECT_NEAR((times[Transfers::Whole] - times[Transfers::Split]) / saved, 1, 0.15) << name;
+    EXPECT_NEAR((screened[Transfers::Whole] - screened[Transfers::Split]) / saved, 1, 0.15) << name;
   }
 }
 

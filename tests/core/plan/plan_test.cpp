@@ -68,6 +68,7 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [&](Plan& p) { compute(p).dynamic_scale = true; },
       [&](Plan& p) { exchange(p).bytes = {1}; },
       [&](Plan& p) { exchange(p).tag = "other"; },
+      [&](Plan& p) { exchange(p).slice = {0}; },
       [&](Plan& p) { exchange(p).to->role_shift = 2; },
       [&](Plan& p) { exchange(p).to->axis = {0}; },
       [&](Plan& p) { exchange(p).to->shift = 1; },

@@ -74,6 +74,19 @@ TEST(FrameworkDefaults, OverlapDependsOnZeroAndRelease) {
   EXPECT_FALSE(overlap_of(framework_preset("megatron-2020"), 1, true).tp);
 }
 
+// Megatron split transfers from 2021 to 2022, DeepSpeed's pipeline does; what a strategy states wins.
+TEST(FrameworkDefaults, TransfersDependOnTheRelease) {
+  for (const char* name : {"megatron-2020", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-bf16", "deepspeed"})
+    EXPECT_EQ(resolved("gpt2-355m", {.framework = name}).communication.transfers, Transfers::Split) << name;
+  for (const char* name : {"foreshard", "megatron", "megatron-zero-bubble", "nemo", "aleph-alpha-scaling", "torchtitan"})
+    EXPECT_EQ(resolved("gpt2-355m", {.framework = name}).communication.transfers, Transfers::Whole) << name;
+  Strategy s{.framework = "megatron-2022"};
+  s.communication.transfers = Transfers::Whole;
+  EXPECT_EQ(resolved("gpt2-355m", s).communication.transfers, Transfers::Whole);
+  // Since September 2021 sums of input gradients run beside the products of the weights' gradients.
+  EXPECT_TRUE(overlap_of(framework_preset("megatron-2022"), 1, true).tp);
+}
+
 // nanotron's norms and rotary embeddings are fused kernels; sums of contiguous values stream, copies into another layout, concatenations and
 // operators on halves of rows or on broadcast values load no vectors; others are those of eager PyTorch. Bytes and results per element of
 // docs/cost-model.md, over the bytes of a fused kernel.

@@ -13,7 +13,8 @@ TEST(LowerProperties, EveryPlanIsSound) {
   int plans = 0, scheduled = 0;
   for (int round = 0; round < 400; ++round) {
     const Model model = random_model(random);
-    const Strategy strategy = random_strategy(random);
+    Strategy strategy = random_strategy(random);
+    strategy.communication.transfers = round % 2 == 0 ? Transfers::Whole : Transfers::Split;
     const auto answer = tuned_plan(model, cluster, strategy);
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;

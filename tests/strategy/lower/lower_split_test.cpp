@@ -51,7 +51,9 @@ TEST(LowerSplit, EveryPlanIsSound) {
   int plans = 0;
   for (int round = 0; round < 250; ++round) {
     const Model model = random_model(random);
-    const auto answer = tuned_plan(model, cluster, split_strategy(random));
+    Strategy strategy = split_strategy(random);
+    strategy.communication.transfers = round % 2 == 0 ? Transfers::Whole : Transfers::Split;
+    const auto answer = tuned_plan(model, cluster, strategy);
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
     const auto defects = check_plan(std::get<Lowered>(answer).plan);
