@@ -1,5 +1,7 @@
 #include "strategy/cost/autograd_cost.h"
 
+#include <algorithm>
+
 namespace foreshard {
 
 namespace {
@@ -34,6 +36,21 @@ Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Inst
   const Bytes sum = run.writes.empty() ? gradient : run.writes.front().length.value_or(gradient);
   const Bytes filled = table ? gradient : Bytes{};
   return what.accumulate || sum > gradient ? filled + gradient + 2 * sum : filled;
+}
+
+Seconds gradient_loop(const FrameworkPreset& preset, const Compute& what, const Instruction& run, bool shards) {
+  if (what.phase != Phase::WeightGrad && what.phase != Phase::Backward) return {};
+  const int inputs = what.phase == Phase::Backward ? gradients(what.op) : 0;
+  const double parameters = std::max(0, static_cast<int>(run.writes.size()) - inputs);
+  const GradientLoop& loop = preset.host.gradient_loop;
+  return preset.host.per_part.value_or(preset.host.per_kernel) * (parameters * (shards ? loop.shard : loop.whole));
+}
+
+bool updates_shards(const Role& role) {
+  return std::ranges::any_of(role.buffers, [](const Buffer& buffer) {
+    return std::ranges::any_of(buffer.holds,
+                               [](const Shard& shard) { return shard.part == TensorPart::Momentum && !shard.flat_by.empty(); });
+  });
 }
 
 Bytes unadded_traffic(const Compute& what, const Instruction& run) {

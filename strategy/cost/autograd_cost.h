@@ -15,6 +15,11 @@ Bytes summed_bytes(const FrameworkPreset& preset, const Compute& what);
 // to which the first is added too. The gradient of a table of embeddings has all its rows, and is filled with zeros first. 0 for others.
 Bytes added_bytes(const FrameworkPreset& preset, const Compute& what, const Instruction& run);
 
+// What the host issues to add the gradients of parameters that `run` makes to their sums (GradientLoop), and whether the ranks of a role
+// update shards.
+Seconds gradient_loop(const FrameworkPreset& preset, const Compute& what, const Instruction& run, bool shards);
+bool updates_shards(const Role& role);
+
 // Bytes of the result that a product or a norm allocates and PyTorch fills with NaN (OpStyles::fills_results): of the forward, a
 // recomputation and the gradient of the input. Gradients of weights go to the sum over micro-batches. 0 for others.
 Bytes filled_bytes(const FrameworkPreset& preset, const Compute& what);

@@ -202,6 +202,11 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto splits = json.find("splits_products")) preset.host.splits_products = splits->as_bool();
   read_seconds(json, "host_per_kernel", preset.host.per_kernel);
   if (json.has("host_per_part")) read_seconds(json, "host_per_part", preset.host.per_part.emplace());
+  if (const auto loop = json.find("gradient_loop")) {
+    loop->only({"whole", "shard"});
+    read_number(*loop, "whole", 0, 100, preset.host.gradient_loop.whole);
+    read_number(*loop, "shard", 0, 100, preset.host.gradient_loop.shard);
+  }
   read_seconds(json, "host_per_collective", preset.host.per_collective);
   read_seconds(json, "host_per_exchange", preset.host.per_exchange);
   read_seconds(json, "host_per_microbatch", preset.host.per_microbatch);
@@ -292,6 +297,7 @@ constexpr const char* kFields[] = {"summary",
                                    "blocking_launches",
                                    "host_per_kernel",
                                    "host_per_part",
+                                   "gradient_loop",
                                    "host_per_collective",
                                    "host_per_exchange",
                                    "host_per_microbatch",

@@ -105,11 +105,19 @@ struct MessageRules {
   bool operator==(const MessageRules&) const = default;
 };
 
+// Operators without modules that Python issues for the gradient of each parameter behind the backward of a micro-batch, to add it to the
+// sum: where every rank updates the whole parameter, and where it updates a shard, which is cut out.
+struct GradientLoop {
+  double whole = 0, shard = 0;
+  bool operator==(const GradientLoop&) const = default;
+};
+
 // Time that the host thread takes to issue work.
 struct HostTimes {
   Seconds per_kernel = {};  // per kernel: Python, dispatcher, launch
   // Per part of a tensor that a collective of lists cuts out or copies: a dispatch without modules and autograd. Empty: per_kernel.
   std::optional<Seconds> per_part = {};
+  GradientLoop gradient_loop = {};  // each takes per_part
   // A product of rows that are gathered from the tensor-parallel ranks is issued in pieces: the rank's own rows, those before, those after.
   // Allocating, slicing and waiting take the host as long as one piece more.
   bool splits_products = false;

@@ -48,6 +48,7 @@ class PlanCosts {
       if (role.device_kind != device_kind) continue;
       rank_ = ranks_.first({static_cast<std::int32_t>(r)});
       role_ = {static_cast<std::int32_t>(r)};
+      shards_ = updates_shards(role);
       if (preset_.eight_bits.parameters) narrow_.weights.emplace(plan_, role);
       for (const Action& action : role.actions) {
         std::vector<Cost>& of = costs.by_segment[action.segment.index()];
@@ -167,8 +168,9 @@ class PlanCosts {
     if (alone.value <= 0) return {};
     const Seconds time = alone * share;
     const double tensors = updated_tensors(plan_, role(), preset_, what, run);
-    last_.issue =
-        issue_time(preset_, what, experts_).value * tensors + preset_.host.per_kernel.value * operators_of_splitting(what, run);
+    last_.issue = issue_time(preset_, what, experts_).value * tensors +
+                  preset_.host.per_kernel.value * operators_of_splitting(what, run) +
+                  gradient_loop(preset_, what, run, shards_).value;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradients(what, run) + expert_copies(what, run) +
                                    adapter_copies(what) + eight_bit_casts(what) + copied_heads(gpu(), preset_, what) +
                                    copied_samples(gpu(), preset_, what) +
@@ -393,6 +395,7 @@ class PlanCosts {
   std::optional<LearnedFactors> learned_ = {};
   std::optional<PartShapes> shapes_ = {};
   std::map<PartShape, double> factors_ = {};
+  bool shards_ = false;                    // the ranks of the role that is costed update shards
   bool recomputes_ = false;                // the segment that is costed recomputes something
   bool recomputes_attention_ = false;      // it recomputes attention, too
   Seconds copied_ = {};                    // copies of shards in the segment

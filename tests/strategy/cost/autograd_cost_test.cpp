@@ -45,6 +45,24 @@ TEST(AutogradCost, AllocatedResultsAreFilled) {
   EXPECT_EQ(filled_bytes({}, norm).value, 0);
 }
 
+// Python goes through the parameters behind the backward: of a product its weight, of a norm in one kernel its scale, but not its input.
+TEST(AutogradCost, GradientsAreAddedOneByOne) {
+  FrameworkPreset python = {.host = {.per_part = Seconds{8e-6}, .gradient_loop = {.whole = 1, .shard = 3}}};
+  const Instruction weight = {.writes = {{}}}, both = {.writes = {{}, {}}};
+  const Compute norm = {.op = ops::Norm{}, .phase = Phase::Backward, .shapes = {{.dims = {kTokens, 4096}}}};
+  EXPECT_DOUBLE_EQ(gradient_loop(python, product(Phase::WeightGrad, true), weight, false).value, 8e-6);
+  EXPECT_DOUBLE_EQ(gradient_loop(python, product(Phase::WeightGrad, true), weight, true).value, 24e-6);
+  EXPECT_DOUBLE_EQ(gradient_loop(python, norm, both, true).value, 24e-6);
+  EXPECT_EQ(gradient_loop(python, product(Phase::InputGrad, true), weight, true).value, 0);
+  EXPECT_EQ(gradient_loop(python, product(Phase::Forward, false), weight, true).value, 0);
+  EXPECT_EQ(gradient_loop({}, product(Phase::WeightGrad, true), weight, true).value, 0);
+  const Model model = load_model("gpt2-124m");
+  const Cluster cluster = load_cluster("dgx-a100");
+  for (const int zero : {0, 1})
+    EXPECT_EQ(updates_shards(lowered(model, cluster, {.dp = 4, .batch = {.global = 8}, .zero = {.stage = zero}}).plan.roles[0]),
+              zero == 1);
+}
+
 // The gradient in 16 bits is read once, the sum read and written: 2 + 2 x 2 bytes, with fp32 sums 2 + 2 x 4. The product writes 2.
 TEST(AutogradCost, WeightsAreAddedInTheFormatOfTheSum) {
   const std::int64_t weights = 5120LL * 4096;
