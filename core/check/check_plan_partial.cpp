@@ -6,8 +6,9 @@
 //   unknown   perhaps some of the tokens, if the plan scatters tokens: data from another stage, and products with weights that
 //             were gathered into a ring without Buffer::holds, whose history is not known
 //   received  the rank's slice of a value from another stage (Exchange::slice), until an all-gather
-// Only a reduction, or another such product that adds to it, may access a partial sum, and only an all-gather a received slice. Instructions are visited in issue order, as for
-// gradients. A gradient that is no partial sum must not be summed over ranks that have equal copies of it.
+// Only a reduction, or another such product that adds to it, may access a partial sum, and only an all-gather a received slice.
+// Instructions are visited in issue order, as for gradients. A gradient that is no partial sum must not be summed over ranks that have
+// equal copies of it.
 #include <algorithm>
 #include <optional>
 

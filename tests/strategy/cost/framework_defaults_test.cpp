@@ -76,7 +76,8 @@ TEST(FrameworkDefaults, OverlapDependsOnZeroAndRelease) {
 
 // Megatron split transfers from 2021 to 2022, DeepSpeed's pipeline does; what a strategy states wins.
 TEST(FrameworkDefaults, TransfersDependOnTheRelease) {
-  for (const char* name : {"megatron-2020", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-bf16", "deepspeed"})
+  for (const char* name :
+       {"megatron-2020", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-bf16", "deepspeed", "internevo"})
     EXPECT_EQ(resolved("gpt2-355m", {.framework = name}).communication.transfers, Transfers::Split) << name;
   for (const char* name : {"foreshard", "megatron", "megatron-zero-bubble", "nemo", "aleph-alpha-scaling", "torchtitan"})
     EXPECT_EQ(resolved("gpt2-355m", {.framework = name}).communication.transfers, Transfers::Whole) << name;
