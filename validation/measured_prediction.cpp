@@ -159,6 +159,20 @@ const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, co
   return entry->outcome;
 }
 
+// Rows of one run ask for its time, its rate and its memory. What is in host memory is not part of the key: those few runs have one each.
+const FrameworkAllocation& Predictor::memory(const MeasuredCase& question, const Strategy& strategy) {
+  std::string key = to_json(question.model) + to_json(strategy) + to_json(question.cluster) + question.framework +
+                    question.flags + (question.memory == MemoryKind::Analytic ? "analytic" : "");
+  Memory* entry = nullptr;
+  {
+    const std::lock_guard guard(door_);
+    if (question.offload != decltype(question.offload){}) key += std::to_string(memories_.size());
+    entry = &memories_[key];
+  }
+  std::call_once(entry->filled, [&] { entry->allocation = allocation_of(question, strategy); });
+  return entry->allocation;
+}
+
 // The time of one layer: a stage of two layers less a stage of one.
 LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile) {
   LayerTimes times;
@@ -187,13 +201,13 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
   struct Choice {
     const Strategy* strategy = nullptr;
     const Outcome* outcome = nullptr;
-    FrameworkAllocation memory = {};
+    const FrameworkAllocation* memory = nullptr;
     bool fits = false;
   } chosen;
   for (const Strategy& s : question.candidates) {
-    Choice next = {.strategy = &s, .memory = allocation_of(question, s)};
-    next.fits = fits(next.memory, question);
-    if (times || next.memory.ranks.empty()) {
+    Choice next = {.strategy = &s, .memory = &memory(question, s)};
+    next.fits = fits(*next.memory, question);
+    if (times || next.memory->ranks.empty()) {
       next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward, profile);
       if (!next.outcome->feasible) {
         best.reason = next.outcome->reason;
@@ -202,16 +216,16 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
     }
     const bool better = !chosen.strategy || (next.fits && !chosen.fits) ||
                         (next.fits == chosen.fits && next.outcome->iteration < chosen.outcome->iteration);
-    if (better) chosen = std::move(next);
+    if (better) chosen = next;
   }
   if (!chosen.strategy) return best;
   best.reason.clear();
-  best.fits = chosen.fits, best.filled = filled(chosen.memory, question);
+  best.fits = chosen.fits, best.filled = filled(*chosen.memory, question);
   best.chosen = static_cast<int>(chosen.strategy - question.candidates.data());
   if (is_layer(question.quantity))
     best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy, profile));
   else if (is_memory(question.quantity))
-    best.value = memory_value(question, *chosen.strategy, chosen.memory);
+    best.value = memory_value(question, *chosen.strategy, *chosen.memory);
   else
     best.value = time_value(question, *chosen.strategy, as_run(question, *chosen.outcome));
   return best;

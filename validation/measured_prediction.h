@@ -8,6 +8,7 @@
 
 #include "core/profile/machine_profile.h"
 #include "strategy/cost/learned_factors.h"
+#include "strategy/frameworks/framework_allocation.h"
 #include "validation/measured_case.h"
 
 namespace foreshard {
@@ -49,11 +50,18 @@ class Predictor {
     std::once_flag filled = {};
     Outcome outcome = {};
   };
+  struct Memory {
+    std::once_flag filled = {};
+    FrameworkAllocation allocation = {};
+  };
+  const FrameworkAllocation& memory(const MeasuredCase& question, const Strategy& strategy);
   const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                          const MachineProfile* profile);
   LayerTimes layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile);
   std::mutex door_ = {};
-  std::map<std::string, Entry> known_ = {};  // by configuration; a map, because references to its entries must stay valid
+  // By configuration; maps, because references to their entries must stay valid.
+  std::map<std::string, Entry> known_ = {};
+  std::map<std::string, Memory> memories_ = {};
 };
 
 }  // namespace foreshard
