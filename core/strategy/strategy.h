@@ -207,7 +207,7 @@ struct CommunicationChoice {
   std::optional<Overlap> overlap = {};                   // empty: the framework's default ("foreshard": Overlap{})
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
   int servers = 0;                                       // ParameterServer: members that serve; 0: all
-  std::optional<Transfers> transfers = {};  // empty: the framework's default ("foreshard": Whole)
+  std::optional<Transfers> transfers = {};               // empty: the framework's default ("foreshard": Whole)
   bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
   SumOrder order = SumOrder::Ready;
   Bytes partition = {};          // Priority: a reduction is cut into parts of this size; 0: whole buckets

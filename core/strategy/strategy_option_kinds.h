@@ -50,7 +50,8 @@ StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option);
 StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption option);  // "auto" is -1
 StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
-std::vector<StrategyOption> communication_options();  // the entries about communication
+std::vector<StrategyOption> communication_options();  // the entries about communication,
+std::vector<StrategyOption> compression_options();    // about what is sent compressed,
 std::vector<StrategyOption> expert_options();         // about mixtures of experts
 std::vector<StrategyOption> adapter_options();        // and about fine-tuning
 // A name out of `known`, which come from files.

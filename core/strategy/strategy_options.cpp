@@ -414,8 +414,9 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
-    for (const auto& group : {parallelism_options(), expert_options(), pipeline_options(), batch_options(), memory_options(),
-                              offload_options(), numbers_options(), adapter_options(), communication_options(), run_options()})
+    for (const auto& group :
+         {parallelism_options(), expert_options(), pipeline_options(), batch_options(), memory_options(), offload_options(),
+          numbers_options(), adapter_options(), communication_options(), compression_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -81,6 +81,12 @@ std::vector<StrategyOption> communication_options() {
             .help = "what may be under way at once of sums of gradients; 0: one part",
             .constraint = "with --sum-order priority or --algorithm gather-to-root",
             .group = group}),
+  };
+}
+
+std::vector<StrategyOption> compression_options() {
+  const std::string group = "communication";
+  return {
       compression(
           &CommunicationChoice::gradients,
           {.path = "compress_gradients",

@@ -184,7 +184,7 @@ struct CommunicationRow {  // a communication follows the first row with its pur
   // Of gradient sums in SumOrder::Priority: size of the parts that a unit is summed in (0: whole units), and the most bytes in flight at
   // once (0: one part).
   Bytes partition = {}, credit = {};
-  bool overlaps = true;               // of sends: the compute stream does not wait until the data has arrived
+  bool overlaps = true;  // of sends: the compute stream does not wait until the data has arrived
   // Of transfers between stages: ranks that hold the same value. Each sends its part, and the receiving ranks gather the parts; empty: each
   // sends the whole.
   Kinds cut_by = {};
