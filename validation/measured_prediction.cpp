@@ -159,15 +159,14 @@ const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, co
   return entry->outcome;
 }
 
-// Rows of one run ask for its time, its rate and its memory. What is in host memory is not part of the key: those few runs have one each.
+// Rows of one run ask for its time, its rate and its memory. The key has what traits_of reads.
 const FrameworkAllocation& Predictor::memory(const MeasuredCase& question, const Strategy& strategy) {
-  std::string key = to_json(question.model) + to_json(strategy) + to_json(question.cluster) + question.framework +
-                    question.flags + (question.memory == MemoryKind::Analytic ? "analytic" : "");
+  const std::string text = to_json(question.model) + to_json(strategy) + to_json(question.cluster) + question.framework + " " +
+                           question.flags + (question.memory == MemoryKind::Analytic ? " analytic" : "");
   Memory* entry = nullptr;
   {
     const std::lock_guard guard(door_);
-    if (question.offload != decltype(question.offload){}) key += std::to_string(memories_.size());
-    entry = &memories_[key];
+    entry = &memories_[{text, question.offload}];
   }
   std::call_once(entry->filled, [&] { entry->allocation = allocation_of(question, strategy); });
   return entry->allocation;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/profile/machine_profile.h"
 #include "strategy/cost/learned_factors.h"
@@ -61,7 +62,7 @@ class Predictor {
   std::mutex door_ = {};
   // By configuration; maps, because references to their entries must stay valid.
   std::map<std::string, Entry> known_ = {};
-  std::map<std::string, Memory> memories_ = {};
+  std::map<std::pair<std::string, Offload>, Memory> memories_ = {};
 };
 
 }  // namespace foreshard

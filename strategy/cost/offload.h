@@ -5,6 +5,7 @@
 //               {"words": ["shard-weights", "offload-master"], "in_host": ["weights"]}]
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ struct Offload {
   bool activations = false;                                 // everything that the first `activation_layers` layers keep
   int activation_layers = 0;
   bool host_update = false;  // the CPU runs the optimizer
-  bool operator==(const Offload&) const = default;
+  auto operator<=>(const Offload&) const = default;
 };
 
 struct OffloadRule {

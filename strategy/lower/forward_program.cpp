@@ -13,7 +13,7 @@ void ForwardProgram::receive_input(SegmentBuilder& out) {
             .waits = {{values_.input_free, values_.input.slot}},
             .writes = {whole(values_.input)},
             .acquires = {values_.input}});
-  emit_.gather_transfer(out, way, values_.input);
+  emit_.gather_transfer(out, way, values_.input, "gather input");
 }
 
 void ForwardProgram::send_output(SegmentBuilder& out) {

@@ -31,7 +31,7 @@ void GradientFlow::receive(SegmentBuilder& out, BackwardState& state) {
               .waits = {{values_.gradient_free, values_.gradient_in.slot}},
               .writes = {whole(values_.gradient_in)},
               .acquires = {values_.gradient_in}});
-    emit_.gather_transfer(out, way, values_.gradient_in);
+    emit_.gather_transfer(out, way, values_.gradient_in, "gather gradient");
   }
   state.held.push_back({values_.gradient_in, 1});
   state.border = 0;

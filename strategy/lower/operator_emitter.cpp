@@ -32,12 +32,13 @@ Exchange OperatorEmitter::transfer(const CommunicationRow& way, const Block& blo
           .bytes = {parts.valid() ? bytes.value / frame_.lowering.ranks(way.cut_by) : bytes.value},
           .slice = parts};
 }
-void OperatorEmitter::gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block) const {
+void OperatorEmitter::gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block,
+                                      const std::string& name) const {
   const Bytes bytes = values_.bytes(block);
   const GroupId parts = parts_of_transfer(way, bytes);
   if (!parts.valid()) return;
   const CommunicationRow& gather = frame_.lowering.communication(Purpose::Operator);
-  out.emit({.name = "gather transfer",
+  out.emit({.name = name,
             .what = Collective{.kind = CollectiveKind::AllGather,
                                .algorithm = gather.algorithm.value_or(Algorithm::Ring),
                                .group = parts,

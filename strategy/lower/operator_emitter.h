@@ -34,8 +34,8 @@ class OperatorEmitter {
   // The send or receive of a block between stages, or of this rank's part of it (CommunicationRow::cut_by), without reads and writes.
   Exchange transfer(const CommunicationRow& way, const Block& block, std::optional<Peer> to, std::optional<Peer> from,
                     const std::string& tag) const;
-  // After such a receive: gathers the parts of the other ranks. Emits nothing where the whole was received.
-  void gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block) const;
+  // After such a receive: gathers the parts of the other ranks, by an instruction of that name. Emits nothing where the whole was received.
+  void gather_transfer(SegmentBuilder& out, const CommunicationRow& way, const Block& block, const std::string& name) const;
   // The peers of transfers between stages, and the tag that pairs the send and the receive of a transfer.
   Peer next_stage() const;
   Peer previous_stage() const;

@@ -63,6 +63,27 @@ TEST(AutogradCost, GradientsAreAddedOneByOne) {
               zero == 1);
 }
 
+// Where the host is the slower one, a backward takes longer by what it issues for the parameters: twelve of each of the twelve layers, and
+// those of the ends.
+TEST(AutogradCost, TheLoopOverGradientsIsIssuedByTheHost) {
+  const Model model = load_model("gpt2-124m");
+  const Cluster cluster = load_cluster("dgx-a100");
+  Plan plan = lowered(model, cluster, {.dp = 1, .batch = {.micro = 1, .global = 1}}).plan;
+  const auto computes = [&](double whole) {
+    cost_plan(plan, cluster,
+              {.host = {.per_kernel = Seconds{1e-3}, .per_part = Seconds{1e-4}, .gradient_loop = {.whole = whole}}});
+    double sum = 0;
+    for (std::size_t s = 0; s < plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i)
+        if (std::holds_alternative<Compute>(plan.segments[s].instructions[i].what))
+          sum += to_seconds(plan.costs[0].by_segment[s][i].busy).value;
+    return sum;
+  };
+  const double parameters = (computes(1) - computes(0)) / 1e-4;
+  EXPECT_GE(parameters, 12 * 12);
+  EXPECT_LE(parameters, 12 * 12 + 6);
+}
+
 // The gradient in 16 bits is read once, the sum read and written: 2 + 2 x 2 bytes, with fp32 sums 2 + 2 x 4. The product writes 2.
 TEST(AutogradCost, WeightsAreAddedInTheFormatOfTheSum) {
   const std::int64_t weights = 5120LL * 4096;

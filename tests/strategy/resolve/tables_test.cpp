@@ -33,6 +33,15 @@ std::string text_of(const StrategyTables& all, const std::string& key) {
 
 }  // namespace
 
+TEST(Tables, TransfersArePartsOverTensorRanks) {
+  Strategy s{.tp = 2, .pp = 2, .batch = {.global = 8}};
+  EXPECT_EQ(text_of(tables(s), "communication").find("in parts over"), std::string::npos);
+  s.communication.transfers = Transfers::Split;
+  EXPECT_NE(text_of(tables(s), "communication").find("send forward, in parts over tensor|"), std::string::npos);
+  s.sequence_parallel = true;
+  EXPECT_EQ(text_of(tables(s), "communication").find("in parts over"), std::string::npos);
+}
+
 // What is cut, and when it is summed (Rajbhandari et al. 2020): the optimizer first, then gradients, then parameters.
 TEST(Tables, ZeroIsThreeRows) {
   const auto row = [](int zero) {
