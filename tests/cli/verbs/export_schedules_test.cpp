@@ -1,4 +1,4 @@
-// Schedules in the words of frameworks.
+// Schedules and transfers between stages in the words of frameworks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,6 +66,23 @@ TEST(FrameworkExport, CellsAreMegatronsOverlapOfExperts) {
     EXPECT_EQ(std::ranges::count(out->notes, std::string("no option says the schedule ") + name_of(*s.pipeline.schedule)),
               of.said ? 0 : 1);
   }
+}
+
+// Megatron core has no option that splits transfers; DeepSpeed splits them unless it is told not to.
+TEST(FrameworkExport, TransfersThatTheFrameworkSendsOtherwiseAreNoted) {
+  const auto noted = [](const char* framework, Transfers transfers) {
+    Strategy s{.tp = 2, .pp = 2, .batch = {.global = 8}, .framework = framework};
+    s.communication.transfers = transfers;
+    const Model model = load_model("gpt2-355m");
+    const auto out = framework_export(model, std::get<Strategy>(resolve(model, load_cluster("dgx-a100"), s)));
+    return std::ranges::any_of(out->notes, [](const std::string& note) {
+      return note.find("split transfers") != std::string::npos || note.find("whole transfers") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(noted("megatron", Transfers::Whole));
+  EXPECT_TRUE(noted("megatron", Transfers::Split));
+  EXPECT_TRUE(noted("deepspeed", Transfers::Whole));
+  EXPECT_FALSE(noted("deepspeed", Transfers::Split));
 }
 
 }  // namespace foreshard

@@ -369,22 +369,6 @@ TEST(FrameworkExport, MegatronExchangesAsSimulated) {
   EXPECT_TRUE(has(framework_export(model, resolved("llama-3-8b", "dgx-h100", s))->lines, "--cp-comm-type all_gather"));
 }
 
-// Megatron core has no option that splits transfers; DeepSpeed splits them unless it is told not to.
-TEST(FrameworkExport, TransfersThatTheFrameworkSendsOtherwiseAreNoted) {
-  const auto noted = [](const char* framework, Transfers transfers) {
-    Strategy s{.tp = 2, .pp = 2, .batch = {.global = 8}, .framework = framework};
-    s.communication.transfers = transfers;
-    const auto out = framework_export(load_model("gpt2-355m"), resolved("gpt2-355m", "dgx-a100", s));
-    return std::ranges::any_of(out->notes, [](const std::string& note) {
-      return note.find("split transfers") != std::string::npos || note.find("whole transfers") != std::string::npos;
-    });
-  };
-  EXPECT_FALSE(noted("megatron", Transfers::Whole));
-  EXPECT_TRUE(noted("megatron", Transfers::Split));
-  EXPECT_TRUE(noted("deepspeed", Transfers::Whole));
-  EXPECT_FALSE(noted("deepspeed", Transfers::Split));
-}
-
 TEST(FrameworkExport, MegatronSwitchesOffWhatIsOff) {
   const Strategy s = resolved("gpt2-355m", "dgx-a100", {.dropout = 0, .optimizer = {.clip_norm = 0}, .framework = "megatron"});
   const auto out = framework_export(load_model("gpt2-355m"), s);
