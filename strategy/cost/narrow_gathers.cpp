@@ -23,6 +23,11 @@ bool multiplies_codes(const Instruction& run) {
   return what && multiplies_codes(*what);
 }
 
+// Rows for experts are gathered by their dispatcher, which knows nothing of codes (docs/cost-model.md, `fp8_gathers`).
+bool gathers_codes_for(const Instruction& run) {
+  return multiplies_codes(run) && !is<ops::GroupedMatMul>(std::get<Compute>(run.what).op);
+}
+
 }  // namespace
 
 std::vector<int> narrow_gathers(const Plan& plan, const Role& role, const Segment& segment) {
@@ -35,7 +40,7 @@ std::vector<int> narrow_gathers(const Plan& plan, const Role& role, const Segmen
     for (const Use& use : at(i).reads)
       if (const auto known = holds.find(place_of(use)); known != holds.end()) {
         const auto [entry, first] = narrow.try_emplace(known->second, true);
-        entry->second = entry->second && multiplies_codes(at(i));
+        entry->second = entry->second && gathers_codes_for(at(i));
         source[static_cast<std::size_t>(i)] = known->second;
       }
     for (const Use& use : at(i).writes) holds.erase(place_of(use));

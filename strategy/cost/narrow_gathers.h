@@ -1,7 +1,7 @@
 // Training in 8 and 4 bits: gathers of sequence parallelism, casts of operands, parameters. "Codes" are numbers in such a format. Where every
 // reader of a gathered tensor is a product of codes, Transformer Engine and torchao quantise each rank's part before they gather it: inputs of
 // column-parallel products (in the backward once more for the gradients of the weights), and gradients of the results of row-parallel
-// ones (docs/cost-model.md, `fp8_gathers`).
+// ones (docs/cost-model.md, `fp8_gathers`). Not so rows and gradients of experts, which the dispatcher gathers.
 #pragma once
 
 #include <cstdint>

@@ -82,6 +82,20 @@ TEST(NarrowGathers, NotWhatAdaptersRead) {
 
 // 3 bytes for each element of the operand that other ranks quantise: inputs of 4096 numbers, gradients of 1536. A pass for the largest
 // magnitude reads 2 of each element, or of the rank's part.
+// The dispatcher gathers rows over the ranks that share an expert, and the gradients of its results, before anything is quantised.
+TEST(NarrowGathers, NotRowsOfExperts) {
+  Strategy s = tensor_parallel(DType::F8);
+  s.experts.etp = kTensor;
+  const Plan plan = lowered(small("mixtral-8x7b"), load_cluster("dgx-h100"), s).plan;
+  const auto gathers_rows = [](const Instruction& run) { return run.name == "dispatch_gather"; };
+  EXPECT_TRUE(std::ranges::any_of(
+      plan.segments, [&](const Segment& one) { return std::ranges::any_of(one.instructions, gathers_rows); }));
+  const Pairs expected = {{"forward.0", "qkv_gather > qkv"},
+                          {"backward.0", "qkv_gather > qkv"},
+                          {"backward.0", "projection_reduce > projection"}};
+  EXPECT_EQ(pairs_of(plan), expected);
+}
+
 TEST(NarrowGathers, EachRankCastsItsPart) {
   const std::int64_t input = 1024 * 4096, gradient = 1024 * 1536;
   Compute product = {
