@@ -217,6 +217,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (json.has("clamped_activation")) read_style(json, "clamped_activation", preset.styles.clamped_activation.emplace());
   if (json.has("scaled_rope")) read_style(json, "scaled_rope", preset.styles.scaled_rope.emplace());
   read_style(json, "softmax", preset.styles.softmax);
+  if (json.has("causal_softmax")) read_style(json, "causal_softmax", preset.styles.causal_softmax.emplace());
   if (const auto maps = json.find("softmax_maps")) {
     maps->only({"multiple", "otherwise"});
     preset.styles.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
@@ -310,6 +311,7 @@ constexpr const char* kFields[] = {"summary",
                                    "clamped_activation",
                                    "scaled_rope",
                                    "softmax",
+                                   "causal_softmax",
                                    "softmax_maps",
                                    "residual",
                                    "route",

@@ -166,6 +166,7 @@ struct OpStyles {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   OpStyle route = {}, dispatch = {}, combine = {};
   std::optional<OpStyle> clamped_activation = {};  // of gpt-oss; empty: as other activations
+  std::optional<OpStyle> causal_softmax = {};      // fused, where a query has only earlier keys; empty: as others
   std::optional<OpStyle> scaled_rope = {};         // a rotation that also scales (YaRN); empty: as others
   std::optional<OpStyle> narrow_optimizer = {};    // of states narrower than fp32; empty: as others
   SoftmaxMaps softmax_maps = {};

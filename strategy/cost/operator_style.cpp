@@ -19,8 +19,10 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
     const bool clamped = activation->function == ops::Activation::Function::ClampedSwiGlu;
     return clamped && preset.styles.clamped_activation ? *preset.styles.clamped_activation : preset.styles.activation;
   }
-  if (is<ops::Softmax>(what.op))
-    return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
+  if (const auto* softmax = std::get_if<ops::Softmax>(&what.op)) {
+    if (!takes_maps(preset.styles.softmax_maps, what)) return preset.styles.softmax_maps.otherwise;
+    return softmax->causal && preset.styles.causal_softmax ? *preset.styles.causal_softmax : preset.styles.softmax;
+  }
   if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;
   if (is<ops::Route>(what.op)) return preset.styles.route;
   if (is<ops::Dispatch>(what.op)) return preset.styles.dispatch;
