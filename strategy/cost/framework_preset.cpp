@@ -48,18 +48,32 @@ KernelTraffic read_traffic(const JsonReader& json) {
   return traffic;
 }
 
-void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
-  const auto value = json.find(key);
-  if (!value) return;
-  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward"});
-  style = {.forward = read_traffic(*value)};
-  if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
-  read_number(*value, "elementwise", 0.05, 1, style.elementwise);
-  if (const auto backward = value->find("backward")) {
+OpStyle style_from(const JsonReader& json) {
+  OpStyle style = {.forward = read_traffic(json)};
+  if (const auto kernels = json.find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
+  read_number(json, "elementwise", 0.05, 1, style.elementwise);
+  if (const auto backward = json.find("backward")) {
     backward->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes"});
     if (const auto kernels = backward->find("kernels")) style.backward_kernels = kernels->as_double(0.1, 1000);
     if (backward->has("traffic")) style.backward = read_traffic(*backward);
   }
+  return style;
+}
+
+void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
+  const auto value = json.find(key);
+  if (!value) return;
+  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward"});
+  style = style_from(*value);
+}
+
+void read_softmax(const JsonReader& json, OpStyles& styles) {
+  const auto value = json.find("softmax");
+  if (!value) return;
+  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward", "causal"});
+  styles.softmax = style_from(*value);
+  styles.causal_softmax.reset();  // a preset like another states the whole softmax
+  if (value->has("causal")) read_style(*value, "causal", styles.causal_softmax.emplace());
 }
 
 void read_seconds(const JsonReader& json, const std::string& key, Seconds& time) {
@@ -216,8 +230,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "activation", preset.styles.activation);
   if (json.has("clamped_activation")) read_style(json, "clamped_activation", preset.styles.clamped_activation.emplace());
   if (json.has("scaled_rope")) read_style(json, "scaled_rope", preset.styles.scaled_rope.emplace());
-  read_style(json, "softmax", preset.styles.softmax);
-  if (json.has("causal_softmax")) read_style(json, "causal_softmax", preset.styles.causal_softmax.emplace());
+  read_softmax(json, preset.styles);
   if (const auto maps = json.find("softmax_maps")) {
     maps->only({"multiple", "otherwise"});
     preset.styles.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
@@ -311,7 +324,6 @@ constexpr const char* kFields[] = {"summary",
                                    "clamped_activation",
                                    "scaled_rope",
                                    "softmax",
-                                   "causal_softmax",
                                    "softmax_maps",
                                    "residual",
                                    "route",
