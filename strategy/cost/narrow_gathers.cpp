@@ -156,8 +156,9 @@ double EightBitWeights::factor(const Role& role, const Instruction& run) const {
 
 void NarrowState::begin(const Plan& plan, const Role& role, const Segment& segment, const EightBits& rules) {
   share = code_share(segment);
-  gathers_ = rules.gathers ? narrow_gathers(plan, role, segment) : std::vector<int>(segment.instructions.size(), -1);
-  norms_ = rules.norms ? coded_norms(segment, gathers_) : std::vector<bool>(segment.instructions.size());
+  const bool codes = share < 1;
+  gathers_ = codes && rules.gathers ? narrow_gathers(plan, role, segment) : std::vector<int>(segment.instructions.size(), -1);
+  norms_ = codes && rules.norms ? coded_norms(segment, gathers_) : std::vector<bool>(segment.instructions.size());
 }
 
 void NarrowState::next(const Segment& segment, std::size_t instruction) {

@@ -48,6 +48,7 @@ class PlanCosts {
       if (role.device_kind != device_kind) continue;
       rank_ = ranks_.first({static_cast<std::int32_t>(r)});
       role_ = {static_cast<std::int32_t>(r)};
+      gpu_ = &network_.gpu(ranks_.device(rank_));
       shards_ = updates_shards(role);
       if (preset_.eight_bits.parameters) narrow_.weights.emplace(plan_, role);
       for (const Action& action : role.actions) {
@@ -66,7 +67,7 @@ class PlanCosts {
     return std::ranges::all_of(plan_.groups[what.group.index()].over,
                                [&](AxisId axis) { return plan_.axes[axis.index()].dense == DenseKind::Tensor; });
   }
-  const Gpu& gpu() const { return network_.gpu(ranks_.device(rank_)); }
+  const Gpu& gpu() const { return *gpu_; }
 
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
@@ -411,6 +412,7 @@ class PlanCosts {
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};
   RankId rank_ = {};
+  const Gpu* gpu_ = nullptr;  // of that rank
   RoleId role_ = {};
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };
