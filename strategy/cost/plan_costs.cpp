@@ -46,9 +46,9 @@ class PlanCosts {
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const Role& role = plan_.roles[r];
       if (role.device_kind != device_kind) continue;
-      rank_ = ranks_.first({static_cast<std::int32_t>(r)});
       role_ = {static_cast<std::int32_t>(r)};
-      gpu_ = &network_.gpu(ranks_.device(rank_));
+      first_.rank = ranks_.first(role_);
+      first_.gpu = &network_.gpu(ranks_.device(first_.rank));
       shards_ = updates_shards(role);
       if (preset_.eight_bits.parameters) narrow_.weights.emplace(plan_, role);
       for (const Action& action : role.actions) {
@@ -67,7 +67,7 @@ class PlanCosts {
     return std::ranges::all_of(plan_.groups[what.group.index()].over,
                                [&](AxisId axis) { return plan_.axes[axis.index()].dense == DenseKind::Tensor; });
   }
-  const Gpu& gpu() const { return *gpu_; }
+  const Gpu& gpu() const { return *first_.gpu; }
 
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
@@ -241,7 +241,7 @@ class PlanCosts {
     return time + streamed_time(gpu(), filled_bytes(preset_, what));
   }
   Cost cost(const HostCompute& what, const Instruction&) {
-    const int node = network_.node(ranks_.device(rank_));
+    const int node = network_.node(ranks_.device(first_.rank));
     const NodeShape& host = network_.node_shape(node);
     if (const auto core = measured_on_core(what))
       return {.busy = to_nanoseconds(*core * (1.0 / std::max(1, host.cpu_cores / std::max(1, ranks_on(node)))))};
@@ -313,9 +313,9 @@ class PlanCosts {
   }
   Cost cost(const Exchange& what, const Instruction&) {
     const std::optional<Peer>& peer = what.to ? what.to : what.from;
-    const RankId other = ranks_.peer(rank_, *peer);
+    const RankId other = ranks_.peer(first_.rank, *peer);
     const bool sends = what.to.has_value();
-    const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
+    const DeviceId here = ranks_.device(first_.rank), there = other.valid() ? ranks_.device(other) : here;
     const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
@@ -341,7 +341,7 @@ class PlanCosts {
   // Of the first request of a copy. The bandwidth of the link to the drives says how many requests are under way after it.
   Seconds drive_latency() const {
     Seconds latency = {};
-    for (const LinkId link : network_.host_route(ranks_.device(rank_), Endpoint::Nvme, true).links)
+    for (const LinkId link : network_.host_route(ranks_.device(first_.rank), Endpoint::Nvme, true).links)
       if (network_.link(link).kind == LinkKind::NvmeBus) latency = latency + network_.link(link).latency;
     return latency;
   }
@@ -385,7 +385,7 @@ class PlanCosts {
 
   CommunicationPath collective_path(const Collective& what) const {
     std::vector<DeviceId> devices;
-    for (const RankId member : ranks_.members(what.group, rank_)) devices.push_back(ranks_.device(member));
+    for (const RankId member : ranks_.members(what.group, first_.rank)) devices.push_back(ranks_.device(member));
     return communication_path(network_, what, devices);
   }
 
@@ -411,8 +411,10 @@ class PlanCosts {
   Network network_;
   Ranks ranks_;
   std::map<int, int> ranks_of_node_ = {};
-  RankId rank_ = {};
-  const Gpu* gpu_ = nullptr;  // of that rank
+  struct {
+    RankId rank = {};
+    const Gpu* gpu = nullptr;
+  } first_ = {};  // of the role
   RoleId role_ = {};
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };

@@ -88,11 +88,10 @@ TEST(NarrowGathers, NotRowsOfExperts) {
   s.experts.etp = kTensor;
   const Plan plan = lowered(small("mixtral-8x7b"), load_cluster("dgx-h100"), s).plan;
   const auto gathers_rows = [](const Instruction& run) { return run.name == "dispatch_gather"; };
-  EXPECT_TRUE(std::ranges::any_of(
-      plan.segments, [&](const Segment& one) { return std::ranges::any_of(one.instructions, gathers_rows); }));
-  const Pairs expected = {{"forward.0", "qkv_gather > qkv"},
-                          {"backward.0", "qkv_gather > qkv"},
-                          {"backward.0", "projection_reduce > projection"}};
+  EXPECT_TRUE(std::ranges::any_of(plan.segments,
+                                  [&](const Segment& one) { return std::ranges::any_of(one.instructions, gathers_rows); }));
+  const Pairs expected = {
+      {"forward.0", "qkv_gather > qkv"}, {"backward.0", "qkv_gather > qkv"}, {"backward.0", "projection_reduce > projection"}};
   EXPECT_EQ(pairs_of(plan), expected);
 }
 

@@ -24,12 +24,12 @@ TEST(OperatorStyle, ACausalSoftmaxReadsUpToTheDiagonal) {
   EXPECT_NEAR(slowdown(true, Phase::Forward) / slowdown(false, Phase::Forward), 3.0 / 4, 1e-3);
   EXPECT_NEAR(slowdown(true, Phase::InputGrad) / slowdown(false, Phase::InputGrad), 4.0 / 6, 1e-3);
 
-  EXPECT_EQ(framework_preset("megatron-deepspeed-2020").styles.causal_softmax, std::nullopt);  // like one that has it, without the kernel
+  EXPECT_EQ(framework_preset("megatron-deepspeed-2020").styles.causal_softmax,
+            std::nullopt);  // like one that has it, without the kernel
 
   FrameworkPreset other = megatron;
   other.styles.softmax_maps.multiple = 64;
-  for (const bool causal : {false, true})
-    EXPECT_EQ(&style_of(other, softmax(causal)), &other.styles.softmax_maps.otherwise);
+  for (const bool causal : {false, true}) EXPECT_EQ(&style_of(other, softmax(causal)), &other.styles.softmax_maps.otherwise);
   other = megatron;
   other.styles.causal_softmax.reset();
   EXPECT_EQ(&style_of(other, softmax(true)), &other.styles.softmax);
