@@ -80,8 +80,6 @@ TEST(NarrowGathers, NotWhatAdaptersRead) {
   EXPECT_EQ(pairs_of(plan_of(DType::F8, 16)), expected);
 }
 
-// 3 bytes for each element of the operand that other ranks quantise: inputs of 4096 numbers, gradients of 1536. A pass for the largest
-// magnitude reads 2 of each element, or of the rank's part.
 // The dispatcher gathers rows over the ranks that share an expert, and the gradients of its results, before anything is quantised.
 TEST(NarrowGathers, NotRowsOfExperts) {
   Strategy s = tensor_parallel(DType::F8);
@@ -95,6 +93,8 @@ TEST(NarrowGathers, NotRowsOfExperts) {
   EXPECT_EQ(pairs_of(plan), expected);
 }
 
+// 3 bytes for each element of the operand that other ranks quantise: inputs of 4096 numbers, gradients of 1536. A pass for the largest
+// magnitude reads 2 of each element, or of the rank's part.
 TEST(NarrowGathers, EachRankCastsItsPart) {
   const std::int64_t input = 1024 * 4096, gradient = 1024 * 1536;
   Compute product = {
