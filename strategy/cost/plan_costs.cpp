@@ -414,7 +414,7 @@ class PlanCosts {
   struct {
     RankId rank = {};
     const Gpu* gpu = nullptr;
-  } first_ = {};  // of the role
+  } first_ = {};  // the first rank of the role and its GPU, which stand for all ranks of the role
   RoleId role_ = {};
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };

@@ -1,5 +1,7 @@
 #include "strategy/cost/style_json.h"
 
+#include <vector>
+
 #include "strategy/kernels/fitted_constants.h"
 
 namespace foreshard {
@@ -27,7 +29,12 @@ static KernelTraffic read_traffic(const JsonReader& json) {
   return traffic;
 }
 
-static OpStyle style_from(const JsonReader& json) {
+// `more`: a key that the object may have besides those of a style.
+static OpStyle style_from(const JsonReader& json, const std::string& more = {}) {
+  std::vector<std::string> keys = {"kernels",      "traffic",      "copies",      "joined",
+                                   "unvectorized", "result_bytes", "elementwise", "backward"};
+  if (!more.empty()) keys.push_back(more);
+  json.only(keys);
   OpStyle style = {.forward = read_traffic(json)};
   if (const auto kernels = json.find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
   read_number(json, "elementwise", 0.05, 1, style.elementwise);
@@ -40,17 +47,13 @@ static OpStyle style_from(const JsonReader& json) {
 }
 
 void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
-  const auto value = json.find(key);
-  if (!value) return;
-  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward"});
-  style = style_from(*value);
+  if (const auto value = json.find(key)) style = style_from(*value);
 }
 
 void read_softmax(const JsonReader& json, OpStyles& styles) {
   const auto value = json.find("softmax");
   if (!value) return;
-  value->only({"kernels", "traffic", "copies", "joined", "unvectorized", "result_bytes", "elementwise", "backward", "causal"});
-  styles.softmax = style_from(*value);
+  styles.softmax = style_from(*value, "causal");
   styles.causal_softmax.reset();  // a preset like another states the whole softmax
   if (value->has("causal")) read_style(*value, "causal", styles.causal_softmax.emplace());
 }

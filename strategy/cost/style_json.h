@@ -1,4 +1,5 @@
-// Numbers and operator styles of a preset's JSON file (docs/cost-model.md, "Frameworks"). What a file does not state keeps its value.
+// Numbers and operator styles of a preset's JSON file (docs/cost-model.md, "Frameworks"). What a file does
+// not state keeps its value; a style that it states replaces the whole style.
 #pragma once
 
 #include <string>
