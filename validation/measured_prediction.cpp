@@ -52,38 +52,6 @@ double span_of(const Result& result, bool forward) {
   return to_seconds(end - begin).value;
 }
 
-Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
-                      const MachineProfile* profile) {
-  Outcome out;
-  auto answer =
-      tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .pack_by_order = false, .profile = profile});
-  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
-    out.reason = refused->reason;
-    return out;
-  }
-  Lowered& lowered = std::get<Lowered>(answer);
-  const FrameworkPreset& preset = framework_preset(strategy.framework);
-  const int microbatches = microbatches_of(lowered, strategy);
-  const std::vector<StageDurations> stages =
-      stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
-  const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
-  out.feasible = true;
-  const Estimate estimate = refine(lowered, cluster, microbatches);
-  out.iteration = estimate.time.value + preset.host.per_step.value;
-  out.next_iteration_gain = estimate.next_iteration_gain.value;
-  if (!stage_times) return out;
-  player::LightClock clock;
-  Result result =
-      replay(lowered.plan, cluster, clock, {.granularity = Granularity::Op, .one_class_per_role = true, .memory = false});
-  result.plan = std::move(lowered.plan);
-  const Summary summary = summarize(result, cluster, {});
-  const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
-  out.forward = middle.forward.value, out.transfer = hop;
-  out.forward_span = span_of(result, true), out.backward_span = span_of(result, false);
-  out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
-  return out;
-}
-
 // FLOPs of an iteration as the row counts them.
 double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const auto& t = std::get<Transformer>(question.model.shape);
@@ -146,17 +114,50 @@ bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity:
 
 }  // namespace
 
-const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
-                                  const MachineProfile* profile) {
-  const std::string key =
-      to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "") + (profile ? profile->hash : "");
+void Predictor::fill(Entry& entry, const Model& model, const Cluster& cluster, const Strategy& shorter, bool longer,
+                     bool stage_times, const MachineProfile* profile) {
+  Outcome& out = entry.outcome;
+  auto answer = tuned_plan(model, cluster, shorter, {.ignore_memory = true, .pack_by_order = false, .profile = profile});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    out.reason = refused->reason;
+    return;
+  }
+  Lowered& lowered = std::get<Lowered>(answer);
+  out.feasible = true;
+  entry.samples_of_microbatch = lowered.strategy.batch.micro * lowered.strategy.dp;
+  entry.replayed.emplace(lowered, cluster, longer);
+  if (!stage_times) return;
+  const std::vector<StageDurations> stages = stage_durations(lowered.plan, cluster);
+  player::LightClock clock;
+  Result result =
+      replay(lowered.plan, cluster, clock, {.granularity = Granularity::Op, .one_class_per_role = true, .memory = false});
+  result.plan = std::move(lowered.plan);
+  const Summary summary = summarize(result, cluster, {});
+  const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
+  out.forward = middle.forward.value, out.transfer = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
+  out.forward_span = span_of(result, true), out.backward_span = span_of(result, false);
+  out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
+}
+
+Outcome Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                           const MachineProfile* profile) {
+  const Strategy shorter = shortened(strategy);
+  const bool longer = shorter.batch.global < strategy.batch.global;
+  const std::string key = to_json(model) + to_json(shorter) + to_json(cluster) + (longer ? "longer" : "") +
+                          (stage_times ? "stages" : "") + (profile ? profile->hash : "");
   Entry* entry = nullptr;
   {
     const std::lock_guard guard(door_);
     entry = &known_[key];
   }
-  std::call_once(entry->filled, [&] { entry->outcome = estimate_once(model, cluster, strategy, stage_times, profile); });
-  return entry->outcome;
+  std::call_once(entry->filled, [&] { fill(*entry, model, cluster, shorter, longer, stage_times, profile); });
+  Outcome out = entry->outcome;
+  if (!out.feasible) return out;
+  const auto microbatches = static_cast<int>(strategy.batch.global / entry->samples_of_microbatch);
+  const Estimate estimate = entry->replayed->estimate(microbatches);
+  out.iteration = estimate.time.value + framework_preset(strategy.framework).host.per_step.value;
+  out.next_iteration_gain = estimate.next_iteration_gain.value;
+  return out;
 }
 
 // Rows of one run ask for its time, its rate and its memory. The key has what traits_of reads.
@@ -180,7 +181,7 @@ LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& 
     std::get<Transformer>(model.shape).layers = layers;
     Strategy s = strategy;
     s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.batch.global = s.batch.micro, s.pipeline.layer_split = "";
-    const Outcome& o = outcome(model, question.cluster, s, true, profile);
+    const Outcome o = outcome(model, question.cluster, s, true, profile);
     const double sign = layers == 2 ? 1 : -1;
     times.forward.value += sign * o.forward_span, times.backward.value += sign * o.backward_span;
   }
@@ -199,7 +200,7 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
   const bool times = question.candidates.size() > 1 || !is_memory(question.quantity);
   struct Choice {
     const Strategy* strategy = nullptr;
-    const Outcome* outcome = nullptr;
+    Outcome outcome = {};
     const FrameworkAllocation* memory = nullptr;
     bool fits = false;
   } chosen;
@@ -207,14 +208,14 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
     Choice next = {.strategy = &s, .memory = &memory(question, s)};
     next.fits = fits(*next.memory, question);
     if (times || next.memory->ranks.empty()) {
-      next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward, profile);
-      if (!next.outcome->feasible) {
-        best.reason = next.outcome->reason;
+      next.outcome = outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward, profile);
+      if (!next.outcome.feasible) {
+        best.reason = next.outcome.reason;
         continue;
       }
     }
     const bool better = !chosen.strategy || (next.fits && !chosen.fits) ||
-                        (next.fits == chosen.fits && next.outcome->iteration < chosen.outcome->iteration);
+                        (next.fits == chosen.fits && next.outcome.iteration < chosen.outcome.iteration);
     if (better) chosen = next;
   }
   if (!chosen.strategy) return best;
@@ -226,7 +227,7 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
   else if (is_memory(question.quantity))
     best.value = memory_value(question, *chosen.strategy, *chosen.memory);
   else
-    best.value = time_value(question, *chosen.strategy, as_run(question, *chosen.outcome));
+    best.value = time_value(question, *chosen.strategy, as_run(question, chosen.outcome));
   return best;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/profile/machine_profile.h"
 #include "strategy/cost/learned_factors.h"
+#include "strategy/estimate/estimate.h"
 #include "strategy/frameworks/framework_allocation.h"
 #include "validation/measured_case.h"
 
@@ -38,7 +39,7 @@ struct Prediction {
   std::string reason = {};  // why there is no value
 };
 
-// Evaluates equal configurations of different rows only once. Several threads may call it at the same time.
+// Evaluates equal configurations of different rows only once, and those that differ only in the number of micro-batches. Several threads may call it at the same time.
 class Predictor {
  public:
   // With a profile, its costs are used for the device that it is about; profiles with the same hash must be equal.
@@ -49,15 +50,19 @@ class Predictor {
  private:
   struct Entry {
     std::once_flag filled = {};
-    Outcome outcome = {};
+    Outcome outcome = {};                       // without the times of the iteration
+    std::optional<ReplayedPlan> replayed = {};  // of a feasible one
+    std::int64_t samples_of_microbatch = 0;     // of all replicas
   };
   struct Memory {
     std::once_flag filled = {};
     FrameworkAllocation allocation = {};
   };
   const FrameworkAllocation& memory(const MeasuredCase& question, const Strategy& strategy);
-  const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
-                         const MachineProfile* profile);
+  static void fill(Entry& entry, const Model& model, const Cluster& cluster, const Strategy& shorter, bool longer,
+                   bool stage_times, const MachineProfile* profile);
+  Outcome outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                  const MachineProfile* profile);
   LayerTimes layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile);
   std::mutex door_ = {};
   // By configuration; maps, because references to their entries must stay valid.

@@ -1,5 +1,7 @@
 // The GPU catalogue: topologies/gpus/*.json.
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
@@ -66,15 +68,24 @@ void write_gpu(JsonWriter& out, const Gpu& gpu) {
 
 Gpu parse_gpu(const std::string& text, const std::string& file_name) { return read_gpu(JsonReader::parse(text, file_name)); }
 
+// Files of the catalogue are read once: every measured row and every cluster asks for its GPU.
 Gpu load_gpu(const std::string& name) {
+  static std::mutex door;
+  static std::map<std::string, Gpu> read;
+  const std::string path = data_directory() + "/topologies/gpus/" + name + ".json";
+  {
+    const std::lock_guard guard(door);
+    if (const auto found = read.find(path); found != read.end()) return found->second;
+  }
   const std::vector<std::string> known = shipped("topologies/gpus");
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = nearest_name(name, known);
     throw Error("GPU", "", "'" + name + "'",
                 near.empty() ? "a GPU of the catalogue" : "a GPU of the catalogue, perhaps '" + near + "'");
   }
-  const std::string path = data_directory() + "/topologies/gpus/" + name + ".json";
-  return read_gpu(JsonReader::load(path));
+  Gpu gpu = read_gpu(JsonReader::load(path));
+  const std::lock_guard guard(door);
+  return read.try_emplace(path, std::move(gpu)).first->second;
 }
 
 std::string to_json(const Gpu& gpu) {

@@ -47,7 +47,7 @@ class PlanCosts {
       const Role& role = plan_.roles[r];
       if (role.device_kind != device_kind) continue;
       role_ = {static_cast<std::int32_t>(r)};
-      first_.rank = ranks_.first(role_);
+      first_ = {.rank = ranks_.first(role_)};
       first_.gpu = &network_.gpu(ranks_.device(first_.rank));
       shards_ = updates_shards(role);
       if (preset_.eight_bits.parameters) narrow_.weights.emplace(plan_, role);
@@ -383,10 +383,15 @@ class PlanCosts {
     return path;
   }
 
-  CommunicationPath collective_path(const Collective& what) const {
-    std::vector<DeviceId> devices;
-    for (const RankId member : ranks_.members(what.group, first_.rank)) devices.push_back(ranks_.device(member));
-    return communication_path(network_, what, devices);
+  // The path from the first rank of the role; layers repeat the collectives of one layer.
+  const CommunicationPath& collective_path(const Collective& what) {
+    const auto [known, fresh] = first_.paths.try_emplace({what.group, what.kind, what.algorithm, what.servers, what.bytes});
+    if (fresh) {
+      std::vector<DeviceId> devices;
+      for (const RankId member : ranks_.members(what.group, first_.rank)) devices.push_back(ranks_.device(member));
+      known->second = communication_path(network_, what, devices);
+    }
+    return known->second;
   }
 
   const Plan& plan_;
@@ -414,7 +419,8 @@ class PlanCosts {
   struct {
     RankId rank = {};
     const Gpu* gpu = nullptr;
-  } first_ = {};  // the first rank of the role and its GPU, which stand for all ranks of the role
+    std::map<std::tuple<GroupId, CollectiveKind, Algorithm, int, Bytes>, CommunicationPath> paths = {};  // of its collectives
+  } first_ = {};  // the first rank of the role, which stands for all of its ranks
   RoleId role_ = {};
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };

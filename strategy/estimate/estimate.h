@@ -41,8 +41,23 @@ struct StageDurations {
 };
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);  // [stage]
 
-// The estimate of a plan. `microbatches`: those of the iteration, where it has more than the plan; the time of the others comes from
-// evaluate() over the schedule's lists. Throws Error when the lists of the schedule deadlock.
+// A plan replayed once. The estimates of iterations that have more micro-batches than the plan follow from it; the time of the others
+// comes from evaluate() over the schedule's lists.
+class ReplayedPlan {
+ public:
+  // `longer`: whether iterations with more micro-batches than the plan's will be asked for. Throws Error when the lists of the schedule
+  // deadlock.
+  ReplayedPlan(const Lowered& lowered, const Cluster& cluster, bool longer);
+  Estimate estimate(int microbatches = 0) const;  // 0: those of the plan
+
+ private:
+  Strategy strategy_;
+  int microbatches_ = 0;  // of the plan
+  Estimate own_ = {};     // of the plan, without its next_iteration_gain
+  std::vector<StageDurations> stages_ = {};
+};
+
+// The estimate of a plan, or of an iteration that has more micro-batches than the plan.
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
 
 }  // namespace foreshard

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/plan/cost_tables.h"
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
@@ -309,32 +310,42 @@ double skew_by_lists(const Strategy& s, int microbatches, const std::vector<Stag
 
 }  // namespace
 
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
+ReplayedPlan::ReplayedPlan(const Lowered& lowered, const Cluster& cluster, bool longer)
+    : strategy_(lowered.strategy), microbatches_(lowered.plan.microbatches) {
   const Plan& plan = lowered.plan;
-  const Strategy& s = lowered.strategy;
   player::LightClock clock;
   const Replay replay(plan, cluster, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
   const LocalReplayOutput played(replay, clock);
-  const int all = std::max(microbatches, plan.microbatches);
-  const double times = static_cast<double>(all) / plan.microbatches;
   Nanoseconds last_backward = {};
   const ComputeStream stream = busiest(plan, replay.classes(), played->spans, last_backward);
-  Estimate estimate{.time = {played->makespan},
-                    .compute = {stream.compute * times},
-                    .communication = {stream.communication * times},
-                    .tail = {played->makespan - to_seconds(last_backward).value}};
+  own_ = {.time = {played->makespan},
+          .compute = {stream.compute},
+          .communication = {stream.communication},
+          .tail = {played->makespan - to_seconds(last_backward).value}};
   // A single stage waits for no other stage; all its waiting is for data-parallel communication.
-  if (plan.roles.size() == 1) estimate.tail.value = played->makespan - stream.total();
-  const bool splits = schedule_entry(*s.pipeline.schedule).splits;
-  if (all > plan.microbatches || splits) {
-    const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
-    if (all > plan.microbatches)
-      estimate.time.value += makespan_by_lists(s, all, stages) - makespan_by_lists(s, plan.microbatches, stages);
-    if (splits) estimate.next_iteration_gain = {skew_by_lists(s, all, stages)};
+  if (plan.roles.size() == 1) own_.tail.value = played->makespan - stream.total();
+  add_memory(plan, cluster, own_);
+  if (longer || schedule_entry(*strategy_.pipeline.schedule).splits)
+    stages_ = steady_durations(plan, cluster, replay.classes(), played->spans);
+}
+
+Estimate ReplayedPlan::estimate(int microbatches) const {
+  Estimate estimate = own_;
+  const int all = std::max(microbatches, microbatches_);
+  if (all > microbatches_) {
+    FS_ASSERT(!stages_.empty());
+    const double times = static_cast<double>(all) / microbatches_;
+    estimate.compute.value *= times, estimate.communication.value *= times;
+    estimate.time.value += makespan_by_lists(strategy_, all, stages_) - makespan_by_lists(strategy_, microbatches_, stages_);
   }
+  if (schedule_entry(*strategy_.pipeline.schedule).splits)
+    estimate.next_iteration_gain = {skew_by_lists(strategy_, all, stages_)};
   estimate.bound_by = bound(estimate);
-  add_memory(plan, cluster, estimate);
   return estimate;
+}
+
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
+  return ReplayedPlan(lowered, cluster, microbatches > lowered.plan.microbatches).estimate(microbatches);
 }
 
 }  // namespace foreshard

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "strategy/kernels/fitted_constants.h"
 
@@ -124,14 +125,16 @@ static MachineConstants with_first_flash(MachineConstants machine, double share)
   return machine;
 }
 
+// Asked for with every operator: views compare lengths first.
 const MachineConstants& machine_constants(const std::string& architecture) {
+  const std::string_view name = architecture;
   static const MachineConstants kHopper = with_first_flash(kHopperKernels, 1),
                                 kBlackwell = with_first_flash(kBlackwellKernels, kWarpProducts);
-  if (architecture == "ampere") return kAmpere;
-  if (architecture == "hopper") return kHopper;
-  if (architecture == "blackwell") return kBlackwell;
-  if (architecture == "volta") return kVolta;
-  if (architecture == "ada") return kAda;
+  if (name == std::string_view("ampere")) return kAmpere;
+  if (name == std::string_view("hopper")) return kHopper;
+  if (name == std::string_view("blackwell")) return kBlackwell;
+  if (name == std::string_view("volta")) return kVolta;
+  if (name == std::string_view("ada")) return kAda;
   return kUnknown;
 }
 
@@ -141,7 +144,8 @@ const MachineConstants& machine_constants(const Gpu& gpu) {
     const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
     return clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
   };
-  return gpu.architecture == "blackwell" && is_warp() ? kAda : machine_constants(gpu.architecture);
+  return std::string_view(gpu.architecture) == std::string_view("blackwell") && is_warp() ? kAda
+                                                                                          : machine_constants(gpu.architecture);
 }
 
 // Share of a peak that the power limit leaves; `sixteen`: the peak, in products of 16 bits that switch as much.
