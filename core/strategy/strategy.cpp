@@ -135,6 +135,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron-bridge",
                                                  "megatron-bridge-current",
                                                  "megatron-bridge-graphs",
+                                                 "megatron-bridge-iteration-graphs",
                                                  "megatron-bridge-router-graphs",
                                                  "megatron-bridge-attention-graphs",
                                                  "megatron-bridge-unfused",

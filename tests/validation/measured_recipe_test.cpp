@@ -54,6 +54,35 @@ TEST(MeasuredRecipe, GraphsOfLayersAndOfTheirParts) {
   EXPECT_EQ(recipe_of(summary_row({{"precision", "bf16"}}))->variant, "-attention-graphs");
 }
 
+// From 26.06 on MXFP8 on Grace Blackwell has the whole iteration in one graph; a release that is not listed follows the newest one.
+TEST(MeasuredRecipe, LaterReleasesFollowTheNewest) {
+  const auto recipe = [](const std::string& release, const std::string& model, const std::string& gpu,
+                         const std::string& precision) {
+    return *recipe_of(
+        summary_row({{"table_or_url", "docs/performance-summary-archive.md@067f987 line 1 (" + release + " container)"},
+                     {"model_name", model},
+                     {"gpu", gpu},
+                     {"precision", precision}}));
+  };
+  for (const char* model : {"DeepSeekV3", "GPT OSS 120B", "Qwen3_30B_a3B", "Qwen3_235B_a22B"}) {
+    for (const char* release : {"26.06", "26.06.01", "26.08", "99.01"}) {
+      const Recipe now = recipe(release, model, "GB300", "mxfp8");
+      EXPECT_EQ(now.variant, "-iteration-graphs") << model << release;
+      EXPECT_TRUE(now.once && now.overlaps) << model << release;
+    }
+    EXPECT_NE(recipe("26.04", model, "GB300", "mxfp8").variant, "-iteration-graphs") << model;
+    EXPECT_NE(recipe("26.08", model, "GB300", "bf16").variant, "-iteration-graphs") << model;
+    EXPECT_EQ(recipe("26.08", model, "H100", "fp8").variant, "") << model;
+  }
+  EXPECT_EQ(recipe("26.06", "Qwen3_235B_a22B", "B300", "mxfp8").variant, "");
+  EXPECT_EQ(recipe("26.06.01", "Qwen3_235B_a22B", "B300", "mxfp8").variant, "-iteration-graphs");
+  EXPECT_EQ(recipe("26.06", "DeepSeekV3", "B300", "mxfp8").variant, "-attention-graphs");
+  EXPECT_TRUE(recipe("26.04", "GPT OSS 120B", "GB200", "bf16").once);
+  EXPECT_FALSE(recipe("26.04.01", "GPT OSS 120B", "GB200", "bf16").once);
+  EXPECT_EQ(recipe("26.08", "DeepSeekV3", "GB200", "mxfp8").recompute.modules, std::vector<std::string>{"qkv"});
+  EXPECT_TRUE(recipe("26.04", "DeepSeekV3", "GB200", "mxfp8").recompute.modules.empty());
+}
+
 // Dense models: how many layers run again or have their activations in host memory, unless the row says so itself.
 TEST(MeasuredRecipe, DenseModelsKeepActivationsInHostMemory) {
   const auto dense = [](const std::string& release, const std::string& model, const std::string& gpu,

@@ -113,6 +113,17 @@ TEST(ExpertIssue, OnlyWithoutCapacityCountsAreAwaited) {
 }
 
 // gpt-oss copies a number to the device before its activation, in the forward and when it runs again.
+// A graph of the whole iteration has sizes on the device: no wait, one product for all experts, a node's time for each kernel.
+TEST(ExpertIssue, InAGraphOfTheIterationTheHostWaitsForNothing) {
+  const FrameworkPreset &graph = framework_preset("megatron-bridge-iteration-graphs"),
+                        &plain = framework_preset("megatron-bridge");
+  EXPECT_TRUE(waits_for_device(plain, dispatch(8, 0)));
+  EXPECT_FALSE(waits_for_device(graph, dispatch(8, 0)));
+  EXPECT_EQ(issued_kernels(graph, product(16, DType::F8)), 1);
+  EXPECT_DOUBLE_EQ(issue_time(graph, product(16, DType::F8), true).value, 0.6e-6);
+  EXPECT_LT(graph.host.per_kernel.value, plain.host.per_kernel.value);
+}
+
 TEST(ExpertIssue, TheClampedActivationWaitsForACopy) {
   const FrameworkPreset preset = {.experts = {.clamp_waits = true}};
   Compute clamped = {.op = ops::Activation{.function = ops::Activation::Function::ClampedSwiGlu}};
