@@ -136,7 +136,13 @@ void read_adapters(const JsonReader& json, AdapterPasses& passes) {
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.messages.tensor_bytes);
-  read_number(json, "fp8_products", 0.1, 1, preset.eight_bits.products);
+  if (const auto rows = json.find("fp8_rows")) {
+    rows->only({"input", "gradient", "weight"});
+    RowScales& scales = preset.eight_bits.rows;
+    for (const auto& [key, bytes] :
+         {std::pair{"input", &scales.input}, {"gradient", &scales.gradient}, {"weight", &scales.weight}})
+      *bytes = rows->at(key).as_double(7, 100);  // scales, casts and what is scaled behind products move this at least
+  }
   if (const auto kept = json.find("fp8_parameters")) preset.eight_bits.parameters = kept->as_bool();
   if (const auto maxima = json.find("fp8_maxima")) preset.eight_bits.maxima = maxima->as_bool();
   if (const auto narrow = json.find("fp8_gathers")) preset.eight_bits.gathers = narrow->as_bool();
@@ -247,7 +253,7 @@ constexpr const char* kFields[] = {"summary",
                                    "tensor_bytes",
                                    "tensor_copies",
                                    "splits_products",
-                                   "fp8_products",
+                                   "fp8_rows",
                                    "fp8_gathers",
                                    "fp8_parameters",
                                    "fp8_maxima",

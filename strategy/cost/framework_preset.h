@@ -179,9 +179,17 @@ struct OpStyles {
   bool operator==(const OpStyles&) const = default;
 };
 
-// Training in 8 bits: JSON `fp8_products`, `fp8_gathers` and so on.
+// Training in 8 bits: JSON `fp8_rows`, `fp8_gathers` and so on.
+// Scales of rows and columns: what casts move in a forward and its backward, in bytes of a stream per element. All 0: one scale per tensor.
+struct RowScales {
+  double input = 0;     // of the product's input, and of the gradient to it, which is scaled behind its product
+  double gradient = 0;  // of the gradient to the product's result
+  double weight = 0;    // of the weights, and of their gradient, which is scaled behind its product
+  bool operator==(const RowScales&) const = default;
+};
+
 struct EightBits {
-  double products = 1;        // speed of products, over that with one scale per tensor
+  RowScales rows = {};
   bool gathers = false;       // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits
   bool parameters = false;    // parameters of 8-bit products are kept, and gathered over data-parallel ranks, in 8 bits
   bool maxima = false;        // a pass of its own finds the largest magnitude of each tensor, before the one that casts it

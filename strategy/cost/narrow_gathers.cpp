@@ -1,6 +1,7 @@
 #include "strategy/cost/narrow_gathers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "strategy/cost/plan_parts.h"
@@ -88,7 +89,7 @@ static bool scales_blocks(const EightBits& rules, const MachineConstants& machin
 }
 
 double product_speed(const EightBits& rules, const MachineConstants& machine) {
-  return rules.products * (scales_blocks(rules, machine) ? machine.codes.block_products : 1.0);
+  return scales_blocks(rules, machine) ? machine.codes.block_products : 1;
 }
 
 // Bytes of codes that a cast writes for each element, without a transposed copy that is made later.
@@ -97,13 +98,29 @@ static double cast_codes(const EightBits& rules, const MachineConstants& machine
   return scales_blocks(rules, machine) ? 2 * (1 + kScales) : 1;  // rows and columns have scales of their own
 }
 
+// Bytes of the casts of a product whose operands have scales of rows. Its forward casts input and weights by rows (read 2, write 1), the
+// gradient to the input the gradient to the result and the weights, the gradient of the weights the input by columns; gradients are scaled
+// behind their products (4).
+static double row_casts(const Compute& what, const RowScales& rows) {
+  constexpr double kByRows = 3, kScaled = 4;
+  const std::vector<std::int64_t>& dims = what.shapes.front().dims;
+  const auto inputs = static_cast<double>(dims[0] * dims[1] * dims[3]),
+             results = static_cast<double>(dims[0] * dims[1] * dims[2]),
+             weights = static_cast<double>(dims[0] * dims[2] * dims[3]);
+  if (what.phase == Phase::WeightGrad) return (rows.input - kByRows - kScaled) * inputs + kScaled * weights;
+  if (what.phase == Phase::Forward || what.phase == Phase::Recompute) return kByRows * (inputs + weights);
+  return rows.gradient * results + kScaled * inputs + (rows.weight - kByRows - kScaled) * weights;
+}
+
 Bytes further_casts(const Compute& what, const EightBits& rules, const MachineConstants& machine, const OperandCast& cast) {
   if (what.shapes.empty()) return {};
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;
   const double codes = cast_codes(rules, machine);
   if (cast.coded && is<ops::Norm>(what.op))
     return {static_cast<std::int64_t>((codes - 2) * static_cast<double>(dims[0] * dims[1]))};
-  if (!multiplies_codes(what) || what.phase == Phase::WeightGrad) return {};
+  if (!multiplies_codes(what)) return {};
+  const bool rows = rules.rows.input > 0;
+  if (what.phase == Phase::WeightGrad) return {rows ? std::llround(row_casts(what, rules.rows)) : 0};
   const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
   const auto elements = static_cast<double>(dims[0] * dims[1] * (forward ? dims[3] : dims[2]));
   const double own = elements / cast.members;
@@ -111,6 +128,7 @@ Bytes further_casts(const Compute& what, const EightBits& rules, const MachineCo
   const double counted = coding_bytes(code) * elements;
   if (code == DType::F4)  // the largest number is found in any case, and each rank codes both layouts of its part
     return {static_cast<std::int64_t>((coding_bytes(code) * own - counted) / machine.codes.fp4_casts)};
+  if (rows) return {std::llround(row_casts(what, rules.rows) - counted)};
   if (scales_blocks(rules, machine)) {
     const double bytes = cast.coded ? 0 : (2 + codes) * own / machine.codes.block_casts;
     return {static_cast<std::int64_t>(bytes - counted)};

@@ -31,10 +31,10 @@ struct OperandCast {
   bool coded = false;  // a norm wrote it in codes; of a norm: it writes codes
 };
 // Bytes, at the speed of a stream, that casting the operand of a product moves beyond those of op_cost.h, which reads (2) and writes (1)
-// each element and transposes the codes (2); or that a norm writes beyond a result in 16 bits. May be negative. 0 for other computes and
-// for gradients of weights, whose operands are there.
+// each element and transposes the codes (2); or that a norm writes beyond a result in 16 bits. May be negative. 0 for other computes and,
+// without scales of rows, for gradients of weights, whose operands are there.
 Bytes further_casts(const Compute& what, const EightBits& rules, const MachineConstants& machine, const OperandCast& cast);
-// Speed of products in 8 bits, over that with one scale per tensor.
+// Speed of products in 8 bits, over that with one scale per tensor: below 1 with scales of blocks.
 double product_speed(const EightBits& rules, const MachineConstants& machine);
 
 // Parameters of a role that 8-bit products read. A framework whose parameters are kept in 8 bits gathers these as they are

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <set>
+#include <string>
 
 #include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
@@ -184,6 +188,51 @@ TEST(NarrowGathers, ParametersInEightBitsTakeHalfTheBytes) {
     return least;
   };
   EXPECT_NEAR(factor({.eight_bits = {.parameters = true}}) / factor({}), 0.5, 1e-3);
+}
+
+Compute linear(Phase phase, std::int64_t m, std::int64_t k, std::int64_t n) {
+  return {.op = ops::MatMul{}, .phase = phase, .shapes = {{.dims = {1, m, n, k}, .dtype = DType::F8}}};
+}
+
+// Forward, gradient to the input and gradient of the weights together move the stated bytes, beside the 5 that op_cost.h counts of input
+// and gradient.
+TEST(NarrowGathers, ScalesOfRowsMoveWhatThePresetStates) {
+  const EightBits rules = {.rows = {.input = 30, .gradient = 12, .weight = 24}};
+  const double m = 512, k = 256, n = 128;
+  std::int64_t sum = 0;
+  for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
+    sum += further_casts(linear(phase, 512, 256, 128), rules, {}, {}).value;
+  EXPECT_EQ(sum, static_cast<std::int64_t>((30 - 5) * m * k + (12 - 5) * m * n + 24 * n * k));
+  EXPECT_EQ(further_casts(linear(Phase::Recompute, 512, 256, 128), rules, {}, {}).value,
+            static_cast<std::int64_t>((3 - 5) * m * k + 3 * n * k));  // the forward's casts run again
+  EXPECT_EQ(further_casts(linear(Phase::WeightGrad, 512, 256, 128), {}, {}, {}).value, 0);
+}
+
+// data/kernels/row_scales.csv: the equations are those of scripts/row_scales.py, of which the preset has the result.
+TEST(NarrowGathers, ScalesOfRowsAsPublished) {
+  const EightBits& rules = framework_preset("torchtitan-rowwise").eight_bits;
+  constexpr double kWide = 569e12, kNarrow = 1117e12, kStream = 0.89 * 2.4e12;
+  std::vector<double> errors;
+  std::ifstream table(FORESHARD_SOURCE "/data/kernels/row_scales.csv");
+  std::string line;
+  std::getline(table, line);
+  ASSERT_EQ(line, "source,gpu,m,k,n,speedup");
+  while (std::getline(table, line)) {
+    long long m = 0, k = 0, n = 0;
+    double speedup = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "%*[^,],%*[^,],%lld,%lld,%lld,%lf", &m, &k, &n, &speedup), 4) << line;
+    const auto products = 6.0 * static_cast<double>(m * k) * static_cast<double>(n);
+    const double streams = 10.0 * static_cast<double>(m * k + m * n) / (0.83 * kStream), wide = products / kWide + streams;
+    double casts = 5.0 * static_cast<double>(m * k + m * n);
+    for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
+      casts += static_cast<double>(further_casts(linear(phase, m, k, n), rules, {}, {}).value);
+    const double narrow = products / kNarrow + streams + casts / kStream;
+    if (wide >= 1e-3) errors.push_back(std::abs(wide / narrow / speedup - 1));
+  }
+  ASSERT_EQ(errors.size(), 148);
+  std::ranges::sort(errors);
+  EXPECT_LT(errors[errors.size() / 2], 0.04);
+  EXPECT_LT(errors.back(), 0.16);
 }
 
 TEST(NarrowGathers, FrameworksOnTransformerEngineAndTorchao) {

@@ -45,7 +45,7 @@ TEST(FittedConstants, TheShippedOnesNameShippedSources) {
   for (const char* file : {"aleph_alpha", "korthikanti2022", "zero_bubble", "megatron_sc21_table1", "llm_foundry", "dgxc",
                            "vtrain_single", "megatron_bridge", "torchtitan"})
     rows += read_file(std::string(FORESHARD_SOURCE) + "/data/measured/" + file + ".csv");
-  ASSERT_GE(fitted_constants().size(), 10U);
+  ASSERT_FALSE(fitted_constants().empty());
   for (const FittedConstant& constant : fitted_constants())
     for (const std::string& source : constant.fitted_on)
       EXPECT_NE(rows.find(source), std::string::npos) << constant.name << ": " << source;
