@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "strategy/cost/framework_preset.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
@@ -29,6 +32,24 @@ TEST(Predictor, ShortIterationsGiveTheTimeOfLongOnes) {
     return;
   }
   FAIL() << "no such row";
+}
+
+// Rows that differ only in the number of micro-batches share one replay, whatever is asked first: as many as are lowered, and more.
+TEST(Predictor, IterationsOfDifferentLengthsShareAReplay) {
+  const auto rows = load_measured(std::string(FORESHARD_SOURCE) + "/data/measured/vtrain_single.csv");
+  const auto found = std::ranges::find_if(rows, [](const MeasuredRow& row) { return row.number("pp").value_or(0) == 2; });
+  ASSERT_NE(found, rows.end());
+  auto question = std::get<MeasuredCase>(measured_case(*found));
+  ASSERT_EQ(question.candidates.size(), 1U);
+  Strategy& strategy = question.candidates.front();
+  const std::int64_t together = strategy.batch.micro * strategy.dp;
+  for (const std::vector<int>& order : {std::vector{8, 64, 512}, {512, 64, 8}}) {
+    Predictor shared;
+    for (const int microbatches : order) {
+      strategy.batch.global = microbatches * together;
+      EXPECT_EQ(shared.predict(question).value, Predictor().predict(question).value) << microbatches;
+    }
+  }
 }
 
 }  // namespace
