@@ -18,6 +18,8 @@ import pathlib
 import statistics
 import sys
 
+from least_squares import least_squares
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 B, C, S = 569e12, 1117e12, 0.89 * 2.4e12
 E = 0.83 * S
@@ -25,34 +27,21 @@ LEAST = 1e-3
 
 
 def equations(path):
-    """[(bytes' coefficients, seconds of the casts, seconds in 8 bits)]"""
+    """[(seconds for a byte of each, seconds of the casts, seconds in 8 bits)]"""
     for row in csv.DictReader(open(path)):
         m, k, n, speedup = int(row["m"]), int(row["k"]), int(row["n"]), float(row["speedup"])
         streams, products = 10 * (m * k + m * n) / E, 6.0 * m * k * n
         wide = products / B + streams
         if wide >= LEAST:
             narrow = wide / speedup
-            yield (m * k / S, m * n / S, k * n / S), narrow - streams - products / C, narrow
-
-
-def solved(matrix):
-    """Gauss-Jordan of three equations in three unknowns, with the right side as a fourth column."""
-    for column in range(3):
-        best = max(range(column, 3), key=lambda r: abs(matrix[r][column]))
-        matrix[column], matrix[best] = matrix[best], matrix[column]
-        for other in range(3):
-            if other != column:
-                factor = matrix[other][column] / matrix[column][column]
-                matrix[other] = [a - factor * b for a, b in zip(matrix[other], matrix[column])]
-    return [matrix[i][3] / matrix[i][i] for i in range(3)]
+            yield {"input": m * k / S, "gradient": m * n / S, "weight": k * n / S}, narrow - streams - products / C, narrow
 
 
 def main():
     rows = list(equations(sys.argv[1] if len(sys.argv) > 1 else ROOT / "data/kernels/row_scales.csv"))
-    normal = [[sum(c[i] * (c + (casts,))[j] / whole**2 for c, casts, whole in rows) for j in range(4)] for i in range(3)]
-    values = solved(normal)
-    errors = [abs(sum(v * x for v, x in zip(values, c)) - casts) / whole for c, casts, whole in rows]
-    print(f"{len(rows)} rows: input {values[0]:.1f}, gradient {values[1]:.1f}, weight {values[2]:.1f} bytes an element")
+    bytes_of = least_squares(*zip(*rows))
+    errors = [abs(sum(bytes_of[name] * x for name, x in seconds.items()) - casts) / whole for seconds, casts, whole in rows]
+    print(f"{len(rows)} rows: " + ", ".join(f"{name} {bytes_of[name]:.1f}" for name in rows[0][0]) + " bytes an element")
     print(f"error: median {statistics.median(errors):.1%}, mean {statistics.mean(errors):.1%}, largest {max(errors):.1%}")
 
 
