@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """What orders the runs of Hagemann et al. 2023 (Aleph Alpha) at best: times of layers fitted to the runs themselves.
 
-    scripts/aleph_bound.py [data/measured/aleph_alpha.csv]
+    scripts/aleph_bound.py [data/measured/aleph_alpha.csv [PREDICTIONS.json]]
 
-Within a sweep (one sequence length on one number of GPUs) with L layers, p stages, m micro-batches of b samples, t tensor-parallel ranks:
+Within a sweep (one sequence length on one number of GPUs), with p stages, m micro-batches of b samples, t tensor-parallel ranks:
 
-    time = (layer b + launch) (m + p - 1) / p + head b m + transfer m [p > 1] + update / (t p)
+    time = (layers b + launch) (m + p - 1) / p + head b m + transfer m [p > 1] + update / (t p)
 
-with one layer for each (t, attention kernel, recomputation, sequence parallelism), one head and one launch for each t. Printed for each sweep: how many
-of its pairs of runs this puts in the wrong order, without those that are measured less than 1 % apart, and what our predictions do where
-they are given (the JSON of `foreshard validate --json --per-row`, as the second argument). Standard library only.
+with one time of the layers for each (t, attention kernel, recomputation, sequence parallelism), one head and one launch for each t.
+Printed for each sweep: how many of its pairs of runs this puts in the wrong order, without those that are measured less than 1 % apart, and
+what our predictions do where they are given (the JSON of `foreshard validate --json --per-row`, as the second argument).
+Standard library only.
 """
 import collections
 import csv

@@ -39,7 +39,8 @@ struct Prediction {
   std::string reason = {};  // why there is no value
 };
 
-// Evaluates equal configurations of different rows only once, and those that differ only in the number of micro-batches. Several threads may call it at the same time.
+// Evaluates configurations of different rows only once when they are equal or differ only in the number of micro-batches.
+// Several threads may call it at the same time.
 class Predictor {
  public:
   // With a profile, its costs are used for the device that it is about; profiles with the same hash must be equal.

@@ -179,7 +179,6 @@ struct OpStyles {
   bool operator==(const OpStyles&) const = default;
 };
 
-// Training in 8 bits: JSON `fp8_rows`, `fp8_gathers` and so on.
 // Scales of rows and columns: what casts move in a forward and its backward, in bytes of a stream per element. All 0: one scale per tensor.
 struct RowScales {
   double input = 0;     // of the product's input, and of the gradient to it, which is scaled behind its product
@@ -188,6 +187,7 @@ struct RowScales {
   bool operator==(const RowScales&) const = default;
 };
 
+// Training in 8 bits: JSON `fp8_rows`, `fp8_gathers` and so on.
 struct EightBits {
   RowScales rows = {};
   bool gathers = false;       // sequences that only 8-bit products read are gathered over tensor-parallel ranks in 8 bits

@@ -98,9 +98,9 @@ static double cast_codes(const EightBits& rules, const MachineConstants& machine
   return scales_blocks(rules, machine) ? 2 * (1 + kScales) : 1;  // rows and columns have scales of their own
 }
 
-// Bytes of the casts of a product whose operands have scales of rows. Its forward casts input and weights by rows (read 2, write 1), the
-// gradient to the input the gradient to the result and the weights, the gradient of the weights the input by columns; gradients are scaled
-// behind their products (4).
+// Bytes of the casts of a product whose operands have scales of rows. The forward casts input and weights by rows (read 2, write 1). The
+// product that makes the gradient of the input needs casts of the gradient of the result and of the weights; the one that makes the
+// gradient of the weights needs a cast of the input by columns. Gradients are scaled behind their products (read 2, write 2).
 static double row_casts(const Compute& what, const RowScales& rows) {
   constexpr double kByRows = 3, kScaled = 4;
   const std::vector<std::int64_t>& dims = what.shapes.front().dims;

@@ -130,11 +130,11 @@ const MachineConstants& machine_constants(const std::string& architecture) {
   const std::string_view name = architecture;
   static const MachineConstants kHopper = with_first_flash(kHopperKernels, 1),
                                 kBlackwell = with_first_flash(kBlackwellKernels, kWarpProducts);
-  if (name == std::string_view("ampere")) return kAmpere;
-  if (name == std::string_view("hopper")) return kHopper;
-  if (name == std::string_view("blackwell")) return kBlackwell;
-  if (name == std::string_view("volta")) return kVolta;
-  if (name == std::string_view("ada")) return kAda;
+  if (name == "ampere") return kAmpere;
+  if (name == "hopper") return kHopper;
+  if (name == "blackwell") return kBlackwell;
+  if (name == "volta") return kVolta;
+  if (name == "ada") return kAda;
   return kUnknown;
 }
 

@@ -112,7 +112,6 @@ TEST(ExpertIssue, OnlyWithoutCapacityCountsAreAwaited) {
   EXPECT_FALSE(waits_for_device({}, dispatch(8, 0)));
 }
 
-// gpt-oss copies a number to the device before its activation, in the forward and when it runs again.
 // A graph of the whole iteration has sizes on the device: no wait, one product for all experts, a node's time for each kernel.
 TEST(ExpertIssue, InAGraphOfTheIterationTheHostWaitsForNothing) {
   const FrameworkPreset &graph = framework_preset("megatron-bridge-iteration-graphs"),
@@ -124,6 +123,7 @@ TEST(ExpertIssue, InAGraphOfTheIterationTheHostWaitsForNothing) {
   EXPECT_LT(graph.host.per_kernel.value, plain.host.per_kernel.value);
 }
 
+// gpt-oss copies a number to the device before its activation, in the forward and when it runs again.
 TEST(ExpertIssue, TheClampedActivationWaitsForACopy) {
   const FrameworkPreset preset = {.experts = {.clamp_waits = true}};
   Compute clamped = {.op = ops::Activation{.function = ops::Activation::Function::ClampedSwiGlu}};
