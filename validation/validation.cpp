@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <tuple>
+#include <utility>
 
 namespace foreshard {
 
@@ -168,7 +170,10 @@ void add_order(Validation& v) {
   std::map<std::string, std::vector<const ValidatedRow*>> sweeps;
   for (const ValidatedRow& row : v.scored)
     if (!row.memory && row.usual() && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
-  int right = 0;
+  using Run = std::pair<std::string, std::string>;
+  const auto run_of = [](const ValidatedRow& row) { return Run(row.source, row.row_id); };
+  std::set<std::pair<Run, Run>> counted;
+  int right = 0, right_runs = 0;
   for (const auto& [name, rows] : sweeps) {
     if (rows.size() < kLeastSweep) continue;
     ++v.sweeps;
@@ -183,12 +188,14 @@ void add_order(Validation& v) {
       for (std::size_t j = 0; j < i; ++j) {
         const double a = cost(*rows[i], rows[i]->measured), b = cost(*rows[j], rows[j]->measured);
         if (std::abs(a / b - 1.0) < kApart) continue;
-        ++v.pairs;
-        right += (a < b) == (cost(*rows[i], rows[i]->predicted) < cost(*rows[j], rows[j]->predicted)) ? 1 : 0;
+        const int is_right = (a < b) == (cost(*rows[i], rows[i]->predicted) < cost(*rows[j], rows[j]->predicted)) ? 1 : 0;
+        ++v.pairs, right += is_right;
+        if (counted.insert(std::minmax(run_of(*rows[i]), run_of(*rows[j]))).second) ++v.pairs_of_runs, right_runs += is_right;
       }
   }
   if (v.sweeps > 0) v.rank /= v.sweeps, v.regret /= v.sweeps;
   if (v.pairs > 0) v.order = right / static_cast<double>(v.pairs);
+  if (v.pairs_of_runs > 0) v.order_of_runs = right_runs / static_cast<double>(v.pairs_of_runs);
 }
 
 }  // namespace

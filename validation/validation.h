@@ -91,6 +91,8 @@ struct Validation {
   double rank = 0;    // mean over sweeps of Spearman's rank correlation
   double regret = 0;  // mean over sweeps: measured time of the best predicted over the best measured, less 1
   int pairs = 0, sweeps = 0;  // counted in the three above; a sweep has at least three rows
+  double order_of_runs = 0;   // as order, with two runs counted once also where their source prints both their times and their rates
+  int pairs_of_runs = 0;
   std::map<std::string, SourceCount> sources = {};
 };
 

@@ -110,9 +110,10 @@ std::string sums(const Validation& v) {
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
     text += line(fmt::format(
-        "order inside {} sweeps: {} % of {} pairs right, rank correlation {:.2f}; the configuration predicted best is {} % "
-        "slower than the best",
-        v.sweeps, per_cent(v.order), count_text(v.pairs), v.rank, per_cent(v.regret)));
+        "order inside {} sweeps: {} % of {} pairs right ({} % of {} with two runs counted once where times and rates of them "
+        "are printed), rank correlation {:.2f}; the configuration predicted best is {} % slower than the best",
+        v.sweeps, per_cent(v.order), count_text(v.pairs), per_cent(v.order_of_runs), count_text(v.pairs_of_runs), v.rank,
+        per_cent(v.regret)));
   return text;
 }
 
@@ -258,6 +259,7 @@ std::string validation_json(const Validation& v, bool per_row) {
   for (const auto& [source, verdicts] : v.verdicts_by_source) verdict_fields(json.key(source), verdicts);
   json.end_object().field("order", v.order).field("rank_correlation", v.rank).field("regret", v.regret);
   json.field("pairs", v.pairs).field("sweeps", v.sweeps);
+  json.field("order_of_runs", v.order_of_runs).field("pairs_of_runs", v.pairs_of_runs);
   json.field("coverage90_across_sources", coverage_across_sources(v.scored)).end_object();
   if (per_row) {
     json.key("predictions").begin_array();

@@ -41,6 +41,28 @@ TEST(Validation, ModelsWithExpertsHaveCellsAndSumsOfTheirOwn) {
   EXPECT_NE(validation_text(after).find("models with experts, time: 1 row"), std::string::npos) << validation_text(after);
 }
 
+// Three runs, of which the source prints times and rates: 10, 12 and 14 s, or 14, 12 and 10 samples/s; the first two are predicted the wrong
+// way round. Four of six pairs of rows are right. Three more runs with a sweep of times only, all right, make it seven of nine pairs of rows, but
+// five of six pairs of runs.
+TEST(Validation, PairsOfRunsCountOnce) {
+  std::vector<ValidatedRow> rows;
+  const auto add = [&](const char* run, const char* sweep, double measured, double predicted, bool rate) {
+    rows.push_back(row(measured, predicted, false));
+    rows.back().row_id = run, rows.back().sweep = sweep, rows.back().larger_is_better = rate;
+  };
+  add("a", "times", 10, 13, false), add("b", "times", 12, 12, false), add("c", "times", 14, 14, false);
+  add("a", "rates", 14, 11, true), add("b", "rates", 12, 12, true), add("c", "rates", 10, 10, true);
+  const Validation twice = validate(rows, {});
+  EXPECT_EQ(twice.pairs, 6);
+  EXPECT_NEAR(twice.order, 4.0 / 6, 1e-12);
+  EXPECT_EQ(twice.pairs_of_runs, 3);
+  EXPECT_NEAR(twice.order_of_runs, 2.0 / 3, 1e-12);
+  add("d", "others", 10, 10, false), add("e", "others", 12, 12, false), add("f", "others", 14, 14, false);
+  const Validation more = validate(rows, {});
+  EXPECT_NEAR(more.order, 7.0 / 9, 1e-12);
+  EXPECT_NEAR(more.order_of_runs, 5.0 / 6, 1e-12);
+}
+
 // Ten rows of another source are enough for an interval of the kind that they are of, and of no other.
 TEST(Validation, IntervalsComeFromRowsOfTheSameKind) {
   std::vector<ValidatedRow> rows(10, row(10, 11, false));
