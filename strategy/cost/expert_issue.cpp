@@ -14,13 +14,19 @@ static bool computes(const Segment& segment) {
 bool has_experts(const Segment& segment) { return computes<ops::GroupedMatMul>(segment); }
 bool sends_once(const Segment& segment) { return computes<ops::SendOnce>(segment); }
 
-static double kernels_of(const OpStyle& style, Phase phase) {
-  const bool backward = phase == Phase::InputGrad || phase == Phase::WeightGrad || phase == Phase::Backward;
-  return backward && style.backward_kernels > 0 ? style.backward_kernels : style.kernels;
+// A loss whose vocabulary is shared among tensor-parallel ranks is cut into pieces: the maxima and the loss itself take a kernel each, the
+// exponentials the others.
+static double kernels_of(const OpStyle& style, const Compute& what) {
+  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::WeightGrad || what.phase == Phase::Backward;
+  if (backward) return style.backward_kernels > 0 ? style.backward_kernels : style.kernels;
+  using Piece = ops::CrossEntropy::Piece;
+  const auto* loss = std::get_if<ops::CrossEntropy>(&what.op);
+  if (!loss || loss->piece == Piece::Whole) return style.kernels;
+  return loss->piece == Piece::Exp ? std::max(1.0, style.kernels - 2) : 1;
 }
 
 double issued_kernels(const FrameworkPreset& preset, const Compute& what) {
-  const double kernels = kernels_of(style_of(preset, what), what.phase);
+  const double kernels = kernels_of(style_of(preset, what), what);
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return kernels;
   const Shape& shape = what.shapes.front();
   return kernels * static_cast<double>(shape.dims[0]) * (is_code(shape.dtype) ? preset.experts.eight_bit_kernels : 1.0);
@@ -155,11 +161,11 @@ std::optional<Compute> bias_kernels(const Gpu& gpu, const FrameworkPreset& prese
 
 double kernels_of_biases(const FrameworkPreset& preset, const Compute& what) {
   const OpStyle style = preset.experts.biases.value_or(OpStyle{.kernels = 0});
-  return kernels_of(style, what.phase) * static_cast<double>(what.shapes.front().dims[0]);
+  return kernels_of(style, what) * static_cast<double>(what.shapes.front().dims[0]);
 }
 
 double further_kernels(const FrameworkPreset& preset, const Compute& what) {
-  const double own = kernels_of(style_of(preset, what), what.phase) - 1;
+  const double own = kernels_of(style_of(preset, what), what) - 1;
   if (!preset.experts.each_expert || !is<ops::GroupedMatMul>(what.op)) return own;
   const Shape& shape = what.shapes.front();
   return is_code(shape.dtype) ? own + static_cast<double>(shape.dims[0]) * (preset.experts.eight_bit_kernels - 1) : own;

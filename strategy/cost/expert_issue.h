@@ -15,8 +15,9 @@ bool sends_once(const Segment& segment);
 // Whether its dispatch has a capacity, so that tokens may be dropped and rows are padded; empty: it dispatches none.
 std::optional<bool> has_capacity(const Segment& segment);
 
-// Number of kernels that the host launches for the operator: OpStyle::kernels; for a grouped product times the number of experts if
-// ExpertIssue::each_expert, and in 8 bits times ExpertIssue::eight_bit_kernels (casts and scales).
+// Number of kernels that the host launches for the operator: OpStyle::kernels, which the pieces of a loss whose vocabulary ranks share have
+// together; for a grouped product times the number of experts if ExpertIssue::each_expert, and in 8 bits times
+// ExpertIssue::eight_bit_kernels (casts and scales).
 double issued_kernels(const FrameworkPreset& preset, const Compute& what);
 
 // Number of Python calls that launch no kernel, if the operator is a product of experts or its weight gradient

@@ -135,7 +135,8 @@ void read_adapters(const JsonReader& json, AdapterPasses& passes) {
 
 void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
-  read_number(json, "tensor_bytes", 0.1, 8, preset.messages.tensor_bytes);
+  if (const auto each = json.find("sums_each_product")) preset.messages.sums_each_product = each->as_bool();
+  if (const auto gathers = json.find("gathers_logits")) preset.messages.gathers_logits = gathers->as_bool();
   if (const auto rows = json.find("fp8_rows")) {
     rows->only({"input", "gradient", "weight"});
     RowScales& scales = preset.eight_bits.rows;
@@ -250,7 +251,8 @@ constexpr const char* kFields[] = {"summary",
                                    "reuse_distance",
                                    "nccl_chooses",
                                    "exchanges_in_turn",
-                                   "tensor_bytes",
+                                   "sums_each_product",
+                                   "gathers_logits",
                                    "tensor_copies",
                                    "splits_products",
                                    "fp8_rows",

@@ -98,10 +98,12 @@ struct MessageRules {
   // Collectives without a stated algorithm are left to NCCL, which chooses between a ring and a double tree (settle_algorithms).
   bool nccl_chooses = true;
   bool exchanges_in_turn = false;  // a stage sends, then receives: the two directions of a link take turns
-  // Bytes that tensor-parallel sums send, over the bytes of their tensor: 2 when 16 bits are summed as fp32.
-  double tensor_bytes = 1;
+  // The two products before a gated activation are modules of their own, which sum the gradient of their common input one by one.
+  bool sums_each_product = false;
   // Bytes read and written by copies at each tensor-parallel collective, over those of its full tensor.
   double tensor_copies = 0;
+  // Every tensor-parallel rank gathers the logits of the whole vocabulary and computes the whole loss.
+  bool gathers_logits = false;
   bool operator==(const MessageRules&) const = default;
 };
 
@@ -123,9 +125,10 @@ struct HostTimes {
   bool splits_products = false;
   bool blocking_launches = false;  // the host issues a kernel only when the previous one has ended (CUDA_LAUNCH_BLOCKING=1)
   Seconds per_collective = {};
-  Seconds per_exchange = {};    // added to every send: the device waits while the host issues it
-  Seconds per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
-  Seconds per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
+  Seconds per_exchange = {};  // added to every send: the device waits while the host issues it
+  Seconds per_microbatch =
+      {};  // per forward of a chunk with the embedding or the loss: fetching the batch, masks, averaging the loss
+  Seconds per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
   bool operator==(const HostTimes&) const = default;
 };
 

@@ -15,6 +15,7 @@
 #include "strategy/cost/head_copies.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/narrow_gathers.h"
+#include "strategy/cost/operator_facts.h"
 #include "strategy/cost/operator_style.h"
 #include "strategy/cost/plan_parts.h"
 #include "strategy/cost/profile_collective.h"
@@ -72,17 +73,14 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    double computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
+    double computes = 0, host = takes_batch(segment) ? preset_.host.per_microbatch.value : 0;
     IssueClock clock(host);
     sends_once_ = sends_once(segment), capacity_ = has_capacity(segment);
     experts_ = preset_.experts.per_kernel.value > 0 && has_experts(segment);
     beside_ = experts_ && sends_once_ ? beside_rows_of(segment) : std::nullopt;
-    recomputes_ = has(segment, Phase::Recompute);
-    recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
-      const auto* what = std::get_if<Compute>(&run.what);
-      return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
-    });
-    copied_ = {}, gathered_.clear();
+    recomputes_ = has_phase(segment, Phase::Recompute);
+    recomputes_attention_ = recomputes_attention(segment);
+    of_segment_ = {};
     bool again = false;  // the compute before was one of a recomputation
     const std::vector<int> forwards = profile_ ? std::vector<int>() : forwarded_rows(plan_, role(), segment);
     narrow_.begin(plan_, role(), segment, profile_ ? EightBits{} : preset_.eight_bits);
@@ -110,7 +108,7 @@ class PlanCosts {
     }
     const double spared = profile_ ? join_products(*profile_, segment, costs).value : 0;
     computes -= spared;
-    const double copied = copied_.value;
+    const double copied = of_segment_.copied.value;
     const double exposed = preset_.host.blocking_launches ? host + copied : std::max(copied, clock.exposed() + spared);
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
@@ -130,13 +128,6 @@ class PlanCosts {
     }
   }
 
-  static bool has(const Segment& segment, Phase phase) {
-    return std::any_of(segment.instructions.begin(), segment.instructions.end(), [phase](const Instruction& instruction) {
-      const auto* what = std::get_if<Compute>(&instruction.what);
-      return what && what->phase == phase;
-    });
-  }
-
   static void stretch(const Segment& segment, std::vector<Cost>& costs, double factor) {
     for (std::size_t i = 0; i < costs.size(); ++i)
       if (std::holds_alternative<Compute>(segment.instructions[i].what))
@@ -148,7 +139,9 @@ class PlanCosts {
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     Compute styled;
-    const double traffic = slowdown_of(gpu(), preset_, what) * static_cast<double>(clipped_slices(plan_, preset_, what));
+    const double traffic = slowdown_of(gpu(), preset_, what) *
+                           static_cast<double>(clipped_slices(plan_, preset_, what) * loss_parts(plan_, preset_, what));
+    if (const Bytes logits = gathered_logits(plan_, preset_, what); logits.value > 0) of_segment_.logits = logits;
     const Bytes added = added_bytes(preset_, what, run);
     const Bytes unscored = unscored_bytes(preset_, what);
     const bool plain = traffic == 1.0 && added.value == 0 && unscored.value == 0;
@@ -163,6 +156,7 @@ class PlanCosts {
     const double share = eight_bits ? 1 / product_speed(preset_.eight_bits, machine_constants(gpu()))
                          : kept     ? preset_.redone_products
                                     : 1.0;
+    if (preset_.messages.sums_each_product && is_gated(what.op)) of_segment_.gate = what.phase == Phase::InputGrad;
     const auto part = part_of_experts(preset_, what);
     const Seconds alone =
         part ? op_time(gpu(), part->what, preset_.flash) * part->times : op_time(gpu(), plain ? what : styled, preset_.flash);
@@ -177,13 +171,24 @@ class PlanCosts {
                                    copied_samples(gpu(), preset_, what) +
                                    gpu().launch_overhead * further_kernels(preset_, what) * tensors)};
   }
+  // PyTorch gathers a list of tensors into one, copies that to the list, and `cat` copies the list: four times the bytes.
+  Seconds gather_time(const Collective& maxima) {
+    if (of_segment_.logits.value == 0 || !among_tensor_ranks(maxima)) return {};
+    Collective gather = maxima;
+    gather.kind = CollectiveKind::AllGather, gather.algorithm = Algorithm::Ring;
+    gather.bytes = of_segment_.logits, of_segment_.logits = {};
+    const CommunicationPath& path = collective_path(gather);
+    const Cost cost = collective_cost(gpu(), gather, path);
+    const double wire = path.bandwidth.value > 0 ? path.bytes * cost.wire_factor / path.bandwidth.value : 0.0;
+    return to_seconds(cost.busy) + Seconds{wire} + streamed_time(gpu(), gather.bytes * 4);
+  }
   // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in
   // the middle, for which the others wait, and one for allocating, slicing and waiting.
   int operators_of_splitting(const Compute& what, const Instruction& run) const {
     const bool reads_rows = what.phase == Phase::Forward || what.phase == Phase::InputGrad;
     if (!preset_.host.splits_products || !is_matrix_product(what.op) || !reads_rows) return 0;
-    const auto ranks = gathered_.find(run.reads.front().buffer);
-    return ranks == gathered_.end() ? 0 : std::min(ranks->second, 3);
+    const auto ranks = of_segment_.gathered.find(run.reads.front().buffer);
+    return ranks == of_segment_.gathered.end() ? 0 : std::min(ranks->second, 3);
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -273,25 +278,26 @@ class PlanCosts {
     if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32)
       cost.wire_factor /= 2;
     if (narrow_.weights) cost.wire_factor *= narrow_.weights->factor(role(), instruction);
-    if (moves_state(role(), instruction)) copied_ += streamed_time(gpu(), shard_copy_bytes(preset_, what));
+    if (moves_state(role(), instruction)) of_segment_.copied += streamed_time(gpu(), shard_copy_bytes(preset_, what));
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
       if (what.kind == CollectiveKind::AllGather && computes_wait_for(instruction))
-        gathered_[instruction.writes.front().buffer] = path.members;
-      const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
-      const double wider = sums ? preset_.messages.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
-      const double copies = preset_.messages.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
-      const double copied = static_cast<double>(what.bytes.value) * copies * (narrow_.gather ? narrow_.share : 1.0);
+        of_segment_.gathered[instruction.writes.front().buffer] = path.members;
+      const double copied = static_cast<double>(what.bytes.value) * preset_.messages.tensor_copies / preset_.elementwise *
+                            (narrow_.gather ? narrow_.share : 1.0);
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
-      cost.wire_factor *= wider;
+      if (of_segment_.gate && what.kind == CollectiveKind::AllReduce) {  // two sums, and a kernel that adds their results
+        cost.busy = cost.busy + cost.busy + to_nanoseconds(streamed_time(gpu(), what.bytes * 3) * (1 / preset_.elementwise));
+        cost.wire_factor *= 2, of_segment_.gate = false;
+      }
     }
+    cost.busy += to_nanoseconds(gather_time(what));
     last_.issue = preset_.host.per_collective.value;
     if (path.bandwidth.value > 0) last_.wire = path.bytes * cost.wire_factor / path.bandwidth.value;
     if (path.bandwidth.value > 0 && computes_wait_for(instruction)) last_.alone = to_seconds(cost.busy).value + last_.wire;
     return cost;
   }
-  // Whether the parameters of a recomputed layer leave the device after the recomputation and are gathered again for the gradients: units
-  // larger than the reuse distance do.
+  // Whether parameters that leave the device after a recomputation are gathered again for the gradients: units beyond the reuse distance.
   bool gathered_twice(const Collective& what, const Instruction& instruction) const {
     return recomputes_ && preset_.shards.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
            moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.shards.reuse_distance;
@@ -401,11 +407,15 @@ class PlanCosts {
   std::optional<LearnedFactors> learned_ = {};
   std::optional<PartShapes> shapes_ = {};
   std::map<PartShape, double> factors_ = {};
-  bool shards_ = false;                    // the ranks of the role that is costed update shards
-  bool recomputes_ = false;                // the segment that is costed recomputes something
-  bool recomputes_attention_ = false;      // it recomputes attention, too
-  Seconds copied_ = {};                    // copies of shards in the segment
-  std::map<BufferId, int> gathered_ = {};  // buffers of rows that the segment gathered, from how many tensor-parallel ranks
+  bool shards_ = false;                // the ranks of the role that is costed update shards
+  bool recomputes_ = false;            // the segment that is costed recomputes something
+  bool recomputes_attention_ = false;  // it recomputes attention, too
+  struct {
+    Seconds copied = {};  // copies of shards
+    bool gate = false;    // the gradients of a gated activation's inputs are known, that of its products' input is not summed
+    Bytes logits = {};    // of the whole vocabulary, that the next collective of tensor-parallel ranks gathers
+    std::map<BufferId, int> gathered = {};  // buffers of rows that were gathered, from how many tensor-parallel ranks
+  } of_segment_ = {};
   InstructionSeconds last_ = {};
   NarrowState narrow_ = {};
   bool sends_once_ = false;                // the segment that is costed sends tokens of experts once

@@ -176,17 +176,20 @@ TEST(MeasuredCluster, LinksOfNanotronGiveTheMedianAllReduceOfTheirJobs) {
   for (const MeasuredRow& row : load_measured(std::string(FORESHARD_SOURCE) + "/data/measured/nanotron_sweep.csv")) {
     const std::string& notes = row.text("notes");
     const std::size_t at = notes.find("reached ");
-    if (at == std::string::npos || !row.number("inter_link_gbps_per_gpu") || row.text("measured_quantity") != "tflops_per_gpu") continue;
+    if (at == std::string::npos || !row.number("inter_link_gbps_per_gpu") || row.text("measured_quantity") != "tflops_per_gpu")
+      continue;
     Jobs& jobs = of_gpus[static_cast<int>(*row.number("num_gpus"))];
     jobs.reached.push_back(std::stod(notes.substr(at + 8)) * 1e9);
-    EXPECT_EQ(jobs.link.value_or(*row.number("inter_link_gbps_per_gpu")), *row.number("inter_link_gbps_per_gpu")) << row.where();
+    EXPECT_EQ(jobs.link.value_or(*row.number("inter_link_gbps_per_gpu")), *row.number("inter_link_gbps_per_gpu"))
+        << row.where();
     jobs.link = row.number("inter_link_gbps_per_gpu"), jobs.row = row;
   }
   EXPECT_EQ(of_gpus.size(), 6U);  // 2 to 64 nodes
   for (auto& [gpus, jobs] : of_gpus) {
     std::ranges::sort(jobs.reached);
     const std::size_t middle = jobs.reached.size() / 2;
-    const double median = jobs.reached.size() % 2 == 1 ? jobs.reached[middle] : (jobs.reached[middle - 1] + jobs.reached[middle]) / 2;
+    const double median =
+        jobs.reached.size() % 2 == 1 ? jobs.reached[middle] : (jobs.reached[middle - 1] + jobs.reached[middle]) / 2;
     std::vector<std::string> assumed;
     std::vector<DeviceId> members;
     for (int i = 0; i < gpus; ++i) members.push_back({i});

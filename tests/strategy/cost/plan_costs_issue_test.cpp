@@ -1,6 +1,9 @@
 // What the host takes to issue the work of a plan.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <vector>
+
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/cost/plan_costs.h"
 #include "tests/strategy/support_lower.h"
@@ -36,6 +39,26 @@ TEST(PlanCosts, ProductsOfGatheredRowsAreIssuedInPieces) {
   EXPECT_NEAR(further(8, true, "backward"), 3 * 64, 0.01);
   EXPECT_NEAR(further(2, true, "forward"), 2 * 65, 0.01);
   EXPECT_NEAR(further(8, false, "forward"), 0, 0.01);
+}
+
+// A pipeline of four stages whose host needs 10 s for a micro-batch: the first stage reads its tokens, the last one its targets, the others
+// and all backwards read nothing.
+TEST(PlanCosts, OnlyEndsOfAPipelineFetchMicrobatches) {
+  Lowered job = lowered("llama-2-7b", "dgx-h100", {.dp = 1, .pp = 4, .batch = {.micro = 1, .global = 4}});
+  cost_plan(job.plan, load_cluster("dgx-h100"), {.host = {.per_microbatch = {10}}});
+  std::vector<int> slow;
+  for (const Role& role : job.plan.roles) {
+    std::set<std::size_t> segments;
+    for (const Action& action : role.actions) segments.insert(action.segment.index());
+    int of_role = 0;
+    for (const std::size_t segment : segments) {
+      double seconds = 0;
+      for (const Cost& cost : job.plan.costs[0].by_segment[segment]) seconds += to_seconds(cost.busy).value;
+      of_role += seconds >= 10 ? 1 : 0;
+    }
+    slow.push_back(of_role);
+  }
+  EXPECT_EQ(slow, (std::vector<int>{1, 0, 0, 1}));
 }
 
 }  // namespace

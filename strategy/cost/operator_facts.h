@@ -1,0 +1,27 @@
+// Facts of operators and segments that the costs of a framework depend on: who computes what of a loss whose vocabulary tensor-parallel
+// ranks share, which activation is gated, what a segment reads and recomputes.
+#pragma once
+
+#include "core/plan/plan.h"
+#include "strategy/cost/framework_preset.h"
+
+namespace foreshard {
+
+// How many tensor-parallel ranks' parts of such a loss a rank computes: its own, or all where the logits are gathered
+// (MessageRules::gathers_logits). 1 for other operators.
+std::int64_t loss_parts(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
+
+// The logits of the whole vocabulary, where they are gathered behind this operator: the maxima, which are summed next. 0: nothing is gathered.
+Bytes gathered_logits(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
+
+// Whether the operator is an activation that multiplies two products of the same input, gate and up.
+bool is_gated(const Operation& op);
+
+// Whether the segment has a compute of the phase, and whether it recomputes an attention.
+bool has_phase(const Segment& segment, Phase phase);
+bool recomputes_attention(const Segment& segment);
+
+// Whether the forward of the segment reads a micro-batch from the host: its tokens, or the targets of its loss.
+bool takes_batch(const Segment& segment);
+
+}  // namespace foreshard
