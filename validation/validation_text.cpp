@@ -87,9 +87,9 @@ std::string interval_text(const ValidatedRow& row) {
 
 std::string verdict_line(const std::string& what, const Verdicts& t) {
   return line(fmt::format(
-      "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not, of which {} closely; of "
+      "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} were said to fit, {} that they may fit; of "
       "those that ran {} were predicted to fit, {} not; {} verdicts are closer to the limit than such predictions err",
-      what, per_cent(t.right()), t.true_positive, t.false_negative, t.false_negative - t.surely_missed, t.true_negative,
+      what, per_cent(t.right()), t.true_positive, t.surely_missed, t.false_negative - t.surely_missed, t.true_negative,
       t.false_positive, t.close_out + t.close_ran));
 }
 

@@ -126,8 +126,8 @@ struct HostTimes {
   bool blocking_launches = false;  // the host issues a kernel only when the previous one has ended (CUDA_LAUNCH_BLOCKING=1)
   Seconds per_collective = {};
   Seconds per_exchange = {};  // added to every send: the device waits while the host issues it
-  Seconds per_microbatch =
-      {};  // per forward of a chunk with the embedding or the loss: fetching the batch, masks, averaging the loss
+  // Per forward of a chunk that has the embedding or the loss: fetching the batch, masks, averaging the loss.
+  Seconds per_microbatch = {};
   Seconds per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
   bool operator==(const HostTimes&) const = default;
 };

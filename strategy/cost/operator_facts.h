@@ -7,8 +7,8 @@
 
 namespace foreshard {
 
-// How many tensor-parallel ranks' parts of such a loss a rank computes: its own, or all where the logits are gathered
-// (MessageRules::gathers_logits). 1 for other operators.
+// Of a loss whose vocabulary tensor-parallel ranks share: how many ranks' parts each rank computes, its own or, where the logits are gathered
+// (MessageRules::gathers_logits), all. 1 for other operators.
 std::int64_t loss_parts(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
 
 // The logits of the whole vocabulary, where they are gathered behind this operator: the maxima, which are summed next. 0: nothing is gathered.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "validation/validation_text.h"
@@ -39,6 +40,20 @@ TEST(Validation, ModelsWithExpertsHaveCellsAndSumsOfTheirOwn) {
   EXPECT_EQ(after.verdicts.true_negative, 2);
   EXPECT_EQ(after.sweeps, 0);  // of three rows and more
   EXPECT_NE(validation_text(after).find("models with experts, time: 1 row"), std::string::npos) << validation_text(after);
+}
+
+// Three runs that ran out of memory: one is predicted to, one to fit though closer to the capacity than such predictions err, one to fit.
+TEST(Validation, CloseVerdictsAreNotSaidToFit) {
+  std::vector<ValidatedRow> rows(3, row(0, 70, false));
+  for (ValidatedRow& out : rows) out.ran_out = out.memory = true;
+  rows[0].fits = false, rows[1].close = true;
+  const std::string text = validation_text(validate(rows, {}));
+  const auto words = [](std::string wrapped) {
+    std::ranges::replace(wrapped, '\n', ' ');
+    for (std::size_t at; (at = wrapped.find("  ")) != std::string::npos;) wrapped.erase(at, 1);
+    return wrapped;
+  };
+  EXPECT_NE(words(text).find("1 were predicted to, 1 were said to fit, 1 that they may fit"), std::string::npos) << text;
 }
 
 // Three runs, of which the source prints times and rates: 10, 12 and 14 s, or 14, 12 and 10 samples/s; the first two are predicted the wrong
