@@ -85,6 +85,9 @@ std::string interval_text(const ValidatedRow& row) {
   return fmt::format("{:.5g}-{:.5g}{}", row.low, row.high, row.extrapolated ? " (from other GPUs and frameworks)" : "");
 }
 
+// As `foreshard simulate` says it: a run that fits, but closer to the capacity than such predictions err, may fit.
+std::string verdict_of(const ValidatedRow& row) { return !row.fits ? "does not fit" : row.close ? "may fit" : "fits"; }
+
 std::string verdict_line(const std::string& what, const Verdicts& t) {
   return line(fmt::format(
       "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} were said to fit, {} that they may fit; of "
@@ -155,7 +158,8 @@ void row_fields(JsonWriter& json, const ValidatedRow& row) {
     json.value("OOM");
   else
     json.value(row.measured);
-  json.field("predicted", row.predicted).field("fits", row.fits).field("close", row.close).field("candidates", row.candidates);
+  json.field("predicted", row.predicted).field("fits", row.fits).field("close", row.close);
+  json.field("verdict", verdict_of(row)).field("candidates", row.candidates);
   if (!row.ran_out) {
     json.field("error", row.error());
     json.key("prediction_interval");
@@ -290,7 +294,7 @@ std::string validation_rows_markdown(const Validation& v) {
   for (const ValidatedRow& row : v.scored)
     rows.rows.push_back({row.source, row.row_id, row.gpu, row.quantity,
                          row.ran_out ? "OOM" : fmt::format("{:.5g}", row.measured),
-                         row.ran_out ? (row.fits ? "fits" : "OOM") : fmt::format("{:.5g}", row.predicted),
+                         row.ran_out ? verdict_of(row) : fmt::format("{:.5g}", row.predicted),
                          row.ran_out ? "-" : interval_text(row), row.ran_out ? "-" : with_sign(row.error())});
   TextTable skipped;
   skipped.columns = {{"source", Align::Left}, {"row", Align::Left}, {"why", Align::Left}};

@@ -47,7 +47,12 @@ TEST(Validation, CloseVerdictsAreNotSaidToFit) {
   std::vector<ValidatedRow> rows(3, row(0, 70, false));
   for (ValidatedRow& out : rows) out.ran_out = out.memory = true;
   rows[0].fits = false, rows[1].close = true;
-  const std::string text = validation_text(validate(rows, {}));
+  const Validation v = validate(rows, {});
+  const std::string text = validation_text(v), each = validation_rows_markdown(v), json = validation_json(v, true);
+  for (const char* verdict : {"does not fit", "may fit", "fits"}) {
+    EXPECT_NE(each.find("| " + std::string(verdict) + " |"), std::string::npos) << each;
+    EXPECT_NE(json.find("\"verdict\": \"" + std::string(verdict) + "\""), std::string::npos) << json;
+  }
   const auto words = [](std::string wrapped) {
     std::ranges::replace(wrapped, '\n', ' ');
     for (std::size_t at; (at = wrapped.find("  ")) != std::string::npos;) wrapped.erase(at, 1);
