@@ -11,7 +11,8 @@ namespace foreshard {
 // (MessageRules::gathers_logits), all. 1 for other operators.
 std::int64_t loss_parts(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
 
-// The logits of the whole vocabulary, where they are gathered behind this operator: the maxima, which are summed next. 0: nothing is gathered.
+// Bytes of the logits of the whole vocabulary, if every rank gathers them (MessageRules::gathers_logits) and this operator is the one behind
+// which that is costed: the maxima in the forward of a loss. 0 for other operators.
 Bytes gathered_logits(const Plan& plan, const FrameworkPreset& preset, const Compute& what);
 
 // Whether the operator is an activation that multiplies two products of the same input, gate and up.
