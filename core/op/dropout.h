@@ -15,7 +15,6 @@ struct Dropout : OperatorTraits {
   SequenceSplit split = {};        // how context-parallel ranks share the positions; of attention maps: as in Attention
 
   static constexpr const char* kWord = "dropout";
-  static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("p", self.p), visit("site", self.site), visit("sequence_parallel", self.sequence_parallel);

@@ -146,7 +146,13 @@ ops::PartialSums partial_sums(const Operation& operation, Phase phase) {
   return std::visit([&](const auto& op) { return op.partial_sums(phase); }, operation);
 }
 bool depends_on_microbatch(const Operation& operation) {
-  return std::visit([](const auto& op) { return op.depends_on_microbatch; }, operation);
+  const auto depends = [](const auto& op) {
+    if constexpr (requires { op.p; })  // of dropout, also inside attention
+      return op.p > 0;
+    else
+      return op.depends_on_microbatch;
+  };
+  return std::visit(depends, operation);
 }
 bool is_matrix_product(const Operation& operation) {
   return std::visit([](const auto& op) { return op.matrix_product; }, operation);

@@ -56,15 +56,22 @@ static void expect_split(const Operation& operation, int cp) {
                 std::to_string(cp) + ", as the axes say; a plan lowered by this version says which positions a rank holds");
 }
 
-// The micro-batch of a compute that depends on it. An attention with dropout does not state it; it is that of the action.
+// The micro-batch of a compute that depends on it. In plans of earlier versions an attention with dropout does not state it; it is that of the
+// action, which must have one only.
 static std::optional<std::int64_t> microbatch_of(const Plan& plan, const Action& action, const Compute& what) {
   if (what.microbatch) return action.args[what.microbatch->index()];
   const auto* attention = std::get_if<ops::Attention>(&what.op);
   if (!attention || attention->p == 0) return {};
+  std::optional<std::int64_t> only;
   const std::vector<Param>& params = plan.segments[action.segment.index()].params;
-  for (std::size_t p = 0; p < params.size(); ++p)
-    if (params[p].kind == ParamKind::Microbatch) return action.args[p];
-  return {};
+  for (std::size_t p = 0; p < params.size(); ++p) {
+    if (params[p].kind != ParamKind::Microbatch) continue;
+    if (only)
+      throw Error("plan", "microbatch of attention with dropout", "nothing",
+                  "a parameter of segment " + plan.segments[action.segment.index()].name + ", which has several micro-batches");
+    only = action.args[p];
+  }
+  return only;
 }
 
 // The samples of the micro-batch that an instruction computes. An operator that is cut into parts along the samples uses a byte range of

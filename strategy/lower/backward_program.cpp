@@ -74,7 +74,7 @@ void BackwardProgram::redo(SegmentBuilder& out, int l, int index, BackwardState&
       FS_ASSERT(state.present[v]);
       run.reads.push_back(whole(state.where[v]));
     }
-    for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
+    for (const int weight : op.weights) read_weight(run, l, weight);
     for (const int value : op.outputs) appear(value, &run);
     emit_.emit(out, op, std::move(run));
   }
@@ -105,6 +105,11 @@ void BackwardProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int
   }
 }
 
+void BackwardProgram::read_weight(Instruction& run, int l, int weight) {
+  run.reads.push_back(state_.weight(l, weight));
+  if (frame_.lowering.tables.schedule.backwards_read_newest()) state_.wait_for_update(run, l, weight);
+}
+
 void BackwardProgram::input_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
                                       BackwardState& state) {
   const ChunkLayer& layer = values_.layer(l);
@@ -125,11 +130,11 @@ void BackwardProgram::input_gradients(SegmentBuilder& out, int l, int index, con
   const bool beside_frozen = std::ranges::any_of(layer.graph->parameters, &Parameter::frozen);
   if (is<ops::MatMul>(op.op) && (later || beside_frozen)) {
     // Reads no bias, and no input, which may not be here yet, may not have been kept, or may be a partial sum.
-    run.reads.push_back(state_.weight(l, op.weights.front()));
+    read_weight(run, l, op.weights.front());
   } else {
     for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
     if (!(op.frozen && is<ops::Dropout>(op.op)))  // no gradient depends on a bias
-      for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
+      for (const int weight : op.weights) read_weight(run, l, weight);
   }
   struct Beside {
     int value = 0, known = 0;
@@ -175,9 +180,9 @@ void BackwardProgram::write_weight_gradients(Instruction& run, int l, const Oper
     const bool cut = state_.cuts_gradients(place.unit);  // then the sum of each micro-batch accumulates
     if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
-    if (!variant.accumulates) state_.wait_for_taken(run, place.unit, state.written);
+    if (!variant.accumulates) state_.wait_for_taken(run, place.unit, state.taken);
     if (!state_.writes_gradients_to_slots(place.unit)) continue;
-    state_.open_gradient(run, to, place.unit, state.written);
+    state_.open_gradient(run, to, place.unit, state.opened);
   }
   if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;
   if (accumulates && std::get<Compute>(run.what).phase == Phase::Backward)
@@ -265,11 +270,24 @@ bool BackwardProgram::reads_parameters(const ChunkLayer& layer) const {
   return false;
 }
 
+void BackwardProgram::begin_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
+  const LayerGraph& graph = *values_.layer(l).graph;
+  state.gradient.assign(graph.values.size(), -1);
+  if (graph.output >= 0) state.gradient[static_cast<std::size_t>(graph.output)] = state.border;
+  if (variant.accumulates) state_.bring_gradients(out, l, state.opened);
+}
+
+void BackwardProgram::end_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
+  const LayerGraph& graph = *values_.layer(l).graph;
+  state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
+  if (state.half == Work::I) return leave_layer(l, state);
+  state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
+}
+
 void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
   const ChunkLayer& layer = values_.layer(l);
   const LayerGraph& graph = *layer.graph;
-  state.gradient.assign(graph.values.size(), -1);
-  if (graph.output >= 0) state.gradient[static_cast<std::size_t>(graph.output)] = state.border;
+  begin_layer(out, l, variant, state);
   state.where = layer.home;
   for (std::size_t v = 0; v < layer.back.size(); ++v)
     if (layer.back[v].buffer.valid()) state.where[v] = layer.back[v];
@@ -278,7 +296,6 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
   state.redone.assign(graph.operators.size(), 0);
   if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = values_.border_stored(l);
 
-  if (variant.accumulates) state_.bring_gradients(out, l, state.written);
   if (values_.is_last(l)) moves_.fetch(out, l);
   moves_.fetch(out, l - 1);
   const int operators = static_cast<int>(graph.operators.size());
@@ -294,10 +311,8 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
     moves_.after_backward(out);
   }
   if (gathers) state_.visits().end(out, l);
-  state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
-  if (state.half == Work::I) return leave_layer(l, state);
-  state_.visits().bring_ahead(out, false);  // on the stream of the sums it would have to wait for them
-  state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
+  if (state.half == Work::B) state_.visits().bring_ahead(out, false);  // on the stream of the sums it would have to wait for them
+  end_layer(out, l, variant, state);
 }
 
 void BackwardProgram::run_layers(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state) {

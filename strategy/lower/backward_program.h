@@ -24,6 +24,10 @@ class BackwardProgram {
       : frame_(frame), values_(values), moves_(moves), state_(state), emit_(emit), flow_(flow) {}
 
   void run_layers(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
+  // The begin of a layer's backward, before its last operator: its output has the gradient of the border, and places for the gradients of its
+  // parameters hold what earlier micro-batches left. The end, after its first operator: gradients that are complete are summed.
+  void begin_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant, BackwardState& state);
+  void end_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant, BackwardState& state);
   // The backward of one operator. Recomputes what it reads, unless a recomputation schedule has done so already.
   void run(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
 
@@ -42,6 +46,8 @@ class BackwardProgram {
   void weight_gradients(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
   void write_weight_gradients(Instruction& run, int layer, const Operator& op, const BackwardVariant& variant,
                               BackwardState& state);
+  // Adds the parameter to what `run` reads. The version that the forward of the micro-batch has read is there; a newer one is waited for.
+  void read_weight(Instruction& run, int layer, int weight);
   void redo_for(SegmentBuilder& out, int layer, const std::vector<int>& values, BackwardState& state);  // recomputes these
   void redo(SegmentBuilder& out, int layer, int op, BackwardState& state);
   void used(SegmentBuilder& out, int layer, int value, BackwardState& state);  // one backward read done; the last one frees it

@@ -30,7 +30,8 @@ struct BackwardState {
   std::vector<Block> where = {};                                  // [value]: the block it lies in
   std::vector<int> uses = {};                                     // [value]: reads still to come in the backward
   std::vector<char> redone = {};                                  // [operator]: whether it has been recomputed
-  std::vector<char> written = {};                                 // [unit]: this segment has written (a part of) its gradients
+  std::vector<char> opened = {};                                  // [unit]: this segment has acquired the place of its gradients
+  std::vector<char> taken = {};  // [unit]: this segment has waited for the update that takes its gradients
   std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) with written gradients: finds tied ones
   int border = -1;  // index into held: gradient of the output of the layer whose backward comes next; -1 none
   Work half = Work::B;

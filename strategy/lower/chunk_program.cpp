@@ -93,7 +93,8 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   BackwardState state;
   state.half = variant.half;
   if (variant.half == Work::I) state.left.resize(values_.layers.size());
-  state.written.assign(state_.layout().units.size(), 0);
+  state.opened.assign(state_.layout().units.size(), 0);
+  state.taken = state.opened;
   flow_.receive(out, state);
   emit_.begin(out);
   if (values_.runs)

@@ -159,6 +159,9 @@ void ChunkValues::add_homes() {
     }
   }
   border_value = frame_.add_buffer("border", Category::Transient, border_type, largest_border, 2);
+  // With halves the gradient that leaves the chunk may be made here, and copied into its ring.
+  if (frame_.splits() && layers[0].graph->input >= 0)
+    largest_border = std::max(largest_border, layers[0].graph->values[static_cast<std::size_t>(layers[0].graph->input)].bytes);
   border_gradient = frame_.add_buffer("border.gradient", Category::Transient, border_type, largest_border, 2);
   for (int l = 0; l < count; ++l) {
     ChunkLayer& layer = layers[static_cast<std::size_t>(l)];

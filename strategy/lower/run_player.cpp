@@ -100,8 +100,7 @@ void RunPlayer::play_back(SegmentBuilder& out, int k, const BackwardVariant& var
   const LayerGraph& graph = *values_.layer(l).graph;
   const Operator& op = graph.operators[at(index)];
   if (at(index) + 1 == graph.operators.size()) {
-    state.gradient.assign(graph.values.size(), -1);
-    if (graph.output >= 0) state.gradient[at(graph.output)] = state.border;
+    backward_.begin_layer(out, l, variant, state);
     state.where.assign(graph.values.size(), {});
   }
   for (const int value : op.saved) state.where[values_.layer(l).real(value)] = now_at(l, value);
@@ -110,8 +109,7 @@ void RunPlayer::play_back(SegmentBuilder& out, int k, const BackwardVariant& var
   end_lives(out, k);
   if (index > 0) return;
   if (gathered_layer_ == l) release_gather(out);
-  state.border = graph.input >= 0 ? state.gradient[at(graph.input)] : -1;
-  state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
+  backward_.end_layer(out, l, variant, state);
 }
 
 std::vector<UnitUse> RunPlayer::visits() const {

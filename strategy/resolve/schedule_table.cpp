@@ -12,6 +12,11 @@ bool splits_backwards(const Strategy& s) {
   return std::ranges::any_of(s.pipeline.order, [](const std::string& rank) { return rank.find('I') != std::string::npos; });
 }
 
+bool has_cells(const Strategy& s) {
+  if (*s.pipeline.schedule != Schedule::Listed) return schedule_entry(*s.pipeline.schedule).cells;
+  return std::ranges::any_of(s.pipeline.order, [](const std::string& rank) { return rank.find('&') != std::string::npos; });
+}
+
 ScheduleShape schedule_shape(const Strategy& s, int microbatches) {
   return {.p = s.pp,
           .m = microbatches,

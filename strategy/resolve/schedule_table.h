@@ -1,6 +1,7 @@
 // Schedule: the actions of each pipeline rank, in order. The second of the five tables between a strategy and its plan.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "core/strategy/strategy.h"
@@ -30,6 +31,10 @@ struct ScheduleTable {
   // [pipeline rank]: the largest number of updates between the version that a forward reads and the update that uses its gradients.
   std::vector<int> delays = {};
   bool asynchronous() const { return !weights.empty(); }
+  // Whether backwards read weights that may have been updated after their forward.
+  bool backwards_read_newest() const {
+    return asynchronous() && std::ranges::any_of(weights.front(), &Weights::newest);
+  }
 
   // The inverse of stages_of_rank. [stage of any route]
   std::vector<int> rank_of_stage = {}, chunk_of_stage = {};
@@ -56,6 +61,9 @@ ScheduleShape schedule_shape(const Strategy& strategy, int microbatches);
 
 // [stage of the first route]: its pipeline rank.
 std::vector<int> ranks_of_stages(const Strategy& strategy);
+
+// Whether the schedule has cells, in which a forward and the backward of another micro-batch run side by side.
+bool has_cells(const Strategy& strategy);
 
 // Whether the strategy's schedule computes input gradients and weight gradients as separate actions.
 bool splits_backwards(const Strategy& strategy);

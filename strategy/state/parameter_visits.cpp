@@ -158,7 +158,7 @@ void ParameterVisits::bring_layer(SegmentBuilder& out, int index, int layer, boo
       if (take(block) || !by_elements_.empty()) steps.front().waits.push_back({size_of_stay(index).free, block.slot});
     }
     if (own_moments_) begin_with_moment(steps.front(), stay(index).brought);
-    if (waits_for_update && !unit.frozen) steps.front().waits.push_back({ready_, {unit_index}});
+    if (waits_for_update && unit.updated()) steps.front().waits.push_back({ready_, {unit_index}});
     for (Instruction& step : steps) {
       step.layer = {first_.value + layer};
       out.emit(std::move(step));

@@ -220,7 +220,10 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   const StateRow::Parameters& parameters = row_of(unit).parameters;
   const bool gathers = gathers_after_update(unit);
   Instruction run = update(index);
-  if (row_of(unit).optimizer.beside_forward) run.stream = frame_.lowering.communication(Purpose::UpdateBesideForward).stream;
+  if (row_of(unit).optimizer.beside_forward) {
+    run.stream = frame_.lowering.communication(Purpose::UpdateBesideForward).stream;
+    if (!is_summed(index)) run.after.push_back(mark);  // no sum to wait for: the gradients are those of the compute stream
+  }
   if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back(ready(index, weights_made()));
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
   if (std::optional<UpdateMoves>& moves = unit.states_away ? moves_ : kept_moves_)

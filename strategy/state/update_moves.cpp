@@ -19,7 +19,8 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
       const BufferId id = homes(unit)[s];
       if (unit.borrowed || !mine(unit) || !id.valid() || reaches(buffer(id).space)) continue;
       home = &buffer(id);
-      most = std::max(most, unit.elements / frame.lowering.ranks(row.optimizer.cut_by));
+      const StateRow& of_unit = frame.lowering.tables.state[static_cast<std::size_t>(unit.row)];  // experts are cut over other ranks
+      most = std::max(most, unit.elements / frame.lowering.ranks(of_unit.optimizer.cut_by));
     }
     if (!home) continue;
     const DType dtype = home->dtype;

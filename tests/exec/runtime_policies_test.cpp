@@ -14,6 +14,7 @@ std::vector<Strategy> with_policy(const RuntimePolicy& policy) {
                                {.dp = 4, .communication = {.overlap = Overlap{.gradients = false}}},
                                {.dp = 2, .tp = 2, .sequence_parallel = true},
                                {.dp = 1, .batch = {.micro = 4}},
+                               {.dp = 1, .batch = {.micro = 2}, .recompute = parse_recompute("rotor", "test")},
                                {.dp = 2, .recompute = parse_recompute("revolve:2", "test")}};
   if (!policy.keeps()) all.push_back({.dp = 2, .pp = 2, .batch = {.micro = 1}});
   for (Strategy& strategy : all) strategy.policy = policy.name;
