@@ -136,9 +136,13 @@ const RuntimePolicy* find_policy(const std::string& name) {
   return &*at;
 }
 
+bool alternates(const Strategy& s) {
+  return s.pp == 1 && s.virtual_stages == 1 && s.pipeline.schedule.value_or(Schedule::OneFOneB) == Schedule::OneFOneB;
+}
+
 static bool is_implied(const RuntimePolicy& policy, const Strategy& s) {
   const OffloadChoice& has = s.offload;
-  return policy.zero == s.zero.stage && (s.pp == 1 || !policy.keeps()) &&
+  return policy.zero == s.zero.stage && (alternates(s) || !policy.keeps()) &&
          (!policy.optimizer_on_host || has.optimizer == Space::PinnedHost) &&
          (!policy.gradients_on_host || has.gradients == Space::PinnedHost) &&
          (!policy.parameters_on_host || has.parameters == Space::PinnedHost);

@@ -46,11 +46,14 @@ struct RuntimePolicy {
 
 // All policies, in the order of policy_names(); read once. Throws Error for a bad file.
 const std::vector<RuntimePolicy>& runtime_policies();
+// Whether the backward of a micro-batch follows its forward on every rank, with no other action between them: what a policy that keeps
+// parameters until the backward asks for. One pipeline rank with schedule 1f1b.
+bool alternates(const Strategy& strategy);
 // Null for "auto" and "none". Another unknown name is a bug.
 const RuntimePolicy* find_policy(const std::string& name);
 // The policy that the strategy names; with "auto" the one that its framework implies: the first of "implies" in frameworks/*.json that has
 // the strategy's ZeRO stage and keeps in host memory nothing that the strategy keeps elsewhere. Null: none. Policies that keep parameters
-// until the backward are implied with one pipeline stage only, and none is with stages that have degrees of their own.
+// until the backward are implied only where forwards and backwards alternate, and none is with stages that have degrees of their own.
 const RuntimePolicy* policy_of(const Strategy& strategy);
 // The policies of one file; `framework` is the default of "of". Throws Error.
 std::vector<RuntimePolicy> parse_policies(const std::string& text, const std::string& framework, const std::string& file_name);

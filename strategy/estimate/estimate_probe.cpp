@@ -158,7 +158,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
     s.experts.load = mean_of_layers(std::move(s.experts.load));
     // Recomputation of named layers, and schedules of whole chains, cannot be probed: all layers count as recomputed.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
-    if (chooses_moves(s)) s.offload.activations = OffloadedActivations::None;  // none but where memory asks for it
+    s = without_open_choices(std::move(s));
     s.batch.global = point.micro_batch * 4 * at.dp;
     auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .pack_by_order = false, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};

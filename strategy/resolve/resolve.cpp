@@ -237,7 +237,7 @@ Refusal resolve_placement(Strategy& s) {
 }  // namespace
 
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  Strategy asked = strategy;
+  Strategy asked = with_common_degrees(strategy);
   if (auto refused = resolve_policy(asked)) return *refused;
   Strategy s = with_preset(model, std::move(asked));
   if (!s.stages.empty())
@@ -312,6 +312,19 @@ bool leaves_open(const Strategy& strategy) {
   return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
          recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy) ||
          chooses_buckets(strategy) || chooses_order(strategy) || chooses_moves(strategy);
+}
+
+Strategy without_open_choices(Strategy strategy) {
+  const Recompute& recompute = strategy.recompute;
+  if (recompute == Recompute{.kind = RecomputeKind::Each} || recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor)
+    strategy.recompute = {};
+  if (strategy.pipeline.layer_split == "auto") strategy.pipeline.layer_split.clear();
+  if (chooses_order(strategy)) strategy.pipeline.schedule = Schedule::OneFOneB, strategy.pipeline.order.clear();
+  if (chooses_parts(strategy)) strategy.communication.parts.clear();
+  if (chooses_buckets(strategy)) strategy.communication.bucket = {};
+  if (chooses_moves(strategy)) strategy.offload.activations = OffloadedActivations::None;
+  FS_ASSERT(!leaves_open(strategy));
+  return strategy;
 }
 
 bool chooses_regions(const Strategy& strategy) {

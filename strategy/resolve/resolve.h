@@ -19,6 +19,9 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
 // Whether the strategy leaves something for tune (strategy/tune/tune.h) to decide: a choice is "auto" or "best", or it asks for a
 // recomputation schedule (rotor, revolve, graph), which has to be computed.
 bool leaves_open(const Strategy& strategy);
+// The strategy with a plain value for each of these choices: no recomputation, an even layer split, whole operators, 1F1B, buckets of the
+// default size, activations on the device. For plans that are made only to be timed.
+Strategy without_open_choices(Strategy strategy);
 
 // `--parts auto`: tune chooses into how many parts operators are cut.
 bool chooses_parts(const Strategy& strategy);
@@ -54,6 +57,10 @@ void set_bucket_of_policy(Strategy& strategy);
 
 // Chooses and checks the schedule. Degrees and batch must be resolved.
 std::optional<Infeasible> resolve_schedule(const Model& model, Strategy& strategy);
+
+// Stages with equal degrees, said one by one (--stages), said by dp, tp, pp and layer_split instead: one strategy has one plan. Other strategies
+// stay as they are.
+Strategy with_common_degrees(Strategy strategy);
 
 // For a strategy with --stages, which gives each stage its own degrees: checks the rules that hold only for these, and derives pp, dp and
 // the layer split. Runs before the steps for all strategies.

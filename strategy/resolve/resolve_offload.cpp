@@ -63,6 +63,10 @@ Refusal refuse_offload_of_activations(const Model& model, const Strategy& s) {
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
                                 " reads activations in two halves of the backward, offloaded ones come back for one",
                       .would_help = {"--schedule 1f1b", "--offload-activations none"}};
+  if (has_cells(s) && s.offload.activations < OffloadedActivations::Vdnn)
+    return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
+                                " runs a forward beside a backward, and offloaded activations of both would pass through the same places",
+                      .would_help = {"--schedule 1f1b", "--offload-activations none"}};
   if (s.recompute.kind >= RecomputeKind::Rotor)
     return Infeasible{.reason = "the schedule of --recompute " + to_text(s.recompute) + " decides where activations lie",
                       .would_help = {"--recompute full", "--offload-activations none"}};

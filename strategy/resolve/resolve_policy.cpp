@@ -18,10 +18,13 @@ std::optional<Infeasible> put_on_host(const RuntimePolicy& policy, bool on_host,
 
 std::optional<Infeasible> refuse_pipeline(const RuntimePolicy& policy, const Strategy& s) {
   if (!s.stages.empty()) return Infeasible{.reason = "stages with degrees of their own have no runtime policies"};
-  if (s.pp == 1 || !policy.keeps()) return {};
-  return Infeasible{.reason = "policy " + policy.name + " keeps parameters from a forward to its backward, but with pp " +
-                              std::to_string(s.pp) + " other micro-batches come in between",
-                    .would_help = {"--pp 1", "a policy that releases them after each pass, such as fsdp"}};
+  if (!policy.keeps() || alternates(s)) return {};
+  const std::string with = s.pp > 1 ? "pp " + std::to_string(s.pp)
+                                    : "schedule " + std::string(name_of(s.pipeline.schedule.value_or(Schedule::Interleaved)));
+  return Infeasible{.reason = "policy " + policy.name + " keeps parameters from a forward to its backward, but with " + with +
+                              " other micro-batches come in between",
+                    .would_help = {s.pp > 1 ? "--pp 1" : "--schedule 1f1b",
+                                   "a policy that releases them after each pass, such as fsdp"}};
 }
 
 }  // namespace

@@ -90,15 +90,32 @@ Refusal resolve_turns(Strategy& s) {
   return {};
 }
 
+// "12,12": as --layer-split has it.
+std::string layers_of(const std::vector<StageDegrees>& stages) {
+  std::string split;
+  for (const StageDegrees& stage : stages) split += (split.empty() ? "" : ",") + std::to_string(stage.layers);
+  return split;
+}
+
 }  // namespace
+
+Strategy with_common_degrees(Strategy s) {
+  const auto equal = [&](const StageDegrees& stage) { return stage.dp == s.stages.front().dp && stage.tp == s.stages.front().tp; };
+  const auto count = static_cast<int>(s.stages.size());
+  const bool beside = s.tp != 1 || s.dp > 1 || (s.pp != 1 && s.pp != count) || !s.pipeline.layer_split.empty();
+  if (count == 0 || beside || !std::ranges::all_of(s.stages, equal)) return s;
+  s.pipeline.layer_split = layers_of(s.stages);
+  s.dp = s.stages.front().dp, s.tp = s.stages.front().tp, s.pp = count;
+  s.stages.clear();
+  return s;
+}
 
 Refusal resolve_stages(const Model& model, const Cluster& cluster, Strategy& s) {
   if (auto refused = refuse_beside(s)) return refused;
   if (auto refused = refuse_ranks(cluster, s)) return refused;
   if (auto refused = refuse_model(model, s)) return refused;
   if (auto refused = resolve_turns(s)) return refused;
-  std::string split;
-  for (const StageDegrees& stage : s.stages) split += (split.empty() ? "" : ",") + std::to_string(stage.layers);
+  const std::string split = layers_of(s.stages);
   if (!s.pipeline.layer_split.empty() && s.pipeline.layer_split != split)
     return Infeasible{.reason = "layer split \"" + s.pipeline.layer_split + "\" beside stages of " + split + " layers",
                       .would_help = {"leave out --layer-split"}};

@@ -60,6 +60,12 @@ struct Choice {
   int expert_replicas() const { return strategy.dp * strategy.cp * strategy.tp / (strategy.experts.ep * strategy.experts.etp); }
   bool staged() const { return !strategy.stages.empty(); }
   bool ties_stages() const { return ties && ends_apart; }
+  // The gradient of a tied embedding is summed once, over the replicas of both stages. Where it is sharded or coded, and in frameworks, replicas
+  // sum first, then each replica its two stages.
+  bool sums_tied_once() const {
+    return staged() || (!cut.optimizer && strategy.communication.gradients.codec == Codec::None &&
+                        strategy.framework == Strategy{}.framework);
+  }
   bool cuts_transfers() const {  // with sequence parallelism each rank has its part only
     return strategy.communication.transfers == Transfers::Split && strategy.tp > 1 && !strategy.sequence_parallel;
   }
@@ -159,9 +165,9 @@ StatePolicy state_policy(const Choice& choice) {
   if (choice.ties && (all.writes_gradients_to_slots() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
-    if (choice.staged()) tied.gradients.sums.clear();  // one sum over all replicas of both stages instead
-    // Kept on the device until both stages have computed theirs.
-    if (choice.ties_stages()) tied.gradients.home = Space::Device, tied.gradients.kept = true;
+    if (choice.ties_stages() && choice.sums_tied_once()) tied.gradients.sums.clear();
+    // Kept on the device until both stages, on one rank or on two, have computed theirs.
+    if (choice.strategy.pp > 1) tied.gradients.home = Space::Device, tied.gradients.kept = true;
     if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
     policy.push_back(tied);
   }
@@ -289,7 +295,8 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
     if (dispatcher.gathers && s.experts.etp > 1)
       groups.push_back({"experts and their parts", {ExpertKind::Expert, ExpertKind::ExpertTensor}, choice.between_experts()});
   }
-  if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
+  if (choice.ties_stages())
+    groups.push_back({"tied embeddings", choice.sums_tied_once() ? kReplicas : Kinds{}, {kReplicated}, Tied});
   if (choice.measures()) groups.push_back({"norm", choice.norm_kinds(), {kCompute}, All});
   return groups;
 }

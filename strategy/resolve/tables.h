@@ -61,7 +61,7 @@ struct GradientSum {
   std::string name = {};
   Kinds over = {};  // with OuterData among them also over the other roles that hold the same stage
   When when = When::LastMicrobatch;
-  bool tied_stages = false;           // instead of `over`: over the stages that hold the copies of a tied embedding
+  bool tied_stages = false;           // instead of `over`: over the group of the stages that hold the copies of a tied embedding
   std::optional<Coding> coding = {};  // empty: not compressed
 };
 

@@ -2,6 +2,7 @@
 
 #include "strategy/estimate/estimate.h"
 #include "strategy/lower/lower.h"
+#include "strategy/resolve/resolve.h"
 
 namespace foreshard {
 
@@ -37,15 +38,10 @@ void give_nic(NodeShape& shape) {
 
 std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
                                     const MachineProfile* profile) {
-  Strategy single = strategy;
+  Strategy single = without_open_choices(strategy);
   single.pp = layers, single.virtual_stages = 1, single.pipeline.schedule = Schedule::OneFOneB;
   single.pipeline.layer_split.clear();
-  const Recompute& recompute =
-      strategy.recompute;  // choices per stage and schedules of chains do not apply to a stage of one layer
-  if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
-  if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
-  if (chooses_parts(strategy)) single.communication.parts.clear();
-  if (chooses_buckets(strategy)) single.communication.bucket = {};
+  if (!strategy.recompute.per_stage.empty()) single.recompute = {};  // does not apply to a stage of one layer
   single.dp = 1, single.zero.stage = 0, single.zero.group = 0;
   single.batch.global = single.batch.micro * 2;
   const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;

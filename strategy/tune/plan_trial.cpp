@@ -6,14 +6,9 @@
 namespace foreshard {
 
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options) {
-  const Recompute& recompute = strategy.recompute;
-  if (recompute.kind > RecomputeKind::Modules || recompute.layers < 0) strategy.recompute = {};
-  if (chooses_order(strategy)) strategy.pipeline.schedule = Schedule::OneFOneB, strategy.pipeline.order.clear();
-  if (chooses_parts(strategy)) strategy.communication.parts.clear();
-  if (chooses_buckets(strategy)) strategy.communication.bucket = {};
-  if (chooses_moves(strategy)) strategy.offload.activations = OffloadedActivations::None;
+  if (strategy.recompute.kind > RecomputeKind::Modules) strategy.recompute = {};
   options.ignore_memory = true, options.pack_by_order = false;
-  auto answer = lower(model, cluster, strategy, options);
+  auto answer = lower(model, cluster, without_open_choices(std::move(strategy)), options);
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
   return {};
 }

@@ -12,8 +12,8 @@
 
 namespace foreshard {
 
-// Lowers `strategy` with these values for open choices: no recomputation (also in place of a recomputation schedule), whole operators,
-// 1F1B, and buckets of the default size. Memory is not checked. Empty: `lower` refuses it.
+// Lowers `strategy` without its open choices (strategy/resolve/resolve.h) and without recomputation that differs from layer to layer.
+// Memory is not checked. Empty: `lower` refuses it.
 std::optional<Plan> trial_plan(const Model& model, const Cluster& cluster, Strategy strategy, LowerOptions options);
 
 // Seconds of the stages' actions in that plan, and of transfers. A transfer that is not overlapped counts as part of the action that waits

@@ -112,7 +112,7 @@ class LayerFiller {
     s.pipeline.schedule = Schedule::OneFOneB;
     s.recompute = {}, s.batch.global = s.batch.micro;
     s.pipeline.layer_split.clear(), s.placement.clear();
-    const auto answer = lower(model, first, s, {.ignore_memory = true, .pack_by_order = false});
+    const auto answer = lower(model, first, without_open_choices(std::move(s)), {.ignore_memory = true, .pack_by_order = false});
     std::map<std::string, double> times;
     if (std::holds_alternative<Infeasible>(answer)) return times;
     const Plan& plan = std::get<Lowered>(answer).plan;
