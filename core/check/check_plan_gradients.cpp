@@ -19,7 +19,6 @@ struct Piece {
   AxisSet collected = 0;                       // members of a collective whose parts lie side by side here
   const std::vector<RoleId>* roles = nullptr;  // the roles of that collective, or of the sum, if there are several
   bool gradient = false;                       // the contents come from a backward
-  bool unread = false;                         // and nothing has read them yet
   bool pushed = false;                         // an exchange brought the contents, and no update has read them yet
 };
 
@@ -183,27 +182,20 @@ class GradientCheck {
         all.collected |= pieces_[p].collected;
         if (pieces_[p].roles) all.roles = pieces_[p].roles;
         all.gradient = all.gradient || pieces_[p].gradient;
-        pieces_[p].unread = false;
       }
     return all;
   }
 
-  // WeightGrad writes parameter gradients. Backward writes input gradients first (`accumulate`), then parameter gradients
-  // (`accumulate_weights`). If Buffer::holds is not empty, it decides.
+  // WeightGrad writes parameter gradients. Backward writes input gradients first, then parameter gradients. If Buffer::holds is not empty,
+  // it decides. What the gradient held before does not matter here: check_plan_contributions.cpp checks that it is not lost.
   void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
     const bool both = compute.phase == Phase::Backward;
-    const bool keeps_weights = both ? compute.accumulate_weights : compute.accumulate;
     for (std::size_t w = 0; w < writes.size(); ++w) {
       const Range& range = writes[w];
       for (std::size_t p = range.first; p < range.last; ++p) {
         const Holding& held = holding(range, p);
         const bool input = both && w < static_cast<std::size_t>(gradients(compute.op)) && held.tensor < 0;
-        if (!(input ? compute.accumulate : keeps_weights)) lose(range, p, "overwrites");
-        if (input)
-          pieces_[p] = {};
-        else
-          pieces_[p] = {
-              .missing = held.tensor < 0 ? dense_data_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
+        pieces_[p] = input ? Piece{} : Piece{.missing = held.tensor < 0 ? dense_data_ : held.needs, .gradient = true};
       }
     }
   }
@@ -295,7 +287,6 @@ class GradientCheck {
     for (const Range& range : writes)
       for (std::size_t p = range.first; p < range.last; ++p) {
         Piece& piece = pieces_[p];
-        if (!keeps) lose(range, p, "overwrites");
         if (in.pushed && piece.pushed && holding(range, p).tensor >= 0)
           tell("gradient-lost", "receives " + tensor_name(range, p) + " again before an update read it");
         if (!keeps) piece = {};
@@ -306,7 +297,6 @@ class GradientCheck {
         piece.collected = in.collected, piece.roles = in.roles;
         piece.gradient = piece.gradient || in.gradient;
         piece.pushed = in.pushed;
-        piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
       }
   }
 
@@ -317,18 +307,9 @@ class GradientCheck {
     return std::all_of(held.roles.begin(), held.roles.end(), added) ? in.reduced : in.reduced & ~kRoles;
   }
 
-  void lose(const Range& range, std::size_t p, const char* does) {
-    if (pieces_[p].unread && pieces_[p].missing != 0)
-      tell("gradient-lost", std::string(does) + " " + tensor_name(range, p) + " before anything read it");
-  }
-
   void release(BufferId buffer, std::int32_t slot) {
     const std::size_t base = uses_.piece(buffer, slot);
-    const Range range{base, base + holdings_[buffer.index()].size(), buffer, base};
-    for (std::size_t p = range.first; p < range.last; ++p) {
-      lose(range, p, "releases");
-      pieces_[p] = {};
-    }
+    std::fill_n(pieces_.begin() + static_cast<std::ptrdiff_t>(base), holdings_[buffer.index()].size(), Piece{});
   }
 
   const Plan& plan_;
