@@ -100,6 +100,8 @@ void check_shards(const Plan& plan, RoleId role, Defects& defects);
 void check_context(const Plan& plan, RoleId role, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_operands(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_pairs(const Plan& plan, RoleId role, Defects& defects);
+void check_scales(const Plan& plan, Defects& defects);
 void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);

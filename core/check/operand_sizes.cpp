@@ -3,89 +3,28 @@
 #include <algorithm>
 #include <array>
 
+#include "core/check/operand_forms.h"
+
 namespace foreshard {
+namespace operand_forms {
 namespace {
 
-using Sizes = std::vector<std::int64_t>;
+template <class Operator, class... Others>
+constexpr bool one_of = (std::is_same_v<Operator, Others> || ...);
 
-// Products stop at the largest number: a plan may state any sizes.
-template <class... More>
-std::int64_t times(std::int64_t first, More... more) {
-  std::int64_t product = first;
-  for (const std::int64_t factor : std::initializer_list<std::int64_t>{more...})
-    if (__builtin_mul_overflow(product, factor, &product)) return INT64_MAX;
-  return product;
-}
-std::int64_t product_of(const Sizes& dims) {
-  std::int64_t all = 1;
-  for (const std::int64_t dim : dims) all = times(all, dim);
-  return all;
-}
-
-struct Found {  // a compute, and the elements of its operands
-  Phase phase = Phase::Forward;
-  const std::vector<Shape>& shapes;
-  bool sliced = false;
-  const Sizes &reads, &writes;
-
-  bool forward() const { return ops::is_forward(phase); }
-  const Sizes& dims(std::size_t shape) const { return shapes[shape].dims; }
-  std::int64_t all(std::size_t shape = 0) const { return product_of(dims(shape)); }
-};
-
-// Numbers of dimensions of the shapes of an operator; 0: any but none.
+// Numbers of dimensions of the shapes of an operator; 0: any but none; -1: no such shape.
 template <class Operator>
-constexpr std::array<int, 3> ranks_of = {0, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::MatMul> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Attention> = {4, 4, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Scores> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::WeightedValues> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Norm> = {2, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::BatchNorm> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Activation> = {2, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::TokenEmbedding> = {3, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::PositionEmbedding> = {3, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::CrossEntropy> = {2, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Conv2d> = {4, 4, 4};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::MaxPool> = {4, 4, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::AvgPool> = {4, 4, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::MergeAttention> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::TokenScores> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::KeepTokens> = {3, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::TakeRows> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::PutRows> = {4, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::HeadNorm> = {3, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Route> = {3, -1, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Dispatch> = {4, 2, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::Combine> = {4, 2, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::SendOnce> = {4, 2, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::GroupedMatMul> = {4, 2, -1};
-template <>
-constexpr std::array<int, 3> ranks_of<ops::BalanceExperts> = {2, -1, -1};
+constexpr std::array<int, 3> dimensions_of() {
+  using namespace ops;
+  if constexpr (one_of<Operator, MatMul, Scores, WeightedValues, BatchNorm, MergeAttention, TokenScores, TakeRows, PutRows>)
+    return {4, -1, -1};
+  if constexpr (one_of<Operator, Attention, MaxPool, AvgPool>) return {4, 4, -1};
+  if constexpr (one_of<Operator, ops::Dispatch, ops::Combine, SendOnce, GroupedMatMul>) return {4, 2, -1};
+  if constexpr (one_of<Operator, Conv2d>) return {4, 4, 4};
+  if constexpr (one_of<Operator, TokenEmbedding, PositionEmbedding, KeepTokens, HeadNorm, Route>) return {3, -1, -1};
+  if constexpr (one_of<Operator, Norm, Activation, CrossEntropy, BalanceExperts>) return {2, -1, -1};
+  return {0, -1, -1};
+}
 
 // ---- products and sums ------------------------------------------------------------------------------------------------------
 // Several outputs are columns one after the other; `parts` of them, found by their sizes.
@@ -367,71 +306,6 @@ OperandSizes pool_sizes(const Found& at, bool maximum) {
 OperandSizes sizes(const ops::MaxPool&, const Found& at) { return pool_sizes(at, true); }
 OperandSizes sizes(const ops::AvgPool&, const Found& at) { return pool_sizes(at, false); }
 
-// ---- experts ----------------------------------------------------------------------------------------------------------------------
-OperandSizes sizes(const ops::Route& op, const Found& at) {
-  const Sizes& d = at.dims(0);
-  const std::int64_t logits = times(d[0], d[1]), choices = times(d[0], d[2]), experts = d[1];
-  if (op.chosen != d[2]) return {.wrong = std::to_string(op.chosen) + " experts of a token, its shape " + std::to_string(d[2])};
-  if (!at.forward()) return {.reads = {choices, logits, choices, experts}, .writes = {logits}};
-  OperandSizes all{.reads = {logits}, .writes = {choices, choices, experts}};
-  for (std::size_t more = 1; more < at.reads.size(); ++more) all.reads.push_back(experts);
-  if (at.reads.size() > 2) all.writes.push_back(experts);
-  return all;
-}
-OperandSizes sizes(const ops::Dispatch& op, const Found& at) {
-  const Sizes &of = at.dims(0), &to = at.dims(1);
-  if (to[0] < 1 || of[3] % to[0] != 0) return {.wrong = "experts that its ranks do not divide"};
-  const std::int64_t rows = times(op.sources > 1 ? op.sources : to[0], to[1], of[1]), x = times(op.sources, of[0], of[1]);
-  const std::int64_t choices = times(op.sources, of[0], of[2]);
-  if (at.forward()) {
-    OperandSizes all{.reads = {x}, .writes = {rows, choices, op.sources > 1 ? times(op.sources, of[3] / to[0]) : of[3]}};
-    if (op.scaled) all.reads.push_back(choices);
-    all.reads.push_back(choices);
-    return all;
-  }
-  if (op.scaled) return {.reads = {rows, x, choices, choices}, .writes = {x, choices}};
-  return {.reads = {rows, choices}, .writes = {x}};
-}
-OperandSizes sizes(const ops::Combine& op, const Found& at) {
-  const Sizes &of = at.dims(0), &to = at.dims(1);
-  const std::int64_t rows = times(to[0], to[1], of[1]), y = times(of[0], of[1]), choices = times(of[0], of[2]);
-  if (at.forward())
-    return {.reads = op.plain ? Sizes{rows, choices} : Sizes{rows, choices, choices}, .writes = {y}};
-  if (op.plain) return {.reads = {y, choices}, .writes = {rows}};
-  return {.reads = {y, rows, choices, choices}, .writes = {rows, choices}};
-}
-OperandSizes sizes(const ops::SendOnce&, const Found& at) {
-  const Sizes &of = at.dims(0), &to = at.dims(1);
-  const std::int64_t rows = times(to[0], to[1], of[1]), kept = times(to[0], to[1], of[2]), places = times(of[0], to[0]);
-  const std::int64_t x = times(of[0], of[1]), choices = times(of[0], of[2]);
-  if (at.forward()) return {.reads = {x, choices, choices}, .writes = {rows, kept, kept, places}};
-  return {.reads = {rows, kept, places}, .writes = {x, choices}};
-}
-OperandSizes sizes(const ops::GroupedMatMul& op, const Found& at) {
-  const Sizes &d = at.dims(0), &from = at.dims(1);
-  if (op.parts < 1 || op.parts > 16 || d[2] % op.parts != 0) return {.wrong = "columns that its parts do not divide"};
-  const auto parts = static_cast<std::size_t>(op.parts);
-  const std::int64_t rows = times(from[0], from[1]), columns = d[2] / op.parts, weight = times(d[0], columns, d[3]);
-  const std::int64_t x = times(rows, d[3]), y = times(rows, d[2]), counts = times(from[0], d[0]), bias = times(d[0], columns);
-  OperandSizes all;
-  Sizes* with_weights = &all.reads;
-  if (at.forward()) {
-    all = {.reads = {x, counts}, .writes = {y}};
-  } else if (at.phase == Phase::WeightGrad) {
-    all.reads = {y, x, counts};
-    with_weights = &all.writes;
-  } else {
-    all = {.reads = {y, x, counts}, .writes = {x}};
-  }
-  with_weights->insert(with_weights->end(), parts, weight);
-  const Sizes& found = with_weights == &all.reads ? at.reads : at.writes;
-  if (found.size() > with_weights->size()) with_weights->insert(with_weights->end(), parts, bias);
-  return all;
-}
-OperandSizes sizes(const ops::BalanceExperts&, const Found& at) {
-  return {.reads = {at.all(), at.all()}, .writes = {at.all(), at.all()}};
-}
-
 // ---- update and codes ---------------------------------------------------------------------------------------------------------------
 // With a slice an operand is that part or all parts.
 OperandSizes step_sizes(const Found& at) {
@@ -462,12 +336,12 @@ OperandSizes sizes(const ops::Decode&, const Found& at) {
 template <class Operator>
 std::string shapes_wrong(const Compute& compute) {
   std::size_t expected = 0;
-  for (const int rank : ranks_of<Operator>) expected += rank >= 0 ? 1 : 0;
+  for (const int rank : dimensions_of<Operator>()) expected += rank >= 0 ? 1 : 0;
   if (compute.shapes.size() < expected)
     return std::to_string(compute.shapes.size()) + " shapes, expected " + std::to_string(expected);
   for (std::size_t s = 0; s < expected; ++s) {
     const Sizes& dims = compute.shapes[s].dims;
-    const int rank = ranks_of<Operator>[s];
+    const int rank = dimensions_of<Operator>()[s];
     if (dims.empty() || (rank > 0 && static_cast<int>(dims.size()) != rank))
       return "shape " + std::to_string(s) + " of " + std::to_string(dims.size()) + " dimensions";
     for (const std::int64_t dim : dims)
@@ -476,22 +350,29 @@ std::string shapes_wrong(const Compute& compute) {
   return "";
 }
 
+template <class Operator>
+OperandSizes by_law(const Operator& op, const Found& at) {
+  return sizes(op, at);
+}
+
 }  // namespace
+}  // namespace operand_forms
 
 std::optional<OperandSizes> operand_sizes(const Compute& compute, const std::vector<std::int64_t>& reads,
                                           const std::vector<std::int64_t>& writes) {
   if (compute.shapes.empty()) return {};
   return std::visit(
       [&]<class Operator>(const Operator& op) -> OperandSizes {
-        if (std::string wrong = shapes_wrong<Operator>(compute); !wrong.empty()) return {.wrong = std::move(wrong)};
-        return sizes(op, Found{compute.phase, compute.shapes, compute.slice.valid(), reads, writes});
+        if (std::string wrong = operand_forms::shapes_wrong<Operator>(compute); !wrong.empty()) return {.wrong = std::move(wrong)};
+        const operand_forms::Found at{compute.phase, compute.shapes, compute.slice.valid(), reads, writes};
+        return operand_forms::by_law(op, at);
       },
       compute.op);
 }
 
 std::optional<std::int64_t> samples_of(const Compute& compute) {
   if (compute.shapes.empty() || compute.shapes[0].dims.empty()) return {};
-  const Sizes& dims = compute.shapes[0].dims;
+  const std::vector<std::int64_t>& dims = compute.shapes[0].dims;
   if (is<ops::Attention, ops::PositionEmbedding, ops::Sample, ops::Conv2d>(compute.op)) return dims[0];
   if (is<ops::Rope>(compute.op) && dims.size() == 3) return dims[0];
   const auto* scores = std::get_if<ops::Scores>(&compute.op);
