@@ -103,6 +103,7 @@ void check_role(const Plan& plan, RoleId id, const CheckOrder& order, Defects& d
     return defects.add("too-large", "role " + std::to_string(id.value), "too many byte ranges times slots to check");
   check_shards(plan, id, defects);
   check_context(plan, id, defects);
+  check_tensors(plan, id, defects);
   check_pairs(plan, id, defects);
   check_operands(plan, id, uses, defects);
   check_lives(plan, id, order, uses, defects);

@@ -201,7 +201,7 @@ class ContributionCheck {
       take(true);
       return write_all(kNothing, false, writes_.size());
     }
-    if (phase == Phase::WeightGrad || phase == Phase::Backward) return differentiate(action, op, phase, settings);
+    if (phase == Phase::WeightGrad || phase == Phase::Backward) return differentiate(action, phase, settings);
     const bool passes = phase == Phase::Update || phase == Phase::Other || is<ops::Cast, ops::Encode, ops::Decode>(op);
     if (!passes || is<ops::GradNorm, ops::JudgeOverflow>(op)) return write_all(kNothing, settings.accumulate, writes_.size());
     if (is<ops::ClipScale>(op)) return;  // in place
@@ -222,16 +222,15 @@ class ContributionCheck {
     write_all(mixture(), keeps, writes_.size());
   }
 
-  // The outputs of a backward: gradients of inputs first, then of weights. If Buffer::holds says something, it decides.
-  void differentiate(const Action& action, const Operation& op, Phase phase, const Compute& settings) {
+  // Buffer::holds tells the gradients of weights from those of inputs; gathered ones may hold nothing by name.
+  void differentiate(const Action& action, Phase phase, const Compute& settings) {
     const bool both = phase == Phase::Backward;
     for (std::size_t w = 0; w < writes_.size(); ++w) {
       const Range& range = writes_[w];
       const bool keeps = both ? settings.accumulate_weights : settings.accumulate;
       for (std::size_t p = range.first; p < range.last; ++p) {
         const std::int32_t tensor = tensors_[range.buffer.index()][range.first_cut + (p - range.first)];
-        const bool input = tensor < 0 && (both ? w < static_cast<std::size_t>(gradients(op))
-                                               : role_.buffers[range.buffer.index()].category != Category::Gradients);
+        const bool input = tensor < 0 && role_.buffers[range.buffer.index()].category != Category::Gradients;
         if (input) {
           put(p, kNothing, both ? settings.accumulate : keeps);
           continue;

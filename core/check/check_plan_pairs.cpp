@@ -89,11 +89,9 @@ class PairCheck {
   }
   // Rates may differ: the rule rate-delay compares them.
   static bool alike(const Operation& a, const Operation& b) {
-    if (const auto* adam = std::get_if<ops::Adam>(&a)) {
-      const std::int64_t one = adam->frozen_after, other = std::get<ops::Adam>(b).frozen_after;
-      return one == other || one == 0 || other == 0;  // 0: of gradients that are not compressed
-    }
-    if (const auto* sgd = std::get_if<ops::Sgd>(&a)) return sgd->momentum == std::get<ops::Sgd>(b).momentum;
+    const auto either = [](auto one, auto other) { return one == other || one == 0 || other == 0; };  // 0: codes take its place
+    if (const auto* adam = std::get_if<ops::Adam>(&a)) return either(adam->frozen_after, std::get<ops::Adam>(b).frozen_after);
+    if (const auto* sgd = std::get_if<ops::Sgd>(&a)) return either(sgd->momentum, std::get<ops::Sgd>(b).momentum);
     return a == b;
   }
 

@@ -70,6 +70,9 @@ class RoleUses {
   std::size_t block_count_ = 0, piece_count_ = 0;
 };
 
+// Of the part of the tensor that a rank of the role holds, before a flat cut.
+std::int64_t shard_bytes(const Plan& plan, const Role& role, const Buffer& buffer, const Shard& shard);
+
 std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);  // for messages
 
 // Which steps of which roles meet in exchanges and collectives, as check_meetings sees them. A step is counted within one run of its role.
@@ -102,6 +105,7 @@ void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defect
 void check_operands(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_pairs(const Plan& plan, RoleId role, Defects& defects);
 void check_scales(const Plan& plan, Defects& defects);
+void check_tensors(const Plan& plan, RoleId role, Defects& defects);
 void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);
