@@ -108,6 +108,7 @@ void check_role(const Plan& plan, RoleId id, const CheckOrder& order, Defects& d
   check_operands(plan, id, uses, defects);
   check_lives(plan, id, order, uses, defects);
   check_gradients(plan, id, uses, defects);
+  check_values(plan, id, uses, defects);
   check_contributions(plan, id, uses, defects);
   check_partial_sums(plan, id, uses, defects);
 }

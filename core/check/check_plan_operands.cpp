@@ -153,7 +153,12 @@ class OperandCheck {
     for (std::size_t w = 0; w < instruction.writes.size(); ++w) {
       const Use& use = instruction.writes[w];
       if (!shared(use)) continue;
-      const std::int64_t size = size_of_operand(expected.writes, w);
+      std::int64_t size = size_of_operand(expected.writes, w);
+      const auto* exchange = std::get_if<Exchange>(&instruction.what);
+      if (exchange && !exchange->slice.valid())
+        size = exchange->bytes.value / size_of(role_.buffers[use.buffer.index()].dtype).value;
+      const auto* collective = std::get_if<Collective>(&instruction.what);
+      if (collective && collective->kind == CollectiveKind::AllReduce && content(use) != kAnySize) continue;
       const bool adds = compute && compute->accumulate && w < static_cast<std::size_t>(gradients(compute->op));
       if (adds)
         agree(use, size, "adds");

@@ -106,6 +106,7 @@ void check_operands(const Plan& plan, RoleId role, const RoleUses& uses, Defects
 void check_pairs(const Plan& plan, RoleId role, Defects& defects);
 void check_scales(const Plan& plan, Defects& defects);
 void check_tensors(const Plan& plan, RoleId role, Defects& defects);
+void check_values(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);

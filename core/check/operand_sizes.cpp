@@ -350,6 +350,28 @@ std::string shapes_wrong(const Compute& compute) {
   return "";
 }
 
+// Whether the operator has a kernel of this phase.
+template <class Operator>
+bool has_phase(const Operator& op, Phase phase) {
+  using namespace ops;
+  if constexpr (one_of<Operator, Cast, Encode, Decode, Zero>) return true;
+  if constexpr (Operator::of_update) return phase == Phase::Update;
+  constexpr bool table = one_of<Operator, TokenEmbedding, PositionEmbedding>;
+  constexpr bool fused = one_of<Operator, Norm, BatchNorm, Dropout, HeadNorm>;
+  switch (phase) {
+    case Phase::Forward:
+    case Phase::Recompute: return true;
+    case Phase::InputGrad: return !table && !one_of<Operator, ops::Sample, BatchNorm>;
+    case Phase::WeightGrad: return table || one_of<Operator, MatMul, Add, Conv2d, GroupedMatMul>;
+    case Phase::Backward:
+      if constexpr (one_of<Operator, Attention>) return op.sinks;
+      return fused;
+    case Phase::Update:
+    case Phase::Other: return false;
+  }
+  return false;
+}
+
 template <class Operator>
 OperandSizes by_law(const Operator& op, const Found& at) {
   return sizes(op, at);
@@ -364,6 +386,7 @@ std::optional<OperandSizes> operand_sizes(const Compute& compute, const std::vec
   return std::visit(
       [&]<class Operator>(const Operator& op) -> OperandSizes {
         if (std::string wrong = operand_forms::shapes_wrong<Operator>(compute); !wrong.empty()) return {.wrong = std::move(wrong)};
+        if (!operand_forms::has_phase(op, compute.phase)) return {.wrong = "no kernel of its phase"};
         const operand_forms::Found at{compute.phase, compute.shapes, compute.slice.valid(), reads, writes};
         return operand_forms::by_law(op, at);
       },
