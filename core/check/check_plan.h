@@ -21,7 +21,9 @@
 //                            operator say (core/check/operand_sizes.h), or too few or too many operands
 //   operand-type             a copy, exchange or collective between blocks of other number formats
 //   operator-differs         a recomputation or a backward whose operator, settings or shapes no forward of its layer has, or a forward
-//                            whose operator none of the backwards of its layer has, though there are some of that operator
+//                            whose operator none of the backwards of its layer has, though there are some of that operator; a backward
+//                            that reads other values than a forward of its operator had, or gradients of other values than its results;
+//                            weights and gradients, or states of an update, that are of different tensors; different loss scales
 //   samples-differ           an operator that states its number of samples states another one than Plan::samples divided by replicas and
 //                            micro-batches; the samples do not divide; or an action passes another micro-batch than it says
 //   shard-size               shards that overlap, leave a gap in their buffer, or do not have the bytes of their part of the tensor;
@@ -57,6 +59,7 @@
 //   gradient-repeated        an update reads a gradient that an update has read before, or a backward adds to one
 //   partial-sum              a partial sum over a tensor-parallel axis (a product with a split weight, row sums over a split vocabulary,
 //                            the gradient of a replicated weight from some of the tokens) is read or sent before it is reduced
+//   collective-axes          a collective of values or their gradients over ranks that see other samples (but for tokens sent to experts)
 //   slice-not-gathered       a slice that another stage sent (Exchange::slice) is read before an all-gather has brought the others
 //   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote, or no newly received gradient
 //   capacity, host-capacity  more memory on a device, or in the host memory of a node, than CheckPlanOptions allows

@@ -19,7 +19,7 @@ struct Piece {
   AxisSet collected = 0;                       // members of a collective whose parts lie side by side here
   const std::vector<RoleId>* roles = nullptr;  // the roles of that collective, or of the sum, if there are several
   bool gradient = false;                       // the contents come from a backward
-  bool own_part = false;                       // only the part at the rank's position is a sum: a reduce-scatter in place
+  AxisSet own_part = 0;                        // over these axes only the rank's own part is a sum: a reduce-scatter in place
   bool pushed = false;                         // an exchange brought the contents, and no update has read them yet
 };
 
@@ -151,7 +151,7 @@ class GradientCheck {
     bool keeps = false;  // adds to what the output holds
     if (compute) {
       keeps = compute->accumulate;
-      if ((is_step(compute->op) || is<ops::GradNorm>(compute->op)) && in.own_part && !compute->slice.valid())
+      if ((is_step(compute->op) || is<ops::GradNorm>(compute->op)) && (in.own_part & ~axes_of(compute->slice)) != 0)
         tell("gradient-not-reduced", "reads all of a gradient of which a rank has the sum of its own part only");
       if (is_step(compute->op))
         in = optimizer(reads);
@@ -164,8 +164,8 @@ class GradientCheck {
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       keeps = collective->accumulate;
       reduce(*collective, reads, in);
-      in.own_part = collective->kind == CollectiveKind::ReduceScatter ? in_place(instruction) && collected_over(*collective) != 0
-                                                                      : in.own_part && collective->kind != CollectiveKind::AllGather;
+      if (collective->kind == CollectiveKind::ReduceScatter && in_place(instruction)) in.own_part |= axes_of(collective->group);
+      if (collective->kind == CollectiveKind::AllGather) in.own_part &= ~axes_of(collective->group);
       in.collected |= collected_by(*collective);
       if (in.collected & kRoles) in.roles = &plan_.groups[collective->group.index()].roles;
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
@@ -187,7 +187,7 @@ class GradientCheck {
         all.collected |= pieces_[p].collected;
         if (pieces_[p].roles) all.roles = pieces_[p].roles;
         all.gradient = all.gradient || pieces_[p].gradient;
-        all.own_part = all.own_part || pieces_[p].own_part;
+        all.own_part |= pieces_[p].own_part;
       }
     return all;
   }
@@ -238,6 +238,13 @@ class GradientCheck {
       }
   }
 
+  AxisSet axes_of(GroupId group) const {
+    AxisSet over = 0;
+    if (!group.valid()) return over;
+    for (const AxisId axis : plan_.groups[group.index()].over)
+      if (plan_.axes[axis.index()].size > 1) over |= bit(axis);
+    return over;
+  }
   static bool in_place(const Instruction& run) {
     if (run.reads.empty() || run.writes.empty()) return false;
     const Use &from = run.reads[0], &to = run.writes[0];
@@ -246,9 +253,6 @@ class GradientCheck {
 
   AxisSet collected_by(const Collective& collective) const {
     if (collective.kind != CollectiveKind::AllGather && collective.kind != CollectiveKind::AllToAll) return 0;
-    return collected_over(collective);
-  }
-  AxisSet collected_over(const Collective& collective) const {
     AxisSet over = 0;
     for (const AxisId axis : plan_.groups[collective.group.index()].over)
       if (plan_.axes[axis.index()].size > 1) over |= bit(axis);

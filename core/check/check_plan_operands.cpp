@@ -19,7 +19,8 @@ class OperandCheck {
         uses_(uses),
         defects_(defects),
         expected_(plan.segments.size()),
-        shared_(role_.buffers.size(), 0) {}
+        shared_(role_.buffers.size(), 0),
+        filled_(role_.buffers.size(), 0) {}
 
   void run() {
     if (!find_samples()) return;
@@ -36,6 +37,10 @@ class OperandCheck {
         check(instructions[i], expected_[segment][i]);
       }
     }
+    for (std::size_t b = 0; b < shared_.size(); ++b)
+      if (shared_[b] && !filled_[b])
+        defects_.add("operand-size", "role " + std::to_string(id_.value) + ", buffer \"" + role_.buffers[b].name + "\"",
+                     "is larger than every value that is computed in it");
     if (std::ranges::find(shared_, 1) != shared_.end()) follow_contents();
   }
 
@@ -79,6 +84,13 @@ class OperandCheck {
     return all;
   }
 
+  std::int64_t slices_of(const Compute& compute) const {
+    std::int64_t ranks = 1;
+    if (!compute.slice.valid()) return ranks;
+    for (const AxisId axis : plan_.groups[compute.slice.index()].over)
+      if (std::ranges::find(role_.axes, axis) != role_.axes.end()) ranks *= plan_.axes[axis.index()].size;
+    return ranks;
+  }
   void check(const Instruction& instruction, OperandSizes& expected) {
     if (const auto* compute = std::get_if<Compute>(&instruction.what)) return check(instruction, *compute, expected);
     const auto* host = std::get_if<HostCompute>(&instruction.what);
@@ -90,7 +102,7 @@ class OperandCheck {
     const bool factors = is<ops::MatMul>(compute.op) && !compute.shapes.empty() && compute.shapes[0].dtype == DType::F8;
     if (factors && writes.size() > 1 && role_.buffers[instruction.writes.back().buffer.index()].dtype == DType::U8)
       writes.pop_back();
-    std::optional<OperandSizes> sizes = operand_sizes(compute, reads, writes);
+    std::optional<OperandSizes> sizes = operand_sizes(compute, reads, writes, slices_of(compute));
     if (!sizes) return;
     if (!sizes->wrong.empty()) return tell("operand-size", word(compute.op) + " has " + sizes->wrong);
     const bool agree = compare(compute, reads, sizes->reads, instruction.reads, "read") &&
@@ -107,7 +119,10 @@ class OperandCheck {
       return false;
     }
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (expected[i] == kAnySize || found[i] == expected[i]) continue;
+      if (expected[i] == kAnySize || found[i] == expected[i]) {
+        filled_[uses[i].buffer.index()] = 1;
+        continue;
+      }
       const bool whole = !uses[i].length && uses[i].from == Bytes{};
       if (whole && expected[i] < found[i] && role_.buffers[uses[i].buffer.index()].holds.empty()) {
         shared_[uses[i].buffer.index()] = 1;
@@ -198,6 +213,7 @@ class OperandCheck {
   Defects& defects_;
   std::vector<std::vector<OperandSizes>> expected_;  // [segment][instruction]
   std::vector<char> shared_;                         // [buffer]: larger than some value in it
+  std::vector<char> filled_;                         // [buffer]: as large as some value in it
   std::vector<std::int64_t> contents_;               // [block]: elements of the value in it
   std::int64_t samples_ = 1;
   std::int32_t action_ = 0, instruction_ = 0;

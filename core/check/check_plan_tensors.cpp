@@ -40,8 +40,11 @@ class TensorCheck {
     const auto* host = std::get_if<HostCompute>(&instruction.what);
     if (compute ? is_step(compute->op) : host && is_step(host->op)) {
       check_step(instruction.reads, instruction.writes);
+      if (compute && compute->slice.valid()) check_slice(instruction, plan_.groups[compute->slice.index()].over);
       return;
     }
+    if (std::holds_alternative<Collective>(instruction.what) || std::holds_alternative<Copy>(instruction.what))
+      return check_moved(instruction);
     if (!compute || compute->phase == Phase::Update || compute->phase == Phase::Other) return;
     if (is<ops::Cast, ops::Encode, ops::Decode>(compute->op)) return;
     Layer& layer = layers_[{instruction.layer.value, static_cast<std::int32_t>(compute->op.index())}];
@@ -119,6 +122,31 @@ class TensorCheck {
         tensors = here, known = true;
       }
     }
+  }
+  // The slice of a step is the part that states with a flat cut have.
+  void check_slice(const Instruction& instruction, const std::vector<AxisId>& over) {
+    const auto wide = [&](std::vector<AxisId> axes) {
+      std::erase_if(axes, [&](AxisId axis) { return plan_.axes[axis.index()].size == 1; });
+      std::ranges::sort(axes);
+      return axes;
+    };
+    for (const std::vector<Use>* uses : {&instruction.reads, &instruction.writes})
+      for (const Use& use : *uses)
+        for (const Shard& shard : role_.buffers[use.buffer.index()].holds)
+          if (!shard.flat_by.empty() && wide(shard.flat_by) != wide(over))
+            return tell("operator-differs", "works on the part of another group than \"" +
+                                                role_.buffers[use.buffer.index()].name + "\" is cut over");
+  }
+  // A copy and a collective between tensors keep what they are.
+  void check_moved(const Instruction& instruction) {
+    if (instruction.reads.empty() || instruction.writes.empty()) return;
+    const Buffer &from = role_.buffers[instruction.reads[0].buffer.index()],
+                 &to = role_.buffers[instruction.writes[0].buffer.index()];
+    if (from.holds.empty() || to.holds.empty() || &from == &to) return;
+    const bool other_part = from.holds.front().part != to.holds.front().part;
+    const bool both_stay = from.resident && to.resident;
+    if (other_part || (both_stay && tensors_of(instruction.reads[0], from) != tensors_of(instruction.writes[0], to)))
+      tell("operator-differs", "moves \"" + from.name + "\" to \"" + to.name + "\", which is of other tensors");
   }
   std::vector<std::int32_t> tensors_of(const Use& use, const Buffer& buffer) const {
     std::vector<std::pair<std::int64_t, std::int32_t>> found;

@@ -3,7 +3,9 @@
 // memory (sums, what a collective made of a value) are one class. A gradient block holds the gradient of one class during a life; more of
 // it is added, and an instruction that overwrites it loses what it held.
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -37,7 +39,7 @@ class ValueClasses {
   void join(ValueId a, ValueId b) {
     if (a == 0 || b == 0) return;
     a = of(a), b = of(b);
-    if (a != b) parents_[a] = b;
+    if (a != b) parents_[b] = a;  // the older one names the class
   }
 
  private:
@@ -129,7 +131,7 @@ class ValueCheck {
     const Held& begin = pieces_[first];
     if (operand.gradient)
       operand.value = whole && !partial(access) ? begin.value : 0;
-    else if (whole && begin.offset == 0)
+    else if (whole && begin.offset == 0 && (!partial(access) || operand.parameter || buffer.resident))
       operand.value = begin.value;
     else if (operand.parameter || buffer.resident)
       operand.value = all;
@@ -210,7 +212,10 @@ class ValueCheck {
         if (list.empty() || list.back() != static_cast<std::int32_t>(forwards_.size()))
           list.push_back(static_cast<std::int32_t>(forwards_.size()));
       }
+    for (const ValueId value : forward.writes) results_[hash].insert(classes_.of(value));
     forwards_.push_back(std::move(forward));
+    const auto* loss = std::get_if<ops::CrossEntropy>(&compute.op);
+    if (loss && loss->piece == ops::CrossEntropy::Piece::Max) maxima_.insert(forwards_.back().writes.front());
   }
   // The gradient of the result is, without a kernel, that of some operands.
   void join(const Operation& op, const Forward& forward) {
@@ -234,6 +239,21 @@ class ValueCheck {
     });
   }
 
+  // What the backward of a linear layer reads of its input is not in the law of what it needs: it may be there.
+  static ops::Saved ops_saved(const Compute& compute) {
+    ops::Saved law = saved(compute.op);
+    if (compute.phase == Phase::InputGrad && is<ops::MatMul, ops::Conv2d>(compute.op)) law.inputs = ops::kAll;
+    return law;
+  }
+  // The gradient of a bias reads no value.
+  void check_results(ValueId hash) {
+    const auto results = results_.find(hash);
+    if (results == results_.end()) return;
+    for (const Operand& operand : reads_)
+      if (operand.gradient && operand.value != 0 && !results->second.contains(classes_.of(operand.value)))
+        return tell("operator-differs", "reads a gradient that is not of a result of such an operator in its layer");
+  }
+
   // The forward that had all the values that the backward reads; none if it reads no value.
   const Forward* forward_of(const Compute& compute, ValueId hash) {
     const std::vector<std::int32_t>* candidates = nullptr;
@@ -245,14 +265,22 @@ class ValueCheck {
       const auto found = by_operand_.find(mixed(hash, operand.value));
       if (found != by_operand_.end() && (!candidates || found->second.size() < candidates->size())) candidates = &found->second;
     }
-    if (saved.empty()) return nullptr;
+    if (saved.empty()) {
+      if (is<ops::Add>(compute.op) && compute.phase == Phase::WeightGrad) check_results(hash);
+      return nullptr;
+    }
     // Attention reads what its parts were merged to, a loss and a router what their results were summed to over the ranks.
     const bool merged = is<ops::Attention, ops::CrossEntropy, ops::Route>(compute.op);
-    const auto has = [&](const Forward& forward, ValueId value) {
-      for (const std::vector<ValueId>* operands : {&forward.reads, &forward.writes})
-        for (const ValueId operand : *operands)
-          if (operand == value || (merged && classes_.of(operand) == classes_.of(value))) return true;
+    const ops::Saved law = ops_saved(compute);
+    const auto among = [&](const std::vector<ValueId>& operands, unsigned bits, ValueId value) {
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if ((i >= 32 || (bits >> i & 1U) != 0) &&
+            (operands[i] == value || (merged && classes_.of(operands[i]) == classes_.of(value))))
+          return true;
       return false;
+    };
+    const auto has = [&](const Forward& forward, ValueId value) {
+      return among(forward.reads, law.inputs, value) || among(forward.writes, law.outputs, value);
     };
     const Forward* almost = nullptr;  // its results are others
     if (candidates)
@@ -312,10 +340,29 @@ class ValueCheck {
     write(access, action, of, true);
   }
 
+  // Values are of the samples of a rank: ranks of data axes have others, and exchange tokens for experts only.
+  void check_axes(const Collective& collective) {
+    for (const Operand& operand : reads_) {
+      const Buffer& buffer = role_.buffers[operand.access->buffer.index()];
+      const bool of_samples = buffer.category == Category::Activations || buffer.category == Category::Transient;
+      if (!of_samples || !buffer.holds.empty()) continue;
+      for (const AxisId id : plan_.groups[collective.group.index()].over) {
+        const Axis& axis = plan_.axes[id.index()];
+        const bool data = axis.dense == DenseKind::Data || axis.dense == DenseKind::OuterData;
+        if (data && axis.size > 1 && axis.expert == ExpertKind::ExpertData)
+          return tell("collective-axes", "combines values over axis \"" + axis.name + "\", whose ranks see other samples");
+      }
+    }
+  }
   void meet(const Action& action, const Collective& collective) {
+    check_axes(collective);
     const bool gradient = any_gradient();
     ValueId value = made_of_reads(mixed(static_cast<ValueId>(collective.kind) + 17, static_cast<ValueId>(collective.group.value)));
     if (gradient) value = reads_.empty() ? 0 : reads_[0].value;
+    const bool of_maxima = !reads_.empty() && maxima_.contains(reads_[0].value);
+    const bool known = !reads_.empty() && reads_[0].value != 0;
+    if (known && of_maxima != (collective.combine == Combine::Max))
+      tell("operator-differs", of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
     for (const RoleUses::Access* access : writes_) {
       if (!gradient && !reads_.empty() && !reads_[0].parameter) classes_.join(reads_[0].value, value);
       write(*access, action, value, gradient);
@@ -331,10 +378,29 @@ class ValueCheck {
     }
     const bool gradient = reads_.empty() ? backward && !forward : any_gradient();
     const bool known = reads_.empty() ? forward != backward : !gradient;
+    if (action.does.size() == 1) follow(action.does[0], gradient);
     for (const RoleUses::Access* access : writes_) {
       if (known && !gradient && !reads_.empty()) classes_.join(reads_[0].value, value);
-      write(*access, action, known && !gradient ? value : 0, gradient || !known);
+      write(*access, action, known && !gradient ? value : gradient ? sent_of(action) : 0, gradient || !known);
     }
+    if (action.does.size() == 1 && !writes_.empty() && reads_.empty() && !gradient)
+      add_once(received_[{action.does[0].stage, action.does[0].microbatch}], value);
+  }
+  // What a stage sent forward comes back as its gradient, and the gradient of what it received goes back.
+  void follow(const Does& does, bool gradient) {
+    if (reads_.size() != 1 || !writes_.empty()) return;
+    const std::pair<std::int32_t, std::int32_t> cell{does.stage, does.microbatch};
+    if (does.work == Work::F) return add_once(sent_[cell], reads_[0].value);
+    const auto came = received_.find(cell);
+    if (!gradient || reads_[0].value == 0 || came == received_.end() || came->second == kSeveral) return;
+    if (classes_.of(came->second) != classes_.of(reads_[0].value))
+      tell("operator-differs", "sends a gradient that is not of the value which the stage received");
+  }
+  static void add_once(ValueId& known, ValueId value) { known = known == 0 ? value : kSeveral; }
+  ValueId sent_of(const Action& action) const {
+    if (action.does.size() != 1) return 0;
+    const auto sent = sent_.find({action.does[0].stage, action.does[0].microbatch});
+    return sent == sent_.end() || sent->second == kSeveral ? 0 : sent->second;
   }
   void move(const Action& action) {
     if (reads_.empty() || writes_.empty()) return;
@@ -366,6 +432,10 @@ class ValueCheck {
   ValueClasses classes_;
   std::vector<Forward> forwards_;
   std::unordered_map<ValueId, std::vector<std::int32_t>> by_operand_;  // operator and operand: forwards that have it
+  std::unordered_map<ValueId, std::set<ValueId>> results_;             // operator: classes of what its forwards made
+  std::set<ValueId> maxima_;                                           // of rows, of losses in pieces
+  static constexpr ValueId kSeveral = ~ValueId{0};
+  std::map<std::pair<std::int32_t, std::int32_t>, ValueId> sent_, received_;  // [stage, micro-batch]: by a forward
   std::vector<Operand> reads_;
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;

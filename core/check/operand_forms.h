@@ -28,7 +28,7 @@ inline std::int64_t product_of(const Sizes& dims) {
 struct Found {  // a compute, and the elements of its operands
   Phase phase = Phase::Forward;
   const std::vector<Shape>& shapes;
-  bool sliced = false;
+  std::int64_t slices = 1;  // 1: all of each block
   const Sizes &reads, &writes;
 
   bool forward() const { return ops::is_forward(phase); }

@@ -308,24 +308,23 @@ OperandSizes sizes(const ops::AvgPool&, const Found& at) { return pool_sizes(at,
 
 // ---- update and codes ---------------------------------------------------------------------------------------------------------------
 // With a slice an operand is that part or all parts.
+Sizes parts_or_all(const Sizes& found, const Found& at) {
+  Sizes all;
+  for (const std::int64_t each : found) all.push_back(each == at.all() ? each : times(at.all(), at.slices));
+  return all;
+}
 OperandSizes step_sizes(const Found& at) {
-  const std::int64_t each = at.sliced ? kAnySize : at.all();
-  return {.reads = Sizes(at.reads.size(), each), .writes = Sizes(at.writes.size(), each)};
+  return {.reads = parts_or_all(at.reads, at), .writes = parts_or_all(at.writes, at)};
 }
 OperandSizes sizes(const ops::Adam&, const Found& at) { return step_sizes(at); }
 OperandSizes sizes(const ops::Sgd&, const Found& at) { return step_sizes(at); }
 OperandSizes sizes(const ops::GradNorm&, const Found& at) {
-  return {.reads = Sizes(at.reads.size(), at.reads.size() == 1 && !at.sliced ? at.all() : kAnySize), .writes = {1}};
+  return {.reads = at.reads.size() == 1 ? parts_or_all(at.reads, at) : Sizes(at.reads.size(), kAnySize), .writes = {1}};
 }
-OperandSizes sizes(const ops::ClipScale&, const Found& at) {
-  return {.reads = {1}, .writes = Sizes(at.writes.size(), at.sliced ? kAnySize : at.all())};
-}
-OperandSizes sizes(const ops::JudgeOverflow&, const Found& at) { return {.reads = {1}, .writes = {at.writes.empty() ? 1 : kAnySize}}; }
-OperandSizes sizes(const ops::Zero&, const Found& at) { return {.writes = Sizes(at.writes.size(), at.sliced ? kAnySize : at.all())}; }
-OperandSizes sizes(const ops::Cast&, const Found& at) {
-  const std::int64_t each = at.sliced ? kAnySize : at.all();
-  return {.reads = {each}, .writes = {each}};
-}
+OperandSizes sizes(const ops::ClipScale&, const Found& at) { return {.reads = {1}, .writes = parts_or_all(at.writes, at)}; }
+OperandSizes sizes(const ops::JudgeOverflow&, const Found& at) { return {.reads = {1}, .writes = Sizes(at.writes.size(), kAnySize)}; }
+OperandSizes sizes(const ops::Zero&, const Found& at) { return {.writes = parts_or_all(at.writes, at)}; }
+OperandSizes sizes(const ops::Cast&, const Found& at) { return step_sizes(at); }
 OperandSizes sizes(const ops::Encode&, const Found& at) {
   return {.reads = Sizes(at.reads.size(), kAnySize), .writes = Sizes(at.writes.size(), kAnySize)};
 }
@@ -381,13 +380,13 @@ OperandSizes by_law(const Operator& op, const Found& at) {
 }  // namespace operand_forms
 
 std::optional<OperandSizes> operand_sizes(const Compute& compute, const std::vector<std::int64_t>& reads,
-                                          const std::vector<std::int64_t>& writes) {
+                                          const std::vector<std::int64_t>& writes, std::int64_t slices) {
   if (compute.shapes.empty()) return {};
   return std::visit(
       [&]<class Operator>(const Operator& op) -> OperandSizes {
         if (std::string wrong = operand_forms::shapes_wrong<Operator>(compute); !wrong.empty()) return {.wrong = std::move(wrong)};
         if (!operand_forms::has_phase(op, compute.phase)) return {.wrong = "no kernel of its phase"};
-        const operand_forms::Found at{compute.phase, compute.shapes, compute.slice.valid(), reads, writes};
+        const operand_forms::Found at{compute.phase, compute.shapes, slices, reads, writes};
         return operand_forms::by_law(op, at);
       },
       compute.op);

@@ -17,10 +17,10 @@ struct OperandSizes {
   std::string wrong = {};                             // not empty: shapes and settings contradict each other, and how
 };
 
-// `reads` and `writes`: elements of the operands that the instruction has; their number tells which optional ones are there. Nothing for a
-// compute that states no shapes.
+// `reads` and `writes`: elements of the operands that the instruction has; their number tells which optional ones are there. `slices`: ranks of
+// Compute::slice, each of which works on its part of a block of all parts. Nothing for a compute that states no shapes.
 std::optional<OperandSizes> operand_sizes(const Compute& compute, const std::vector<std::int64_t>& reads,
-                                          const std::vector<std::int64_t>& writes);
+                                          const std::vector<std::int64_t>& writes, std::int64_t slices = 1);
 
 // The samples that the shapes state; nothing if the operator does not state them.
 std::optional<std::int64_t> samples_of(const Compute& compute);

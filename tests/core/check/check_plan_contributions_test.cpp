@@ -54,6 +54,7 @@ Plan with_copies(bool accumulates) {
   }
   Instruction take{.name = "take away", .what = Copy{.bytes = {1024}}, .stream = {0}};
   take.reads = {{kGradient}}, take.writes = {{there}}, take.releases = {{kGradient}};
+  take.records = {instruction_named(plan, "backward.0", "gradient").records.front()};  // the update waits for it
   segment.instructions.push_back(take);
   for (Instruction& run : segment.instructions)
     for (std::int32_t& after : run.after)
