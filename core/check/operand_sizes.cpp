@@ -325,13 +325,6 @@ OperandSizes sizes(const ops::ClipScale&, const Found& at) { return {.reads = {1
 OperandSizes sizes(const ops::JudgeOverflow&, const Found& at) { return {.reads = {1}, .writes = Sizes(at.writes.size(), kAnySize)}; }
 OperandSizes sizes(const ops::Zero&, const Found& at) { return {.writes = parts_or_all(at.writes, at)}; }
 OperandSizes sizes(const ops::Cast&, const Found& at) { return step_sizes(at); }
-OperandSizes sizes(const ops::Encode&, const Found& at) {
-  return {.reads = Sizes(at.reads.size(), kAnySize), .writes = Sizes(at.writes.size(), kAnySize)};
-}
-OperandSizes sizes(const ops::Decode&, const Found& at) {
-  return {.reads = Sizes(at.reads.size(), kAnySize), .writes = Sizes(at.writes.size(), kAnySize)};
-}
-
 template <class Operator>
 std::string shapes_wrong(const Compute& compute) {
   std::size_t expected = 0;
@@ -371,9 +364,11 @@ bool has_phase(const Operator& op, Phase phase) {
   return false;
 }
 
+// An operator without a law here has operands of any size.
 template <class Operator>
 OperandSizes by_law(const Operator& op, const Found& at) {
-  return sizes(op, at);
+  if constexpr (requires { sizes(op, at); }) return sizes(op, at);
+  return {.reads = Sizes(at.reads.size(), kAnySize), .writes = Sizes(at.writes.size(), kAnySize)};
 }
 
 }  // namespace

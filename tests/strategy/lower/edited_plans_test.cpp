@@ -170,7 +170,7 @@ TEST(EditedPlans, AreRefused) {
       {"tensor and sequence", {.dp = 2, .tp = 2, .sequence_parallel = true}},
       {"tensor, ZeRO 1", {.dp = 2, .tp = 2, .zero = {.stage = 1}}},
       {"ZeRO 2", {.dp = 2, .zero = {.stage = 2}}},
-      {"ZeRO 3, recomputed", {.dp = 2, .recompute = {.kind = RecomputeKind::Full}, .zero = {.stage = 3}}},
+      {"ZeRO 3, recomputed", {.dp = 2, .zero = {.stage = 3}, .recompute = {.kind = RecomputeKind::Full}}},
       {"context", {.dp = 2, .cp = 2}},
       {"flash", {.dp = 2, .attention = AttentionKernel::Flash}},
       {"clipped", {.dp = 2, .optimizer = {.clip_norm = 1}}},
