@@ -5,6 +5,7 @@
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/job/profile.h"
+#include "cli/job/sound_plan.h"
 #include "cli/job/unchanged.h"
 #include "core/check/plan_cluster.h"
 #include "core/cluster_file/cluster_file.h"
@@ -75,6 +76,7 @@ static Prepared from_plan(const Arguments& arguments, const EffortOptions& work)
                                           : cluster_with(cluster, settings_of("cluster", origin.settings), file + ": origin");
   if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
   refuse_large(effort_of(plan, work), arguments, kPlayLess);
+  expect_sound(plan, file);
   auto profile = read_profile(on, arguments);
   if (profile) {
     check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));

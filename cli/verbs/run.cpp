@@ -4,6 +4,7 @@
 
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
+#include "cli/job/sound_plan.h"
 #include "cli/parts/cuda.h"
 #include "cli/parts/loss_log.h"
 #include "cli/parts/run_files.h"
@@ -14,7 +15,6 @@
 #include "cli/program/progress.h"
 #include "cli/program/separate_files.h"
 #include "cli/program/verb.h"
-#include "core/check/check_plan.h"
 #include "core/json/json.h"
 #include "core/plan/ranks.h"
 #include "core/profile/machine_profile.h"
@@ -84,10 +84,7 @@ static Plan checked_plan(const Arguments& arguments) {
   if (arguments.integer("--ranks", ranks, 1, INT32_MAX) != ranks)
     throw Error(kCommandLine, "--ranks", arguments.text("--ranks"), std::to_string(ranks) + ", which the plan is for");
   if (arguments.flag("--force")) return plan;
-  const std::vector<PlanDefect> defects = check_plan(plan, {.most_defects = 1});
-  if (!defects.empty())
-    throw Error(file + ": " + defects[0].where + ": " + defects[0].what + " [" + defects[0].rule +
-                "]; the plan is not sound, --force runs it all the same");
+  expect_sound(plan, file, ", --force runs it all the same");
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // foreshard show plan: prints the contents of a saved plan.
 #include <ostream>
 
+#include "cli/job/sound_plan.h"
 #include "cli/program/table.h"
 #include "cli/program/verb.h"
 #include "core/plan/plan.h"
@@ -10,9 +11,12 @@ namespace foreshard {
 
 static ExitCode show_plan(const Arguments& arguments, const Console& console) {
   const Plan plan = load_plan(arguments.text("PLAN"));
+  const std::string defect = first_defect(plan);
+  if (!defect.empty()) console.err << "foreshard: " << arguments.text("PLAN") << ": " << defect << "; the plan is not sound\n";
+  const ExitCode code = defect.empty() ? ExitCode::Ok : ExitCode::WrongInput;
   if (arguments.flag("--json")) {
     console.out << to_json(plan);
-    return ExitCode::Ok;
+    return code;
   }
   console.out << "plan " << program_hash(plan) << ": " << counted(plan.stages, "stage") << ", "
               << counted(plan.microbatches, "micro-batch", "micro-batches") << ", " << counted(plan.samples, "sample") << "\n";
@@ -28,12 +32,13 @@ static ExitCode show_plan(const Arguments& arguments, const Console& console) {
                           in_size(resident)});
   }
   console.out << "\n" << table_text(axes) << "\n" << table_text(roles);
-  return ExitCode::Ok;
+  return code;
 }
 
 Verb show_plan_verb() {
   return {.name = "show plan",
           .summary = "Prints the parallel degrees of a saved plan and, for each pipeline rank, its program and memory.",
+          .notes = "A plan that check-plan refuses is shown too, with the first defect; the exit code is then 1.",
           .examples = {"foreshard show plan gpt2.plan.json"},
           .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
                       {.name = "--json", .help = "print JSON"}},

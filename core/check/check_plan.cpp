@@ -103,8 +103,13 @@ void check_role(const Plan& plan, RoleId id, const CheckOrder& order, Defects& d
     return defects.add("too-large", "role " + std::to_string(id.value), "too many byte ranges times slots to check");
   check_shards(plan, id, defects);
   check_context(plan, id, defects);
+  check_tensors(plan, id, defects);
+  check_pairs(plan, id, defects);
+  check_operands(plan, id, uses, defects);
   check_lives(plan, id, order, uses, defects);
   check_gradients(plan, id, uses, defects);
+  check_values(plan, id, uses, defects);
+  check_contributions(plan, id, uses, defects);
   check_partial_sums(plan, id, uses, defects);
 }
 
@@ -124,6 +129,7 @@ std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& opt
   std::vector<CheckOrder> orders;
   for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, kRuns);
   check_work(plan, options.stale_weights_allowed, defects);
+  check_scales(plan, defects);
   check_meetings(plan, orders, defects);
   for (std::size_t r = 0; r < plan.roles.size() && !defects.full(); ++r)
     check_role(plan, RoleId{static_cast<std::int32_t>(r)}, orders[r], defects);

@@ -17,6 +17,18 @@
 //                            collective continues before all of them have arrived (rendezvous)
 //   operand-missing          an exchange, collective or copy whose block to read or write is missing or too short; a rank reads its part
 //                            of an all-gather and writes its part of a reduce-scatter, or the whole tensor if it works in place
+//   operand-size             an operand of a compute that does not have the number of elements which the shapes and settings of its
+//                            operator say (core/check/operand_sizes.h), or too few or too many operands
+//   operand-type             a copy, exchange or collective between blocks of other number formats
+//   operator-differs         a recomputation or a backward whose operator, settings or shapes no forward of its layer has, or a forward
+//                            whose operator none of the backwards of its layer has, though there are some of that operator; a backward
+//                            that reads other values than a forward of its operator had, or gradients of other values than its results;
+//                            weights and gradients, or states of an update, that are of different tensors; different loss scales
+//   samples-differ           an operator that states its number of samples states another one than Plan::samples divided by replicas and
+//                            micro-batches; the samples do not divide; or an action passes another micro-batch than it says
+//   shard-size               shards that overlap, leave a gap in their buffer, or do not have the bytes of their part of the tensor;
+//                            a tensor cut in two ways; a trained tensor without a value, a gradient, or a state that others have
+//   use-undefined            a read of bytes that nothing has written since their block was acquired
 //   wait-without-record      an event that the role never records
 //   resident-acquired        a resident block acquired or released
 //   double-acquire, release-without-acquire, life-not-closed
@@ -40,9 +52,14 @@
 //                            data kinds in its grid (is_data), and all roles with a gradient of the same tensor
 //   gradient-over-reduced    an update reads a gradient that was reduced twice over an axis, over different shards, over ranks that hold
 //                            equal gradients, or with a role that does not hold the tensor
-//   gradient-lost            a gradient overwritten or released before anything read it, or received twice before an update
+//   gradient-lost            what the backward of a micro-batch wrote into a gradient does not reach an update: it, or every sum, copy and
+//                            conversion of it, is overwritten or released before, or no update reads it in this run or the next; or the
+//                            backward of one micro-batch does not write it, those of others do; or received twice before an update;
+//                            or a backward overwrites the gradient of a value to which it should add
+//   gradient-repeated        an update reads a gradient that an update has read before, or a backward adds to one
 //   partial-sum              a partial sum over a tensor-parallel axis (a product with a split weight, row sums over a split vocabulary,
 //                            the gradient of a replicated weight from some of the tokens) is read or sent before it is reduced
+//   collective-axes          a collective of values or their gradients over ranks that see other samples (but for tokens sent to experts)
 //   slice-not-gathered       a slice that another stage sent (Exchange::slice) is read before an all-gather has brought the others
 //   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote, or no newly received gradient
 //   capacity, host-capacity  more memory on a device, or in the host memory of a node, than CheckPlanOptions allows

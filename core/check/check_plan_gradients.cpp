@@ -19,7 +19,7 @@ struct Piece {
   AxisSet collected = 0;                       // members of a collective whose parts lie side by side here
   const std::vector<RoleId>* roles = nullptr;  // the roles of that collective, or of the sum, if there are several
   bool gradient = false;                       // the contents come from a backward
-  bool unread = false;                         // and nothing has read them yet
+  AxisSet own_part = 0;                        // over these axes only the rank's own part is a sum: a reduce-scatter in place
   bool pushed = false;                         // an exchange brought the contents, and no update has read them yet
 };
 
@@ -151,6 +151,8 @@ class GradientCheck {
     bool keeps = false;  // adds to what the output holds
     if (compute) {
       keeps = compute->accumulate;
+      if ((is_step(compute->op) || is<ops::GradNorm>(compute->op)) && (in.own_part & ~axes_of(compute->slice)) != 0)
+        tell("gradient-not-reduced", "reads all of a gradient of which a rank has the sum of its own part only");
       if (is_step(compute->op))
         in = optimizer(reads);
       else if (compute->phase == Phase::Update && reads_sums(compute->op))
@@ -162,6 +164,8 @@ class GradientCheck {
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       keeps = collective->accumulate;
       reduce(*collective, reads, in);
+      if (collective->kind == CollectiveKind::ReduceScatter && in_place(instruction)) in.own_part |= axes_of(collective->group);
+      if (collective->kind == CollectiveKind::AllGather) in.own_part &= ~axes_of(collective->group);
       in.collected |= collected_by(*collective);
       if (in.collected & kRoles) in.roles = &plan_.groups[collective->group.index()].roles;
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
@@ -183,27 +187,21 @@ class GradientCheck {
         all.collected |= pieces_[p].collected;
         if (pieces_[p].roles) all.roles = pieces_[p].roles;
         all.gradient = all.gradient || pieces_[p].gradient;
-        pieces_[p].unread = false;
+        all.own_part |= pieces_[p].own_part;
       }
     return all;
   }
 
-  // WeightGrad writes parameter gradients. Backward writes input gradients first (`accumulate`), then parameter gradients
-  // (`accumulate_weights`). If Buffer::holds is not empty, it decides.
+  // WeightGrad writes parameter gradients. Backward writes input gradients first, then parameter gradients. If Buffer::holds is not empty,
+  // it decides. What the gradient held before does not matter here: check_plan_contributions.cpp checks that it is not lost.
   void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
     const bool both = compute.phase == Phase::Backward;
-    const bool keeps_weights = both ? compute.accumulate_weights : compute.accumulate;
     for (std::size_t w = 0; w < writes.size(); ++w) {
       const Range& range = writes[w];
       for (std::size_t p = range.first; p < range.last; ++p) {
         const Holding& held = holding(range, p);
         const bool input = both && w < static_cast<std::size_t>(gradients(compute.op)) && held.tensor < 0;
-        if (!(input ? compute.accumulate : keeps_weights)) lose(range, p, "overwrites");
-        if (input)
-          pieces_[p] = {};
-        else
-          pieces_[p] = {
-              .missing = held.tensor < 0 ? dense_data_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
+        pieces_[p] = input ? Piece{} : Piece{.missing = held.tensor < 0 ? dense_data_ : held.needs, .gradient = true};
       }
     }
   }
@@ -238,6 +236,19 @@ class GradientCheck {
                       "reads " + tensor_name(range, p) + ", which no exchange brought since the update before");
         pieces_[p].pushed = false;
       }
+  }
+
+  AxisSet axes_of(GroupId group) const {
+    AxisSet over = 0;
+    if (!group.valid()) return over;
+    for (const AxisId axis : plan_.groups[group.index()].over)
+      if (plan_.axes[axis.index()].size > 1) over |= bit(axis);
+    return over;
+  }
+  static bool in_place(const Instruction& run) {
+    if (run.reads.empty() || run.writes.empty()) return false;
+    const Use &from = run.reads[0], &to = run.writes[0];
+    return from.buffer == to.buffer && from.slot == to.slot && from.from == to.from;
   }
 
   AxisSet collected_by(const Collective& collective) const {
@@ -295,7 +306,6 @@ class GradientCheck {
     for (const Range& range : writes)
       for (std::size_t p = range.first; p < range.last; ++p) {
         Piece& piece = pieces_[p];
-        if (!keeps) lose(range, p, "overwrites");
         if (in.pushed && piece.pushed && holding(range, p).tensor >= 0)
           tell("gradient-lost", "receives " + tensor_name(range, p) + " again before an update read it");
         if (!keeps) piece = {};
@@ -305,8 +315,7 @@ class GradientCheck {
         piece.reduced |= in.reduced;
         piece.collected = in.collected, piece.roles = in.roles;
         piece.gradient = piece.gradient || in.gradient;
-        piece.pushed = in.pushed;
-        piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
+        piece.pushed = in.pushed, piece.own_part = in.own_part;
       }
   }
 
@@ -317,18 +326,9 @@ class GradientCheck {
     return std::all_of(held.roles.begin(), held.roles.end(), added) ? in.reduced : in.reduced & ~kRoles;
   }
 
-  void lose(const Range& range, std::size_t p, const char* does) {
-    if (pieces_[p].unread && pieces_[p].missing != 0)
-      tell("gradient-lost", std::string(does) + " " + tensor_name(range, p) + " before anything read it");
-  }
-
   void release(BufferId buffer, std::int32_t slot) {
     const std::size_t base = uses_.piece(buffer, slot);
-    const Range range{base, base + holdings_[buffer.index()].size(), buffer, base};
-    for (std::size_t p = range.first; p < range.last; ++p) {
-      lose(range, p, "releases");
-      pieces_[p] = {};
-    }
+    std::fill_n(pieces_.begin() + static_cast<std::ptrdiff_t>(base), holdings_[buffer.index()].size(), Piece{});
   }
 
   const Plan& plan_;

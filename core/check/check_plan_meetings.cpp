@@ -171,6 +171,25 @@ class Meetings {
       need(instruction.reads, before + length(CollectiveKind::AllGather), "reads");
       need(instruction.writes, before + length(CollectiveKind::ReduceScatter), "writes");
     }
+    check_types(role, action, instruction, index);
+  }
+
+  // What is moved keeps its number format, and consists of whole numbers.
+  void check_types(RoleId role, std::int32_t action, const Instruction& instruction, std::int32_t index) {
+    const auto type_of = [&](const Use& use) { return plan_.roles[role.index()].buffers[use.buffer.index()].dtype; };
+    const auto tell = [&](std::string what) { defects_.add("operand-type", role, action, index, std::move(what)); };
+    const auto* exchange = std::get_if<Exchange>(&instruction.what);
+    const auto* collective = std::get_if<Collective>(&instruction.what);
+    if (exchange == nullptr && collective == nullptr && !std::holds_alternative<Copy>(instruction.what)) return;
+    if (!exchange && !instruction.reads.empty() && !instruction.writes.empty() &&
+        type_of(instruction.reads[0]) != type_of(instruction.writes[0]))
+      return tell("moves numbers into a block of another number format");
+    const std::vector<Use>& uses = instruction.reads.empty() ? instruction.writes : instruction.reads;
+    if (uses.empty()) return;
+    const std::int64_t each = size_of(type_of(uses[0])).value;
+    const Bytes bytes = exchange ? exchange->bytes : collective ? collective->bytes : std::get<Copy>(instruction.what).bytes;
+    if (bytes.value % each != 0)
+      return tell("moves " + std::to_string(bytes.value) + " bytes of numbers of " + std::to_string(each));
   }
 
   Bytes length_of(RoleId role, const Use& use) const {

@@ -70,6 +70,9 @@ class RoleUses {
   std::size_t block_count_ = 0, piece_count_ = 0;
 };
 
+// Of the part of the tensor that a rank of the role holds, before a flat cut.
+std::int64_t shard_bytes(const Plan& plan, const Role& role, const Buffer& buffer, const Shard& shard);
+
 std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);  // for messages
 
 // Which steps of which roles meet in exchanges and collectives, as check_meetings sees them. A step is counted within one run of its role.
@@ -92,13 +95,19 @@ CheckedMeetings checked_meetings(const Plan& plan);
 
 // The rules by function (names as in core/check/check_plan.h). Meetings: exchange-*, collective-*, group-*, peer-missing, deadlock,
 // operand-missing. Lives: *-acquire*, *-unordered, life-not-closed, use-outside-life. Shards: shard-axes, frozen-tensor. Context:
-// context-split. Gradients: gradient-*, update-without-gradient. Partial sums: partial-sum, slice-not-gathered. Work: work-*,
+// context-split. Gradients: gradient-*-reduced, update-without-gradient. Contributions: gradient-lost, gradient-repeated. Partial sums: partial-sum, slice-not-gathered. Work: work-*,
 // update-count, weight-version, rate-delay. Capacity: capacity, host-capacity.
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
 void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_shards(const Plan& plan, RoleId role, Defects& defects);
 void check_context(const Plan& plan, RoleId role, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_operands(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_pairs(const Plan& plan, RoleId role, Defects& defects);
+void check_scales(const Plan& plan, Defects& defects);
+void check_tensors(const Plan& plan, RoleId role, Defects& defects);
+void check_values(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);
 void check_capacity(const Plan& plan, const CheckPlanOptions& options, Defects& defects);

@@ -1,16 +1,30 @@
-// Shards: those of frozen tensors, and the kinds of axes that tensors are cut over. A tensor is cut over axes whose ranks hold different parts of it, and laid out flat over its replicas:
+// Shards: those of frozen tensors, the kinds of axes that tensors are cut over, and their sizes and places. A tensor is cut over axes whose ranks hold different parts of it, and laid out flat over its replicas:
 //
 //            cut over                              flat cut (ZeRO) over
 //   dense    some of Tensor                        some of Context, Data, OuterData
 //   expert   every Expert and OuterExpert (other   some of ExpertData
 //            experts on each rank), some of ExpertTensor
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "core/check/check_plan_rules.h"
+#include "core/plan/plan_indices.h"
 
 namespace foreshard {
 namespace {
+
+std::int64_t times_at_most(std::int64_t bytes, std::int64_t ranks) {
+  return bytes > kMostBytes / ranks ? kMostBytes : bytes * ranks;
+}
+
+std::int64_t ranks_of_role(const Plan& plan, const Role& role, const std::vector<AxisId>& over) {
+  std::int64_t ranks = 1;
+  for (const AxisId axis : over)
+    if (std::ranges::find(role.axes, axis) != role.axes.end()) ranks *= plan.axes[axis.index()].size;
+  return ranks;
+}
 
 class ShardCheck {
  public:
@@ -21,6 +35,8 @@ class ShardCheck {
     for (const Buffer& buffer : role_.buffers)
       for (const Shard& shard : buffer.holds) check(buffer, shard);
     if (std::ranges::any_of(plan_.tensors, &Tensor::frozen)) check_frozen();
+    for (const Buffer& buffer : role_.buffers) check_places(buffer);
+    check_parts();
   }
 
  private:
@@ -36,6 +52,85 @@ class ShardCheck {
         tell(buffer, shard, "not cut", "hold other experts", axis);
     }
   }
+  std::int64_t ranks_over(const std::vector<AxisId>& axes) const { return ranks_of_role(plan_, role_, axes); }
+
+  void tell_size(const Buffer& buffer, const Shard& shard, const std::string& what) {
+    defects_.add("shard-size", "role " + std::to_string(id_.value) + ", buffer \"" + buffer.name + "\"",
+                 "the part of \"" + plan_.tensors[shard.tensor.index()].name + "\" at byte " + std::to_string(shard.at.value) + " " +
+                     what);
+  }
+
+  // Why the tensor cannot be cut like this; empty if it can.
+  std::string uneven(const Tensor& tensor, const Shard& shard) const {
+    const std::int64_t ranks = ranks_over(shard.split_by);
+    if (tensor.shape.empty()) return ranks > 1 ? "is cut over " + std::to_string(ranks) + " ranks, but has no dimension" : "";
+    const std::int64_t rows = tensor.shape[static_cast<std::size_t>(shard.dim)];
+    if (shard.block_rows.empty())
+      return rows % shard.blocks == 0 && rows / shard.blocks % ranks == 0
+                 ? ""
+                 : "has " + std::to_string(rows) + " rows, which " + std::to_string(shard.blocks) + " blocks of " +
+                       std::to_string(ranks) + " ranks do not divide";
+    std::int64_t all = 0;
+    for (const std::int64_t block : shard.block_rows) {
+      all += std::min(block, rows + 1);
+      if (block % ranks != 0) return "has a block of " + std::to_string(block) + " rows, which " + std::to_string(ranks) + " ranks do not divide";
+    }
+    return all == rows ? "" : "has blocks of other rows than the " + std::to_string(rows) + " of the tensor";
+  }
+
+  // Shards lie one after the other from the first byte to the last. In a buffer that is not resident several rows of them may share the
+  // bytes, one row for each use. Behind a flat cut there may be padding.
+  void check_places(const Buffer& buffer) {
+    if (buffer.holds.empty()) return;
+    std::int64_t extent = buffer.bytes.value, end = 0;
+    bool flat = false;
+    std::set<std::int64_t> ends;
+    std::vector<Shard> shards = buffer.holds;
+    std::ranges::stable_sort(shards, {}, &Shard::at);
+    for (const Shard& shard : shards) {
+      const Tensor& tensor = plan_.tensors[shard.tensor.index()];
+      if (const std::string why = uneven(tensor, shard); !why.empty()) return tell_size(buffer, shard, why);
+      if (!shard.flat_by.empty()) flat = true, extent = times_at_most(buffer.bytes.value, ranks_over(shard.flat_by));
+      const std::int64_t bytes = shard_bytes(plan_, role_, buffer, shard);
+      if (buffer.resident && shard.at.value != end)
+        return tell_size(buffer, shard, "should begin where the one before it ends, at " + std::to_string(end));
+      end = std::max(end, shard.at.value + bytes);
+      ends.insert(shard.at.value + bytes);
+      if (shard.at.value + bytes > extent)
+        return tell_size(buffer, shard, "has " + std::to_string(bytes) + " bytes, which ends behind the " + std::to_string(extent) + " of its buffer");
+    }
+    for (const Shard& shard : shards)
+      if (shard.at.value != 0 && !ends.contains(shard.at.value)) return tell_size(buffer, shard, "begins where no other ends");
+    if (!flat && end != extent)
+      tell_size(buffer, shards.back(), "ends at byte " + std::to_string(end) + " of " + std::to_string(extent));
+  }
+
+  // A tensor is cut in one way, every part of it is in one resident buffer, and trained tensors have the same parts.
+  void check_parts() {
+    std::map<std::int32_t, const Shard*> cuts;
+    std::map<std::int32_t, std::set<TensorPart>> parts, resident;
+    for (const Buffer& buffer : role_.buffers)
+      for (const Shard& shard : buffer.holds) {
+        const auto [known, first] = cuts.try_emplace(shard.tensor.value, &shard);
+        const Shard& other = *known->second;
+        if (!first && (shard.dim != other.dim || shard.split_by != other.split_by || shard.blocks != other.blocks ||
+                       shard.block_rows != other.block_rows))
+          tell_size(buffer, shard, "is cut in another way than other parts of the tensor");
+        if (buffer.resident && !resident[shard.tensor.value].insert(shard.part).second)
+          tell_size(buffer, shard, "is in another resident buffer, too");
+        parts[shard.tensor.value].insert(shard.part);
+      }
+    const std::set<TensorPart>* usual = nullptr;
+    for (const auto& [tensor, of] : parts) {
+      if (plan_.tensors[static_cast<std::size_t>(tensor)].frozen) continue;
+      if (!usual) usual = &of;
+      if (of != *usual)
+        return defects_.add("shard-size", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
+                            "has other parts of \"" + plan_.tensors[static_cast<std::size_t>(tensor)].name +
+                                "\" (value, gradient, states) than of other tensors");
+    }
+  }
+
   bool holds_frozen(const Buffer& buffer) const {
     return std::ranges::any_of(buffer.holds, [&](const Shard& shard) { return plan_.tensors[shard.tensor.index()].frozen; });
   }
@@ -71,6 +166,12 @@ class ShardCheck {
 };
 
 }  // namespace
+
+std::int64_t shard_bytes(const Plan& plan, const Role& role, const Buffer& buffer, const Shard& shard) {
+  std::int64_t bytes = size_of(buffer.dtype).value;
+  for (const std::int64_t dim : plan.tensors[shard.tensor.index()].shape) bytes *= dim;  // at most kMostBytes elements
+  return bytes / ranks_of_role(plan, role, shard.split_by);
+}
 
 void check_shards(const Plan& plan, RoleId role, Defects& defects) { ShardCheck(plan, role, defects).run(); }
 

@@ -100,6 +100,10 @@ void check_ranks(const Plan& plan, const Where& top) {
     distinct(group.roles, {&at, "roles"});
     distinct(group.over, {&at, "over"});
   });
+  if (plan.samples / plan.microbatches > std::max<std::int64_t>(all, 1) * kMostSamples)
+    throw Wrong{{Where{&top, "samples"}.text(), std::to_string(plan.samples),
+                 "at most " + std::to_string(kMostSamples) + " per micro-batch and rank, of which there are " +
+                     std::to_string(plan.microbatches) + " and " + std::to_string(all)}};
 }
 
 void check_dims(const std::vector<std::int64_t>& dims, const Where& parent, std::string_view name) {

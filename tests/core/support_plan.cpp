@@ -101,8 +101,8 @@ Segment update() {
                      .writes = {use(Gradient)}};
   Instruction adam = compute("adam", ops::Adam{}, Phase::Update);
   adam.after = {0};
-  adam.reads = {use(Gradient), use(Weight), use(Momentum)};
-  adam.writes = {use(Weight), use(Momentum)};
+  adam.reads = {use(Gradient), use(Momentum), use(Weight)};
+  adam.writes = {use(Momentum), use(Weight)};
   Instruction zero = compute("zero", ops::Zero{}, Phase::Update);
   zero.writes = {use(Gradient)};
   return Segment{.name = "update", .instructions = {reduce, adam, zero}};

@@ -87,6 +87,22 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   const RanLine checked = run_line("check-plan " + path);
   EXPECT_EQ(checked.code, ExitCode::WrongInput);
   EXPECT_NE(checked.out.find("not sound"), std::string::npos) << checked.out;
+  // Neither simulated nor run, in the words of check-plan; show plan shows it, and says so.
+  const std::string first = checked.out.substr(0, checked.out.find('\n'));
+  const RanLine simulated = run_line("simulate --plan " + path);
+  EXPECT_EQ(simulated.code, ExitCode::WrongInput);
+  EXPECT_EQ(simulated.out, "");
+  EXPECT_EQ(simulated.err, "foreshard: " + path + ": " + first + "; the plan is not sound\n");
+  EXPECT_EQ(run_line("run " + path).err, "foreshard: " + path + ": " + first +
+                                             "; the plan is not sound, --force runs it all the same\n");
+  const RanLine shown = run_line("show plan " + path);
+  EXPECT_EQ(shown.code, ExitCode::WrongInput);
+  EXPECT_EQ(shown.err, simulated.err);
+  EXPECT_NE(shown.out.find(": 2 stages"), std::string::npos) << shown.out;
+  plan.roles[1].actions = load_plan(path).roles[1].actions;
+  plan.samples = std::int64_t{1} << 40U;
+  save_plan(plan, path);
+  EXPECT_TRUE(run_line("check-plan " + path).err.starts_with("foreshard: " + path + ": samples: found 1099511627776, expected at most "));
   std::ofstream(path) << "{}";
   const RanLine broken = run_line("check-plan " + path);
   EXPECT_EQ(broken.code, ExitCode::WrongInput);
