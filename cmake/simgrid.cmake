@@ -10,7 +10,7 @@ else()
 endif()
 
 # The module, opened at the first simulation: SimGrid's libraries take 20 to 30 ms to load.
-add_library(foreshard_simgrid MODULE sim/simgrid_clock.cpp core/base/error.cpp)
+add_library(foreshard_simgrid MODULE sim/simgrid_clock.cpp core/base/error.cpp core/base/printable.cpp)
 target_link_libraries(foreshard_simgrid PRIVATE PkgConfig::SIMGRID)
 target_link_options(foreshard_simgrid PRIVATE -Wl,--no-undefined)
 target_compile_options(foreshard_simgrid PRIVATE $<$<CONFIG:Release>:-O3>)

@@ -5,14 +5,19 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/base/printable.h"
+
 namespace foreshard {
+
+// A value or a key may be as long as its file, and have line breaks.
+static constexpr std::size_t kMostShown = 500;
 
 static std::string sentence(const std::string& where, const std::string& field, const std::string& found,
                             const std::string& expected) {
-  std::string text = where;
-  if (!field.empty()) text += (text.empty() ? "" : ": ") + field;
-  text += ": found " + found;
-  if (!expected.empty()) text += ", expected " + expected;
+  std::string text = printable(where, std::string::npos);
+  if (!field.empty()) text += (text.empty() ? "" : ": ") + printable(field, kMostShown);
+  text += ": found " + printable(found, kMostShown);
+  if (!expected.empty()) text += ", expected " + printable(expected, std::string::npos);
   return text;
 }
 

@@ -25,7 +25,9 @@ static std::string escaped(std::string_view text, std::string_view kept) {
 }
 
 std::string printable(std::string_view text, std::size_t most) {
-  return escaped(text.substr(0, most), "") + (text.size() > most ? "..." : "");
+  if (text.size() <= most) return escaped(text, "");
+  for (int back = 0; back < 3 && most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80; ++back) --most;  // no part of a letter
+  return escaped(text.substr(0, most), "") + "...";
 }
 
 std::string printable_lines(std::string_view text) { return escaped(text, "\n\t"); }

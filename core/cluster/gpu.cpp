@@ -83,7 +83,9 @@ Gpu load_gpu(const std::string& name) {
     throw Error("GPU", "", "'" + name + "'",
                 near.empty() ? "a GPU of the catalogue" : "a GPU of the catalogue, perhaps '" + near + "'");
   }
-  Gpu gpu = read_gpu(JsonReader::load(path));
+  const JsonReader file = JsonReader::load(path);
+  Gpu gpu = read_gpu(file);
+  if (gpu.name != name) file.at("name").fail("\"" + name + "\", the name of the file");
   const std::lock_guard guard(door);
   return read.try_emplace(path, std::move(gpu)).first->second;
 }

@@ -70,7 +70,10 @@ void check_axes(const Plan& plan, const Where& top) {
   left.push_back(Placement::kRole);
   const auto shown = [](AxisId axis) { return axis == Placement::kRole ? "\"role\"" : std::to_string(axis.value); };
   std::string expected = "each of ";
-  for (const AxisId axis : left) expected += shown(axis) + (axis == Placement::kRole ? " once" : ", ");
+  if (last > 8)
+    expected += "0 to " + std::to_string(last) + ", \"role\" once";
+  else
+    for (const AxisId axis : left) expected += shown(axis) + (axis == Placement::kRole ? " once" : ", ");
   expected += ", fastest first";
   each(plan.placement.order, top, "placement.order", [&](AxisId axis, const Where& at) {
     if (std::erase(left, axis) == 0) throw Wrong{{at.text(), shown(axis), expected}};

@@ -86,7 +86,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
     preset.defaults.transfers = transfers->as_choice({"whole", "split"}) == "split" ? Transfers::Split : Transfers::Whole;
   if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
   if (const auto dropout = json.find("dropout")) preset.defaults.dropout = dropout->as_double(0, 0.99);
-  if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
+  if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 999'999'999);  // as the option
   if (const auto layers = json.find("chunk_layers")) preset.defaults.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
   if (const auto split = json.find("stage_split")) {
     const std::vector<std::string> words = {"even", "remainder last", "remainder second", "cost", "ends"};  // as StageSplit

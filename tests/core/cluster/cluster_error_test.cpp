@@ -1,6 +1,8 @@
 // Every way a cluster file can be wrong has a message that says where, what was found and what was expected.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 
 #include "core/base/data_path.h"
@@ -336,6 +338,27 @@ TEST(ClusterErrors, MangledFilesGiveAnErrorOrAClusterThatWorks) {
   }
   EXPECT_GT(good, 100);
   EXPECT_GT(bad, 100);
+}
+
+// A file of the catalogue says the name that clusters ask for, else a cluster would have a GPU that nobody has described.
+TEST(ClusterErrors, AFileOfTheCatalogueHasTheNameOfItsGpu) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "foreshard-catalogue";
+  fs::create_directories(folder / "topologies" / "gpus");
+  const std::string path = (folder / "topologies" / "gpus" / "mine.json").string();
+  std::string text = read_file(data_directory() + "/topologies/gpus/h100-80.json");
+  write_file(path, text);
+  const std::string before = data_directory();
+  setenv("FORESHARD_DATA", folder.c_str(), 1);
+  std::string said = "no error";
+  try {
+    load_gpu("mine");
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  setenv("FORESHARD_DATA", before.c_str(), 1);
+  EXPECT_EQ(said, path + R"(: name: found "h100-80", expected "mine", the name of the file)");
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "core/strategy/strategy.h"
 #include "strategy/cost/framework_preset.h"
 
 namespace foreshard::fitted_constants_test {
@@ -63,6 +64,14 @@ TEST(FittedConstants, PresetsReferToThemByName) {
   EXPECT_EQ(preset(R"(, "host_per_kernel": "7 us")").host.per_kernel.value, 7e-6);
   EXPECT_THROW(preset(R"(, "elementwise": "elementwise.none")"), Error);
   EXPECT_THROW(preset(R"(, "elementwise": "host.operator")"), Error);  // 68e-6 is no share of a bandwidth
+}
+
+// What a preset says is written into the origin of a plan, in the option's words, and read again: 1e9 is above what the option takes.
+TEST(Presets, DefaultsAreNumbersThatTheOptionTakes) {
+  EXPECT_EQ(preset(R"(, "clip_norm": 999999999)").defaults.clip_norm, 999'999'999);
+  EXPECT_NO_THROW(parse_strategy(R"({"clip_norm": 999999999})", "s"));
+  EXPECT_THROW(preset(R"(, "clip_norm": 1000000000)"), Error);
+  EXPECT_THROW(parse_strategy(R"({"clip_norm": 1000000000})", "s"), Error);
 }
 
 TEST(Presets, OneIsLikeAnother) {
