@@ -58,6 +58,11 @@ void SearchCosts::add(const Point& shape, std::size_t grid) {
   points_.push_back(shape);
 }
 
+Point SearchCosts::point_of(std::size_t job) const {
+  const Job& what = jobs_[job];
+  return what.shape ? points_[*what.shape] : space_.grids[what.grid];
+}
+
 void SearchCosts::measure(std::size_t job, const std::function<bool()>& stop) {
   const Job& what = jobs_[job];
   if (what.shape) {

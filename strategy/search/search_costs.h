@@ -31,6 +31,7 @@ class SearchCosts {
 
   // A job measures one grid or one shape.
   std::size_t jobs() const { return jobs_.size(); }
+  Point point_of(std::size_t job) const;  // one that the job is measured for, without its schedule
   // Call it once per job; different threads may measure different jobs. A grid that is incomplete when `stop` returns true stays
   // unmeasured.
   void measure(std::size_t job, const std::function<bool()>& stop = {});
