@@ -51,7 +51,7 @@ std::string sweep_of(const MeasuredRow& row) {
                             "num_gpus", "global_batch", "precision", "framework"});
 }
 
-std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows) {
+std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read) {
   std::vector<Asked> asked(rows.size());
   in_parallel(rows.size(), [&](std::size_t i) {
     Asked& row = asked[i];
@@ -61,7 +61,7 @@ std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredR
     };
     try {
       expect_measured(rows[i]);
-      row.question = measured_case(rows[i]);
+      row.question = read(rows[i]);
       if (const auto* question = std::get_if<MeasuredCase>(&row.question)) row.prediction = predictor.predict(*question);
     } catch (const Error& wrong) {
       refused(SkipReason::BadCell, wrong.what());

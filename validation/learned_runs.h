@@ -2,6 +2,7 @@
 // predicts each row with costs that were learned from unrelated rows only (cross-validation).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct Asked {
 };
 // [row]. Predicts the rows in parallel; equal configurations are evaluated once. A row with wrong input or a bug of ours is one that is not
 // predicted, with its reason.
-std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows);
+using ReadCase = std::function<std::variant<MeasuredCase, SkipReason>(const MeasuredRow&)>;
+std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read = measured_case);
 // Converts a prediction to the unit of the row: some tables state MFU as a share, where predictions are per cent.
 double in_unit_of(const Asked& asked, double value);
 

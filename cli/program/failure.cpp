@@ -1,5 +1,6 @@
 #include "cli/program/failure.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,14 +25,15 @@ using Line = std::array<char, 600>;
 
 // Bytes of address space that this process has; 0: unknown. Allocates nothing.
 double address_space() {
-  char text[64] = {};
-  FILE* file = std::fopen("/proc/self/statm", "r");
-  if (!file) return 0;
-  std::setvbuf(file, text, _IOFBF, sizeof text);
-  long pages = 0;
-  const bool read = std::fscanf(file, "%ld", &pages) == 1;
-  std::fclose(file);
-  return read ? static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
+  std::array<char, 64> text = {};
+  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t length = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  double pages = 0;
+  for (ssize_t i = 0; i < length && text.at(static_cast<std::size_t>(i)) >= '0'; ++i)
+    pages = 10 * pages + (text.at(static_cast<std::size_t>(i)) - '0');
+  return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 Line out_of_memory() {

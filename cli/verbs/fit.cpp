@@ -88,7 +88,7 @@ std::string json_of(const std::vector<Fit>& fits, const FitOptions& options) {
   json.key("ways").begin_array();
   for (const Fit& fit : fits) {
     json.begin_object().field("name", fit.way.name).field("what", fit.way.what).field("binds", name_of(fit.binds));
-    json.field("feasible", fit.model.has_value());
+    json.field("feasible", fit.model.has_value()).field("failed", fit.bug);
     json.field("next_larger", fit.why);
     if (fit.model) {
       const auto& t = std::get<Transformer>(fit.model->shape);

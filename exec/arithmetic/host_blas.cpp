@@ -148,7 +148,7 @@ class BlasBuffers {
     std::vector<void*> taken;
     try {
       for (int turn = 0; static_cast<int>(known_.size()) < count && turn < 2 * count; ++turn) {
-        if (static_cast<int>(taken.size()) >= static_cast<int>(known_.size())) expect_room_for_buffer();
+        expect_room_for_buffer();  // also where the next one is there already
         taken.push_back(blas.take_buffer(0));
         known_.insert(taken.back());
       }

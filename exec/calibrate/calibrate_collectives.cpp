@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "exec/communicator/tcp_communicator.h"
 #include "exec/communicator/thread_communicator.h"
 

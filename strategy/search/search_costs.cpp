@@ -117,7 +117,7 @@ std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
   if (shape_of_.contains(key(selective))) all.push_back(shape(selective));
   const std::size_t index = shape_of_.at(key(shape_as(RecomputeKind::None)));
   Ways& between = ways_[index];
-  std::call_once(between.once, [&] {
+  between.once.call([&] {
     Point one = points_[index];
     one.recompute = RecomputeKind::Modules;
     for (std::size_t way = 0; way < kWays; ++way) between.costs[way] = screens_[way].shape(one);
