@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/base/error.h"
+#include "core/profile/machine_profile.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard::search_failures_test {
@@ -72,25 +73,27 @@ TEST(SearchFailures, NobodyCollects) {
   EXPECT_THROW((void)searched({}, [](int) { throw Bug("bug"); }), Bug);
 }
 
-// A real search over a model that no file can describe: it chooses 6 of 4 experts. The cost of copies for several ranks asserts that it does
-// not; strategies without expert parallelism need none.
+// A real search with a profile that no file can state: all-reduces of two ranks take 116 days, which is more than the costs of a plan can hold. A
+// pipeline of two stages has none.
 TEST(SearchFailures, ASearchGoesOn) {
-  Model model = layers("olmoe-1b-7b", 2);
-  auto& experts = std::get<Transformer>(model.shape).block.experts;
-  experts.layers.clear();
-  experts.count = 4, experts.chosen = 6;
+  Model model = layers("gpt2-355m", 4);
+  std::get<Transformer>(model.shape).tied_embeddings = false;  // else both stages sum the gradients of the table
+  const Cluster two = workstation(2);
+  MachineProfile profile{.device = two.gpus.front().name, .link_bandwidth = {1e10}};
+  for (const MeasuredLink link : {MeasuredLink::Process, MeasuredLink::NvLink, MeasuredLink::Pcie})
+    for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter})
+      profile.collectives.push_back({.kind = kind, .link = link, .ranks = 2, .bytes = {1 << 20}, .time = {1e7}});
   SearchOptions all = options(8, 128);
-  all.refine = 4, all.stages = false;
-  all.base.experts.dispatcher = Dispatcher::OncePerRank;
-  all.fixed = {"overlap", "zero_group", "sequence_parallel", "placement", "recompute", "pp"};
-  const auto answer = search(model, workstation(2), all);
+  all.refine = 100, all.prune = all.stages = false, all.profile = &profile;
+  all.fixed = {"overlap", "zero_group", "sequence_parallel", "placement", "recompute"};
+  const auto answer = search(model, two, all);
   const auto* result = std::get_if<SearchResult>(&answer);
   ASSERT_NE(result, nullptr) << std::get<Infeasible>(answer).reason;
   ASSERT_FALSE(result->ranked.empty());
-  for (const Candidate& found : result->ranked) EXPECT_EQ(found.point.ep, 1);
+  for (const Candidate& found : result->ranked) EXPECT_EQ(found.point.pp, 2);
   ASSERT_FALSE(result->failed.empty());
-  EXPECT_GT(result->failed[0].strategy.experts.ep, 1);
-  EXPECT_NE(result->failed[0].why.find("is false"), std::string::npos) << result->failed[0].why;
+  EXPECT_EQ(result->failed[0].strategy.pp, 1);
+  EXPECT_NE(result->failed[0].why.find("expected 0 to 52 days"), std::string::npos) << result->failed[0].why;
 }
 
 }  // namespace foreshard::search_failures_test
