@@ -3,12 +3,13 @@
 //   FORESHARD_REFUSE     memory: malloc and its kin, and operator new; maps: mmap of memory; threads: pthread_create
 //   FORESHARD_REFUSE_AT  the number of the first call that is refused, from 1; 0: none
 //   FORESHARD_REFUSE_FOR how many calls are refused from there on; 0: all
-//   FORESHARD_REFUSE_COUNT  a file to which the process writes at its end how many calls it has made (the longest count of a process wins)
+//   FORESHARD_REFUSE_COUNT  a file to which the process writes, when main returns, how many calls of each kind it has made: "memory 5", ...
 // Calls are counted from the begin of main: what the C library does before that cannot be mended by the program.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,14 +24,14 @@ namespace {
 enum Kind : int { kNone, kMemory, kMaps, kThreads };
 
 std::atomic<bool> in_main{false};
-std::atomic<std::int64_t> calls{0};
+std::atomic<std::int64_t> calls[kThreads + 1];
 Kind kind = kNone;
 std::int64_t first = 0, count = 0;
 
 bool refuses(Kind asked) {
-  if (asked != kind || !in_main.load(std::memory_order_relaxed)) return false;
-  const std::int64_t call = calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  return first > 0 && call >= first && (count == 0 || call < first + count);
+  if (!in_main.load(std::memory_order_relaxed)) return false;
+  const std::int64_t call = calls[asked].fetch_add(1, std::memory_order_relaxed) + 1;
+  return asked == kind && first > 0 && call >= first && (count == 0 || call < first + count);
 }
 
 // The next definition behind this library's. While the dynamic linker looks for it, nothing else may be needed.
@@ -42,7 +43,7 @@ F next(const char* name) {
 // What an allocator itself maps is not refused: jemalloc 5.3 does not survive it where it sets up a thread.
 bool of_allocator(void* caller) {
   Dl_info place = {};
-  return kind == kMaps && dladdr(caller, &place) != 0 && place.dli_fname && strstr(place.dli_fname, "malloc");
+  return dladdr(caller, &place) != 0 && place.dli_fname && strstr(place.dli_fname, "malloc");
 }
 
 std::int64_t number(const char* name) {
@@ -54,13 +55,10 @@ void write_count() {
   const char* file = getenv("FORESHARD_REFUSE_COUNT");
   if (!file || !*file) return;
   in_main = false;
-  const int to = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  char digits[32];
-  char* end = digits + sizeof digits;
-  char* at = end;
-  *--at = '\n';
-  for (std::int64_t left = calls; left > 0 || at == end - 1; left /= 10) *--at = static_cast<char>('0' + left % 10);
-  if (to >= 0 && write(to, at, static_cast<size_t>(end - at)) < 0) return;
+  const int to = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (to >= 0)
+    dprintf(to, "memory %lld maps %lld threads %lld\n", static_cast<long long>(calls[kMemory]), static_cast<long long>(calls[kMaps]),
+            static_cast<long long>(calls[kThreads]));
   if (to >= 0) close(to);
 }
 
