@@ -1,7 +1,7 @@
 # Shared by quickstart.sh and test.sh: the one list of Debian packages, and how they are installed. Sourced, not run.
 
 # What the program needs, what the tests add, what is used when it is there.
-foreshard_packages="g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libboost-graph-dev libtbb-dev
+foreshard_packages="g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libboost-graph-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libopenblas0-pthread libjemalloc-dev"
 foreshard_test_packages="libgtest-dev xvfb openbox openmpi-bin libopenmpi-dev iproute2"
 foreshard_gui_packages="qt6-base-dev qt6-svg-dev qt6-tools-dev qt6-l10n-tools fonts-dejavu-core"

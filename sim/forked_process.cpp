@@ -24,7 +24,7 @@ namespace foreshard::sim {
 namespace {
 
 // The child sends frames through the pipe: a Head with the kind of frame and the number of bytes of its payload, then the payload.
-enum class Frame : std::uint32_t { Progress, Wrong, OutOfMemory, Done };
+enum class Frame : std::uint32_t { Progress, Wrong, Failed, Broken, OutOfMemory, Done };
 struct Head {
   Frame frame = Frame::Done;
   std::uint64_t bytes = 0;
@@ -59,6 +59,10 @@ void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
     send(pipe, Frame::Wrong, error.what(), std::strlen(error.what()));
   } catch (const std::bad_alloc&) {
     send(pipe, Frame::OutOfMemory, nullptr, 0);
+  } catch (const DeviceError& error) {
+    send(pipe, Frame::Failed, error.what(), std::strlen(error.what()));
+  } catch (const std::exception& error) {  // a bug of ours
+    send(pipe, Frame::Broken, error.what(), std::strlen(error.what()));
   }
   _exit(0);
 }
@@ -151,9 +155,13 @@ void ForkedProcess::wait(const std::atomic<bool>* cancel, const Progress& progre
         if (progress) progress(fraction);
         continue;
       case Frame::Wrong:
+      case Frame::Failed:
+      case Frame::Broken:
         text.resize(head.bytes);
         if (!read(text.data(), text.size(), cancel)) break;
-        throw Error(text);
+        if (head.frame == Frame::Wrong) throw Error(text);
+        if (head.frame == Frame::Failed) throw DeviceError("simulation", text);
+        throw Bug(text);
       case Frame::OutOfMemory: throw std::bad_alloc();
       case Frame::Done: done_ = true; return;
     }

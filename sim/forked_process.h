@@ -49,8 +49,8 @@ class ForkedProcess {
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
 
-  // Blocks until `body` returns, and calls `progress` in this process whenever `body` reports progress. Rethrows an Error or std::bad_alloc
-  // of `body`. Throws DeviceError if the child died (SimGrid aborts on its errors), and Error "cancelled" if `cancel` is set first.
+  // Blocks until `body` returns, and calls `progress` in this process whenever `body` reports progress. Rethrows an Error, DeviceError, Bug or
+  // std::bad_alloc of `body`. Throws DeviceError if the child died (SimGrid aborts on its errors), and Error "cancelled" if `cancel` is set first.
   void wait(const std::atomic<bool>* cancel = nullptr, const Progress& progress = {});
 
  private:

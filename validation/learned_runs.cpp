@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stdexcept>
 
+#include "core/base/error.h"
 #include "validation/measured_words.h"
 #include "validation/prediction_interval.h"
 #include "validation/rows_in_parallel.h"
@@ -49,12 +51,23 @@ std::string sweep_of(const MeasuredRow& row) {
                             "num_gpus", "global_batch", "precision", "framework"});
 }
 
-std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows) {
+std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read) {
   std::vector<Asked> asked(rows.size());
   in_parallel(rows.size(), [&](std::size_t i) {
-    asked[i] = {.row = &rows[i], .question = measured_case(rows[i])};
-    if (const auto* question = std::get_if<MeasuredCase>(&asked[i].question))
-      asked[i].prediction = predictor.predict(*question);
+    Asked& row = asked[i];
+    row.row = &rows[i];
+    const auto refused = [&](SkipReason why, const char* problem) {
+      row.question = why, row.problem = problem, row.prediction = {};
+    };
+    try {
+      expect_measured(rows[i]);
+      row.question = read(rows[i]);
+      if (const auto* question = std::get_if<MeasuredCase>(&row.question)) row.prediction = predictor.predict(*question);
+    } catch (const Error& wrong) {
+      refused(SkipReason::BadCell, wrong.what());
+    } catch (const std::logic_error& bug) {  // a Bug, or what the library throws for wrong indices
+      refused(SkipReason::Bug, bug.what());
+    }
   });
   return asked;
 }
@@ -84,7 +97,11 @@ std::vector<RunRow> runs_of(const std::vector<Asked>& asked) {
   }
   in_parallel(rows.size(), [&](std::size_t i) {
     const Asked& of = asked[rows[i].asked];
-    rows[i].shares = Predictor::shares(std::get<MeasuredCase>(of.question), of.prediction.chosen);
+    try {
+      rows[i].shares = Predictor::shares(std::get<MeasuredCase>(of.question), of.prediction.chosen);
+    } catch (const std::logic_error& bug) {
+      rows[i].problem = bug.what();
+    }
   });
   return rows;
 }

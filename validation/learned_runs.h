@@ -2,6 +2,7 @@
 // predicts each row with costs that were learned from unrelated rows only (cross-validation).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +23,12 @@ struct Asked {
   const MeasuredRow* row = nullptr;
   std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;
   Prediction prediction = {};
+  std::string problem = {};  // SkipReason::BadCell, Bug: the message
 };
-// [row]. Predicts the rows in parallel; equal configurations are evaluated once. An exception in any row is rethrown here.
-std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows);
+// [row]. Predicts the rows in parallel; equal configurations are evaluated once. A row with wrong input or a bug of ours is one that is not
+// predicted, with its reason.
+using ReadCase = std::function<std::variant<MeasuredCase, SkipReason>(const MeasuredRow&)>;
+std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read = measured_case);
 // Converts a prediction to the unit of the row: some tables state MFU as a share, where predictions are per cent.
 double in_unit_of(const Asked& asked, double value);
 
@@ -38,7 +42,8 @@ struct RunRow {
   std::string model = {};              // layers and hidden size
   double predicted = 0, measured = 0;  // in the row's unit
   bool rate = false;                   // larger is better
-  std::vector<PartShare> shares = {};  // of the predicted iteration
+  std::vector<PartShare> shares = {};  // of the predicted iteration; empty: nothing is learned from it
+  std::string problem = {};            // the bug of ours that kept its shares from being found
   double ratio() const { return rate ? predicted / measured : measured / predicted; }  // measured time / predicted time
 };
 std::vector<RunRow> runs_of(const std::vector<Asked>& asked);

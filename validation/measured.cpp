@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <cstdlib>
 
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "validation/measured_numbers.h"
 
 namespace foreshard {
 
@@ -36,11 +35,17 @@ bool MeasuredRow::mentions(const std::string& column, const std::string& word) c
 }
 
 std::optional<double> MeasuredRow::number(const std::string& column) const {
-  const std::string& cell = text(column);
-  char* end = nullptr;
-  const double value = std::strtod(cell.c_str(), &end);
-  if (end == cell.c_str() || !std::isfinite(value)) return {};
+  if (unknown(column)) return {};
+  const NumberColumn& range = number_column(column);
+  const std::optional<double> value = number_in(text(column), range);
+  if (!value) throw Error(where(), column, "\"" + text(column) + "\"", range_text(range));
   return value;
+}
+
+std::optional<std::int64_t> MeasuredRow::whole(const std::string& column) const {
+  FS_ASSERT(number_column(column).whole);
+  const std::optional<double> value = number(column);
+  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
 }
 
 const std::vector<std::string>& measured_columns() {
@@ -108,6 +113,12 @@ class CsvReader {
 
 bool ran_out_of_memory(const MeasuredRow& row) { return lower_case(row.text("measured_value")) == "oom"; }
 
+void expect_measured(const MeasuredRow& row) {
+  constexpr const char* kColumn = "measured_value";
+  if (!ran_out_of_memory(row) && !number_in(row.text(kColumn), number_column(kColumn)))
+    throw Error(row.where(), kColumn, "\"" + row.text(kColumn) + "\"", range_text(number_column(kColumn)) + ", or OOM");
+}
+
 std::vector<MeasuredRow> parse_measured(const std::string& text, const std::string& file_name) {
   CsvReader reader(text, file_name);
   if (!reader.more()) throw Error(file_name, "header", "an empty file", "column names");
@@ -124,9 +135,6 @@ std::vector<MeasuredRow> parse_measured(const std::string& text, const std::stri
       throw Error(row.where(), "row", std::to_string(cells.size()) + " cells",
                   std::to_string(header.size()) + " as the header has");
     for (std::size_t c = 0; c < cells.size(); ++c) row.cells[header[c]] = cells[c];
-    const std::optional<double> value = row.number("measured_value");
-    if (!ran_out_of_memory(row) && !(value && *value > 0))
-      throw Error(row.where(), "measured_value", "\"" + row.text("measured_value") + "\"", "a positive number or OOM");
     rows.push_back(std::move(row));
   }
   return rows;

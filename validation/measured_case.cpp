@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/base/count_text.h"
 #include "core/base/error.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/framework_split.h"
@@ -35,6 +36,8 @@ const char* name_of(SkipReason reason) {
     case SkipReason::Offload: return "offload";
     case SkipReason::Quantity: return "quantity";
     case SkipReason::Infeasible: return "infeasible";
+    case SkipReason::BadCell: return "bad_cell";
+    case SkipReason::Bug: return "bug";
   }
   return "?";
 }
@@ -67,30 +70,44 @@ constexpr QuantityWord kQuantities[] = {{"iter_time_s", Quantity::IterationTime}
                                         {"stage_backward_weight_ms", Quantity::StageBackwardWeight},
                                         {"stage_p2p_ms", Quantity::StageTransfer}};
 
-std::optional<std::int64_t> integer(const MeasuredRow& row, const std::string& column) {
-  if (row.unknown(column)) return {};
-  const std::optional<double> value = row.number(column);
-  if (!value || *value < 0 || *value > 1e12) return {};
-  return static_cast<std::int64_t>(std::llround(*value));
+void expect_heads(const MeasuredRow& row, const Transformer& t) {
+  const auto fail = [&](const char* column, const std::string& expected) {
+    throw Error(row.where(), column, "\"" + row.text(column) + "\"", expected);
+  };
+  if (t.head_dim < 1) fail("heads", "at most the hidden size " + row.text("hidden"));
+  if (t.heads % t.kv_heads != 0) fail("kv_heads", "a divisor of the " + counted(t.heads, "head"));
+  constexpr std::int64_t kMostWidth = 1 << 21;
+  if (t.heads * t.head_dim > kMostWidth) fail("head_dim", "heads of at most " + count_text(kMostWidth) + " elements together");
+}
+
+// What is lowered of a pipeline grows with pp x vpp x the micro-batches that are played, of which there are at most some 4 x pp.
+void expect_short_pipeline(const MeasuredRow& row, const Strategy& s) {
+  constexpr std::int64_t kMostActions = 1 << 20;
+  const std::int64_t microbatches = std::max<std::int64_t>(1, s.batch.global / (s.batch.micro * s.dp));
+  const std::int64_t actions = std::int64_t{s.pp} * s.virtual_stages * std::min<std::int64_t>(microbatches, 4 * std::max(1, s.pp));
+  if (actions > kMostActions)
+    throw Error(row.where(), s.virtual_stages > 1 ? "vpp" : "pp", count_text(actions) + " forwards of a chunk and micro-batch",
+                "at most " + count_text(kMostActions) + " in a row that is predicted");
 }
 
 // Llama-like, GPT-like, BERT-like and squared-ReLU models differ in biases, positions and tied embeddings.
 std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& preset, std::vector<std::string>& assumed) {
   Transformer t;
-  const auto layers = integer(row, "layers"), hidden = integer(row, "hidden"), heads = integer(row, "heads"),
-             seq = integer(row, "seq_len");
-  if (!layers || !hidden || !heads || !seq || *layers < 1 || *hidden < 1 || *heads < 1 || *seq < 1) return {};
+  const auto layers = row.whole("layers"), hidden = row.whole("hidden"), heads = row.whole("heads"),
+             seq = row.whole("seq_len");
+  if (!layers || !hidden || !heads || !seq) return {};
   const bool geglu = row.mentions("activation", "geglu"), llama = geglu || row.mentions("activation", "swiglu"),
              squared = row.mentions("activation", "squared relu");
   const bool bert = row.mentions("model_name", "bert");
   t.layers = static_cast<int>(*layers);
   t.hidden = *hidden;
   t.heads = static_cast<int>(*heads);
-  t.kv_heads = static_cast<int>(integer(row, "kv_heads").value_or(*heads));
-  t.head_dim = integer(row, "head_dim").value_or(t.hidden / t.heads);
-  t.ffn_hidden = integer(row, "ffn_hidden").value_or(4 * t.hidden);
+  t.kv_heads = static_cast<int>(row.whole("kv_heads").value_or(*heads));
+  t.head_dim = row.whole("head_dim").value_or(t.hidden / t.heads);
+  t.ffn_hidden = row.whole("ffn_hidden").value_or(4 * t.hidden);
+  expect_heads(row, t);
   t.max_positions = *seq;
-  if (const auto vocab = integer(row, "vocab")) {
+  if (const auto vocab = row.whole("vocab")) {
     t.vocab = *vocab;
   } else if (preset.defaults.vocabulary > 0) {
     t.vocab = preset.defaults.vocabulary;
@@ -118,7 +135,7 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   }
   Model model = {.name = row.text("model_name"), .source = row.where(), .shape = t};
   // The stated parameter count shows whether the output layer has weights of its own.
-  const std::optional<double> billions = row.unknown("params_b") ? std::nullopt : row.number("params_b");
+  const std::optional<double> billions = row.number("params_b");
   if (billions && !bert) {
     Model other = model;
     std::get<Transformer>(other.shape).tied_embeddings = !t.tied_embeddings;
@@ -191,7 +208,7 @@ int optimizer_copies(const MeasuredRow& row) {
 
 // The split that the flags state, whole or its ends; in the second case the stages between have equally many layers. "": none stated.
 std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
-  if (const auto whole = flag_text(row, "layer-split")) return *whole;
+  if (const auto split = flag_text(row, "layer-split")) return *split;
   const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
              last = flag_number(row, "decoder-last-pipeline-num-layers");
   if (!first || !last || stages < 3 || (layers - *first - *last) % (stages - 2) != 0) return "";
@@ -220,7 +237,7 @@ std::string layer_split_of(const MeasuredRow& row, const FrameworkPreset& preset
 void set_zero(const MeasuredRow& row, const FrameworkPreset& preset, Strategy& s) {
   s.zero.stage = preset.defaults.zero;
   if (!row.unknown("zero_stage_or_fsdp")) {
-    const auto per_node = static_cast<int>(integer(row, "gpus_per_node").value_or(8));
+    const auto per_node = static_cast<int>(row.whole("gpus_per_node").value_or(8));
     const ZeroWords zero = zero_of(row, s.dp, per_node / (s.tp * s.cp));
     s.zero.stage = zero.stage, s.zero.group = zero.group;
   }
@@ -253,14 +270,14 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
 // Sets degrees and batch; returns a skip reason when one that matters is not stated.
 std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase& question, Strategy& s, std::int64_t& gpus,
                                       std::vector<std::string>& assumed) {
-  const auto degree = [&](const char* column) { return static_cast<int>(integer(row, column).value_or(0)); };
+  const auto degree = [&](const char* column) { return static_cast<int>(row.whole(column).value_or(0)); };
   s.tp = degree("tp"), s.pp = degree("pp"), s.cp = std::max(1, degree("cp"));
   if (s.tp < 1 || s.pp < 1) return SkipReason::UnknownDegree;
   s.virtual_stages = std::max(1, degree("vpp"));
   if (row.unknown("vpp") && s.pp > 1) assumed.emplace_back("vpp");
   if (s.pp == 1) s.virtual_stages = 1;
   s.dp = degree("dp");
-  gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
+  gpus = row.whole("num_gpus").value_or(std::int64_t{0});
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
   // The size of ZeRO's shards depends on the number of ranks, which follows neither from the GPUs nor from the batch.
   if (gpus == 0 && s.dp == 0 && zero_of(row, 0, 0).stage > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
@@ -270,7 +287,7 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   if (s.dp < 1 || replica * s.dp > gpus) return SkipReason::UnknownDegree;
   gpus = replica * s.dp;
   const bool memory = is_memory(question.quantity);
-  const auto micro = integer(row, "micro_batch"), global = integer(row, "global_batch");
+  const auto micro = row.whole("micro_batch"), global = row.whole("global_batch");
   const bool alone = question.quantity >= Quantity::LayerForward;
   s.batch.micro = micro.value_or(1);
   if (!micro) assumed.emplace_back("micro_batch");
@@ -379,6 +396,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& stated) 
   set_zero(row, preset, s);
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
   s.pipeline.layer_split = layer_split_of(row, preset, shape, s.pp * s.virtual_stages, experts);
+  expect_short_pipeline(row, s);
   if (s.pipeline.layer_split.find(",0,") != std::string::npos) return SkipReason::EmptyStage;
   s.pipeline.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);

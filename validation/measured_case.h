@@ -31,9 +31,11 @@ enum class SkipReason : std::uint8_t {
   EmptyStage,  // the framework leaves a stage between the first and the last without layers
   Offload,     // words that the preset does not know, or offload in a pipeline of several stages
   Quantity,    // a measured quantity that is not in Quantity
-  Infeasible   // `lower` refuses the strategy; its reason is SkippedRow::explanation
+  Infeasible,  // `lower` refuses the strategy; its reason is SkippedRow::explanation
+  BadCell,     // a cell cannot be read; SkippedRow::explanation says which, what was found and what was expected
+  Bug          // of ours, while the row was predicted; SkippedRow::explanation has it
 };
-inline constexpr int kSkipReasons = 15;
+inline constexpr int kSkipReasons = 17;
 const char* name_of(SkipReason reason);
 
 // What a row measures. Times are in seconds (iterations) or milliseconds (layers and stages), memory is in GiB, MFU and
@@ -85,7 +87,7 @@ struct MeasuredCase {
   bool barrier = false;  // all ranks wait for each other before the optimizer step, also where the framework validates after it
 };
 
-// Throws Error when a cell holds a value that cannot be read.
+// Throws Error when a cell holds a value that cannot be read, or its pipeline is too long to be predicted.
 std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row);
 
 }  // namespace foreshard

@@ -113,7 +113,7 @@ void write_nvlink(JsonWriter& json, const MeasuredRow& row, const Card& card, do
 // Host memory of the node: in proportion to its GPUs, from that of a node with eight.
 double host_memory(const MeasuredRow& row, const Generation& g, const Card& card, std::int64_t per_node) {
   const double gpus =
-      row.unknown("gpus_per_node") ? static_cast<double>(card.per_node) : row.number("gpus_per_node").value_or(card.per_node);
+      row.number("gpus_per_node").value_or(static_cast<double>(card.per_node));
   return card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0)) * static_cast<double>(per_node);
 }
 
@@ -135,8 +135,8 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   const Generation& g = generation(load_gpu(gpu).architecture);
   const Card card = card_of(gpu);
   std::int64_t per_node = card.per_node;
-  if (!row.unknown("gpus_per_node") && row.number("gpus_per_node"))
-    per_node = static_cast<std::int64_t>(*row.number("gpus_per_node"));
+  if (const auto stated = row.whole("gpus_per_node"))
+    per_node = *stated;
   else
     assumed.emplace_back("gpus_per_node");
   // The NVLink domain is what counts as a node: GB200 and GB300 nodes of four hang on one switch for 72 GPUs (GB200 NVL72 datasheet).
@@ -150,8 +150,8 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
   per_node = per_node == 1 && card.per_node > 1 ? gpus : std::min(per_node, gpus);
   if (per_node > 72) per_node = 8;
   double gbps = card.network_gbps.value_or(g.network_gbps);
-  if (!row.unknown("inter_link_gbps_per_gpu") && row.number("inter_link_gbps_per_gpu"))
-    gbps = *row.number("inter_link_gbps_per_gpu");
+  if (const auto stated = row.number("inter_link_gbps_per_gpu"))
+    gbps = *stated;
   else if (gpus > per_node)
     assumed.emplace_back("inter_link_gbps_per_gpu");
   std::int64_t adapters = per_node;

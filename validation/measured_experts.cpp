@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
+#include "core/base/count_text.h"
 #include "core/base/data_path.h"
+#include "core/base/error.h"
+#include "validation/measured_numbers.h"
 #include "validation/measured_words.h"
 
 namespace foreshard {
@@ -28,10 +30,13 @@ std::vector<bool> layers_with_experts(const MeasuredRow& row, int layers) {
   for (std::size_t at = pattern.find('['); at != std::string::npos; at = pattern.find('[', at + 1)) {
     const bool experts = pattern[std::min(at + 1, pattern.size() - 1)] == '1';
     const std::size_t star = pattern.find('*', at), next = pattern.find('+', at);
-    const int times = star < next && star != std::string::npos ? std::atoi(pattern.c_str() + star + 1) : 1;
-    with.insert(with.end(), static_cast<std::size_t>(std::max(0, times)), experts);
+    const int times = star < next && star != std::string::npos ? leading_int(pattern.substr(star + 1)) : 1;
+    with.insert(with.end(), static_cast<std::size_t>(std::min(times, layers + 1)), experts);
+    if (with.size() > static_cast<std::size_t>(layers)) break;
   }
-  const int every = std::atoi(pattern.c_str());
+  if (!with.empty() && with.size() != static_cast<std::size_t>(layers))
+    throw Error(row.where(), "framework_flags", "--moe-layer-freq " + pattern, "as many as the " + counted(layers, "layer"));
+  const int every = leading_int(pattern);
   if (!with.empty() || every <= 1) return with;
   for (int layer = 0; layer < layers; ++layer) with.push_back(layer % every == 0);
   return with;
@@ -48,7 +53,7 @@ std::optional<Model> shipped_model(const MeasuredRow& row) {
     if (!shape || shape->layers != row.number("layers") || static_cast<double>(shape->hidden) != row.number("hidden"))
       return {};
     if (row.mentions("model_name", "w/o mtp")) shape->block.mtp_modules = 0;
-    if (const auto tokens = row.number("seq_len")) shape->max_positions = static_cast<std::int64_t>(*tokens);
+    if (const auto tokens = row.whole("seq_len")) shape->max_positions = *tokens;
     return model;
   }
   return {};
@@ -58,10 +63,13 @@ std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dens
   auto& shape = std::get<Transformer>(dense.shape);
   if (row.mentions("framework_flags", "multi-latent")) return SkipReason::Mla;  // the widths of the latents are not stated
   const auto count = flag_number(row, "num-experts");
-  if (!count || *count < 1) return SkipReason::UnknownExperts;
+  if (!count) return SkipReason::UnknownExperts;
   Experts& experts = shape.block.experts;
   experts.count = *count;
   experts.chosen = flag_number(row, "moe-router-topk").value_or(2);
+  if (experts.chosen > experts.count)
+    throw Error(row.where(), "framework_flags", "--moe-router-topk " + std::to_string(experts.chosen),
+                "at most the " + counted(experts.count, "expert"));
   experts.width = flag_number(row, "moe-ffn-hidden-size").value_or(static_cast<int>(shape.ffn_hidden));
   experts.shared_width = flag_number(row, "moe-shared-expert-intermediate-size").value_or(0);
   experts.layers = layers_with_experts(row, shape.layers);
@@ -73,10 +81,11 @@ std::optional<SkipReason> add_stated_experts(const MeasuredRow& row, Model& dens
 }
 
 std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& s, std::vector<std::string>& assumed) {
-  if (row.unknown("ep") || !row.number("ep")) return SkipReason::UnknownDegree;
+  const auto ep = row.whole("ep");
+  if (!ep) return SkipReason::UnknownDegree;
   if (row.unknown("num_gpus") && row.unknown("dp"))
     return SkipReason::UnknownDegree;  // the data-parallel size is unknown, and so are the ranks that hold the same experts
-  s.experts.ep = std::max(1, static_cast<int>(*row.number("ep")));
+  s.experts.ep = static_cast<int>(*ep);
   const auto stated = flag_number(row, "expert-tensor-parallel-size");
   // Megatron's default is tp. All recipes of Megatron-Bridge have 1 (scripts/performance/configs/*base_configs.py, recipes/*/*.py).
   const bool bridge = row.text("framework") == "megatron-bridge";
@@ -84,7 +93,7 @@ std::optional<SkipReason> set_experts(const MeasuredRow& row, Strategy& s, std::
   const std::int64_t ranks = std::int64_t{s.tp} * s.cp * s.dp;
   if (!stated && ranks % (std::int64_t{s.experts.ep} * s.experts.etp) != 0) s.experts.etp = 1;  // too few ranks for etp = tp
   if (!stated && !bridge && s.tp > 1) assumed.emplace_back("etp");
-  if (const auto capacity = flag_text(row, "moe-expert-capacity-factor")) s.experts.capacity = std::atof(capacity->c_str());
+  if (const auto capacity = flag_real(row, "moe-expert-capacity-factor")) s.experts.capacity = *capacity;
   if (row.mentions("model_name", "tokendrop")) s.experts.capacity = 1;
   return {};
 }

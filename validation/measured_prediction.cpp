@@ -150,7 +150,7 @@ Outcome Predictor::outcome(const Model& model, const Cluster& cluster, const Str
     const std::lock_guard guard(door_);
     entry = &known_[key];
   }
-  std::call_once(entry->filled, [&] { fill(*entry, model, cluster, shorter, longer, stage_times, profile); });
+  entry->filled.call([&] { fill(*entry, model, cluster, shorter, longer, stage_times, profile); });
   Outcome out = entry->outcome;
   if (!out.feasible) return out;
   const auto microbatches = static_cast<int>(strategy.batch.global / entry->samples_of_microbatch);
@@ -169,7 +169,7 @@ const FrameworkAllocation& Predictor::memory(const MeasuredCase& question, const
     const std::lock_guard guard(door_);
     entry = &memories_[{text, question.offload}];
   }
-  std::call_once(entry->filled, [&] { entry->allocation = allocation_of(question, strategy); });
+  entry->filled.call([&] { entry->allocation = allocation_of(question, strategy); });
   return entry->allocation;
 }
 

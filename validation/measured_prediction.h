@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/once.h"
 #include "core/profile/machine_profile.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/estimate/estimate.h"
@@ -50,13 +51,13 @@ class Predictor {
 
  private:
   struct Entry {
-    std::once_flag filled = {};
+    Once filled = {};
     Outcome outcome = {};                       // without the times of the iteration
     std::optional<ReplayedPlan> replayed = {};  // of a feasible one
     std::int64_t samples_of_microbatch = 0;     // of all replicas
   };
   struct Memory {
-    std::once_flag filled = {};
+    Once filled = {};
     FrameworkAllocation allocation = {};
   };
   const FrameworkAllocation& memory(const MeasuredCase& question, const Strategy& strategy);

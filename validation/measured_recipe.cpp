@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "validation/measured_numbers.h"
+
 namespace foreshard {
 
 namespace {
@@ -142,7 +144,7 @@ constexpr RecipeRow kRecipes[] = {
 bool is_from_2026(const MeasuredRow& row) {
   const std::string& text = row.text("table_or_url");
   const std::size_t end = text.rfind(" container)"), begin = text.rfind('(', end);
-  return end != std::string::npos && begin != std::string::npos && std::atoi(text.c_str() + begin + 1) >= 26;
+  return end != std::string::npos && begin != std::string::npos && leading_int(text.substr(begin + 1)) >= 26;
 }
 
 const char* variant_of(unsigned traits) {
@@ -161,7 +163,7 @@ const char* stated_variant(const MeasuredRow& row) {
 }
 
 Recompute modules_of(const std::string& words) {
-  if (words.find("layers") != std::string::npos) return {.kind = RecomputeKind::Full, .layers = std::atoi(words.c_str())};
+  if (words.find("layers") != std::string::npos) return {.kind = RecomputeKind::Full, .layers = leading_int(words)};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   for (const auto& [word, module] : {std::pair{"layernorm", "norm"}, {"mla_up_proj", "qkv"}, {"moe_act", "activation"}})
     if (words.find(word) != std::string::npos) recompute.modules.emplace_back(module);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 #include <string>
 #include <utility>
+
+#include "core/base/error.h"
+#include "validation/measured_numbers.h"
 
 namespace foreshard {
 
@@ -18,7 +20,7 @@ std::optional<int> number_behind(const MeasuredRow& row, const std::string& colu
   for (std::size_t at = cell.find(word); at != std::string::npos; at = cell.find(word, at + 1)) {
     const std::size_t digit = cell.find_first_not_of(" -_=", at + word.size());
     if (digit != std::string::npos && std::isdigit(static_cast<unsigned char>(cell[digit])) != 0)
-      return std::atoi(cell.c_str() + digit);
+      return leading_int(cell.substr(digit));
   }
   return {};
 }
@@ -68,16 +70,26 @@ std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& 
   return flags.substr(begin, flags.find(' ', begin) - begin);
 }
 
-std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
+std::optional<double> flag_real(const MeasuredRow& row, const std::string& flag) {
   const auto text = flag_text(row, flag);
-  return text ? std::optional(std::atoi(text->c_str())) : std::nullopt;
+  if (!text) return {};
+  const NumberColumn& range = number_column("--" + flag);
+  const std::optional<double> value = number_in(*text, range);
+  if (!value) throw Error(row.where(), "framework_flags", "\"--" + flag + " " + *text + "\"", range_text(range));
+  return value;
+}
+
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
+  FS_ASSERT(number_column("--" + flag).whole);
+  const std::optional<double> value = flag_real(row, flag);
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
 int adapter_rank(const MeasuredRow& row) {
   const std::string& name = row.text("model_name");
   const std::string word = " LoRA r";
   const std::size_t at = name.find(word);
-  return at == std::string::npos ? 0 : std::max(0, std::atoi(name.c_str() + at + word.size()));
+  return at == std::string::npos ? 0 : std::min(leading_int(name.substr(at + word.size())), 1 << 14);
 }
 
 std::optional<DType> precision_of(const MeasuredRow& row) {

@@ -14,9 +14,10 @@ namespace foreshard {
 bool has_experts(const MeasuredRow& row);
 
 // The value of --`flag` in framework_flags, up to the next blank, as text or as a number:
-// "--decoder-last-pipeline-num-layers 2" -> "2", 2. None: the flag is not there.
+// "--decoder-last-pipeline-num-layers 2" -> "2", 2. None: the flag is not there. The numbers throw Error where it is no number of its range.
 std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& flag);
-std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag);
+std::optional<double> flag_real(const MeasuredRow& row, const std::string& flag);
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag);  // of a flag that holds a whole number
 
 std::optional<DType> precision_of(const MeasuredRow& row);  // none: an unknown word
 

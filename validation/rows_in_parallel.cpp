@@ -5,7 +5,10 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "core/base/start_thread.h"
 
 namespace foreshard {
 
@@ -25,8 +28,16 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
       }
   };
   {
-    std::vector<std::jthread> threads(std::clamp(std::thread::hardware_concurrency(), 1U, kThreads));
-    for (std::jthread& thread : threads) thread = std::jthread(run);
+    const unsigned others = std::clamp(std::thread::hardware_concurrency(), 1U, kThreads) - 1;
+    std::vector<std::thread> threads;
+    threads.reserve(others);
+    while (threads.size() < others) {  // where the system starts fewer, those that there are do the work
+      std::thread thread = try_thread(run);
+      if (!thread.joinable()) break;
+      threads.push_back(std::move(thread));
+    }
+    run();
+    for (std::thread& thread : threads) thread.join();
   }
   if (failure) std::rethrow_exception(failure);
 }

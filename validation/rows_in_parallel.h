@@ -6,7 +6,7 @@
 
 namespace foreshard {
 
-// Calls work(0) .. work(count - 1), each once, on at most eight threads. The first exception that a call throws is rethrown here.
+// Calls work(0) .. work(count - 1), each once, on at most eight threads, the calling one among them. The first exception that a call throws is rethrown here.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace foreshard

@@ -23,13 +23,15 @@ bool is_complete(SkipReason reason) {
     case SkipReason::Precision:
     case SkipReason::UnknownShape:
     case SkipReason::UnknownDegree:
-    case SkipReason::UnknownBatch: return false;
+    case SkipReason::UnknownBatch:
+    case SkipReason::BadCell: return false;
     case SkipReason::UnknownGpu:
     case SkipReason::Schedule:
     case SkipReason::EmptyStage:
     case SkipReason::Offload:
     case SkipReason::Quantity:
-    case SkipReason::Infeasible: return true;
+    case SkipReason::Infeasible:
+    case SkipReason::Bug: return true;
   }
   return true;
 }
@@ -51,7 +53,7 @@ class Scorer {
   void add(const Asked& asked, std::size_t number) {
     const MeasuredRow& row = *asked.row;
     if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
-      skipped_.push_back(skipped_row(row, *reason));
+      skipped_.push_back(skipped_row(row, *reason, asked.problem));
       return;
     }
     const MeasuredCase& question = std::get<MeasuredCase>(asked.question);

@@ -87,6 +87,15 @@ static Prepared from_plan(const Arguments& arguments, const EffortOptions& work)
   return prepared;
 }
 
+// The answer stands without the advice.
+static std::vector<std::string> advice(const Job& job) {
+  try {
+    return would_help(job);
+  } catch (const Bug& bug) {
+    return {std::string("(no advice, because of an internal error; please report it: ") + bug.what() + ")"};
+  }
+}
+
 std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work) {
   if (arguments.has("--plan")) return from_plan(arguments, work);
   for (const char* needed : {"--model", "--cluster"})
@@ -103,7 +112,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;
-  if (prepared.does_not_fit) prepared.does_not_fit->would_help = would_help(job);
+  if (prepared.does_not_fit) prepared.does_not_fit->would_help = advice(job);
   if (prepared.strategy.framework != Strategy{}.framework) {
     auto held = framework_allocation(job.model, job.cluster, prepared.strategy);
     if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);

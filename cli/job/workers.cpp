@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -22,7 +23,7 @@ struct Worker {
   std::size_t index = 0;
   pid_t process = -1;
   int answer = -1;        // reading end of its pipe
-  std::string text = {};  // what it has written: 'd' and a double, or 'e' and a message
+  std::string text = {};  // what it has written: 'd' and a double, or the letter of a kind of error and a message
 };
 
 void write_all(int to, const std::string& text) {
@@ -41,17 +42,33 @@ void write_all(int to, const std::string& text) {
     const double value = work(index);
     text = "d" + std::string(sizeof value, '\0');
     std::memcpy(text.data() + 1, &value, sizeof value);
-  } catch (const std::exception& problem) {
+  } catch (const Error& problem) {
     text = std::string("e") + problem.what();
+  } catch (const DeviceError& problem) {
+    text = std::string("f") + problem.what();
+  } catch (const std::bad_alloc&) {
+    text = "m";
+  } catch (const std::exception& problem) {
+    text = std::string("b") + problem.what();
   }
   write_all(answer, text);
   _exit(0);  // no destructors and no flushing of the parent's buffers
 }
 
+// Rethrows what a worker has thrown; returns if its text is a result.
+void rethrow(const std::string& text) {
+  const std::string what = text.empty() ? "" : text.substr(1);
+  if (text.starts_with("e")) throw Error(what);
+  if (text.starts_with("f")) throw DeviceError("a worker process", what);
+  if (text.starts_with("m")) throw std::bad_alloc();
+  if (text.starts_with("b")) throw Bug(what);
+}
+
 // The running workers. The destructor kills those that have not ended.
 class Workers {
  public:
-  Workers(std::size_t count, const std::function<double(std::size_t)>& work) : work_(work), results_(count) {}
+  Workers(std::size_t count, const std::function<double(std::size_t)>& work, const WorkerOptions& options)
+      : work_(work), options_(options), results_(count) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers() {
@@ -92,7 +109,12 @@ class Workers {
       if (waits[i].revents != 0 && ended(running_[i])) {
         const Worker worker = running_[i];
         running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-        take(worker);
+        try {
+          take(worker);
+        } catch (const Bug& bug) {
+          if (!options_.failed) throw;
+          options_.failed(worker.index, bug);
+        }
         done.push_back(worker.index);
       }
     return done;
@@ -111,7 +133,7 @@ class Workers {
     int status = 0;
     waitpid(worker.process, &status, 0);
     double value = 0;
-    if (worker.text.starts_with("e")) throw Error(worker.text.substr(1));
+    rethrow(worker.text);
     if (worker.text.size() != 1 + sizeof value)
       throw DeviceError(
           "worker process " + std::to_string(worker.index),
@@ -121,6 +143,7 @@ class Workers {
   }
 
   const std::function<double(std::size_t)>& work_;
+  const WorkerOptions& options_;
   std::vector<std::optional<double>> results_;
   std::vector<Worker> running_ = {};
 };
@@ -132,7 +155,7 @@ int one_per_core() { return static_cast<int>(std::max(1U, std::thread::hardware_
 std::vector<std::optional<double>> in_workers(std::size_t count, const std::function<double(std::size_t)>& work,
                                               const WorkerOptions& options) {
   const auto most = static_cast<std::size_t>(options.processes > 0 ? options.processes : one_per_core());
-  Workers workers(count, work);
+  Workers workers(count, work, options);
   std::size_t next = 0;
   while (next < count || workers.running() > 0) {
     if (options.stop && options.stop()) break;

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "cli/job/profile.h"
+#include "cli/parts/refused_rows.h"
 #include "cli/program/table.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -64,6 +65,7 @@ ExitCode calibrate_runs(const Arguments& arguments, const Console& console) {
   Predictor predictor;
   const std::vector<Asked> asked = predict_all(predictor, table);
   const std::vector<RunRow> rows = usable_runs(asked, files);
+  const ExitCode code = tell_refused_rows(asked, console, rows);
   std::vector<std::size_t> all(rows.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   MachineProfile profile{.device = rows.front().device, .machine = "learned from the runs of " + joined(files)};
@@ -73,7 +75,7 @@ ExitCode calibrate_runs(const Arguments& arguments, const Console& console) {
   write_file(file, to_json(profile));
   if (arguments.flag("--json")) {
     console.out << to_json(profile);
-    return ExitCode::Ok;
+    return code;
   }
   std::vector<double> before, after;
   for (const RunRow& row : rows) before.push_back(row.predicted);
@@ -84,7 +86,7 @@ ExitCode calibrate_runs(const Arguments& arguments, const Console& console) {
               << " % before; " << percent(median_error(rows, after))
               << " % by what the others taught that do not share its model, batch and number of GPUs\nwritten: " << file
               << "\n";
-  return ExitCode::Ok;
+  return code;
 }
 
 }  // namespace foreshard

@@ -6,6 +6,7 @@
 
 #include "cli/job/interval.h"
 #include "cli/parts/framework_words.h"
+#include "cli/parts/search_failed.h"
 #include "cli/parts/search_words.h"
 #include "cli/program/help.h"
 #include "core/json/json.h"
@@ -163,7 +164,7 @@ static std::string counts_text(const SearchResult& result, const SearchOptions& 
                      count_text(pruned.memory) + " out of memory, " +
                      (pruned.framework > 0 ? count_text(pruned.framework) + " unsupported by " + options.base.framework + ", "
                                            : "") +
-                     count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly.",
+                     count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly" + failed_text(result) + ".",
                  2) +
          "\n";
 }

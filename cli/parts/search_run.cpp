@@ -1,6 +1,8 @@
 #include "cli/parts/search_run.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
@@ -125,18 +127,35 @@ std::vector<VerbOption> search_run_options() {
           {.name = "--threads", .value = "N", .help = "threads and worker processes (default: one per core)", .group = group}};
 }
 
+static void add_failed(std::vector<FailedCandidate>& all, const Strategy& strategy, const std::string& why) {
+  const auto known = std::ranges::find(all, why, &FailedCandidate::why);
+  if (known == all.end())
+    all.push_back({.strategy = strategy, .why = why, .candidates = 1});
+  else
+    ++known->candidates;
+}
+
 std::vector<std::optional<double>> simulate_all(const Job& job, const std::vector<const Candidate*>& candidates, int processes,
+                                                std::vector<FailedCandidate>& failed,
                                                 const std::function<void(double)>& progress) {
   std::size_t done = 0;
+  std::vector<std::size_t> broken;
   const auto seconds = [&](std::size_t i) {
     const auto answer =
         tuned_plan(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true, .profile = job.measured()});
     return simulate(std::get<Lowered>(answer).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
   };
-  return in_workers(candidates.size(), seconds, {.processes = processes, .stop = interrupted, .finished = [&](std::size_t) {
-                                                   const auto all = static_cast<double>(candidates.size());
-                                                   if (progress) progress(static_cast<double>(++done) / all);
-                                                 }});
+  WorkerOptions options{.processes = processes, .stop = interrupted};
+  options.finished = [&](std::size_t) {
+    if (progress) progress(static_cast<double>(++done) / static_cast<double>(candidates.size()));
+  };
+  options.failed = [&](std::size_t i, const Bug& bug) {
+    broken.push_back(i);
+    add_failed(failed, candidates[i]->strategy, bug.what());
+  };
+  auto all = in_workers(candidates.size(), seconds, options);
+  for (const std::size_t i : broken) all[i] = std::numeric_limits<double>::quiet_NaN();
+  return all;
 }
 
 std::vector<std::string> varied_options(const SearchOptions& options) {
@@ -166,16 +185,17 @@ std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOp
   }
   SearchResult& result = std::get<SearchResult>(answer);
   rerank(result.ranked, top, options.objective, options.noise, [&](const std::vector<const Candidate*>& next) {
-    auto seconds = simulate_all(job, next, options.threads, [&](double fraction) {
+    auto seconds = simulate_all(job, next, options.threads, result.failed, [&](double fraction) {
       if (options.progress) options.progress(kSearchShare + (1 - kSearchShare) * fraction);
     });
     for (std::size_t i = 0; options.found && i < next.size(); ++i) {
       Candidate played = *next[i];
       played.simulated = seconds[i];
-      if (played.simulated) options.found(played);
+      if (played.simulated && !std::isnan(*played.simulated)) options.found(played);
     }
     return seconds;
   });
+  if (result.ranked.empty()) throw Bug(result.failed.front().why + " in the simulation of every strategy found");
   result.interrupted |= interrupted();
   return answer;
 }

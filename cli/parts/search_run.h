@@ -30,8 +30,10 @@ int read_threads(const Arguments& arguments);  // by default the cores of the ma
 // nearest first.
 std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOptions& options, int top);
 
-// Simulates the candidates in `processes` worker processes; returns the seconds of each iteration, empty where interrupted.
+// Simulates the candidates in `processes` worker processes; returns the seconds of each iteration, empty where interrupted,
+// NaN where a candidate met a bug of ours, which is then added to `failed`.
 std::vector<std::optional<double>> simulate_all(const Job& job, const std::vector<const Candidate*>& candidates, int processes,
+                                                std::vector<FailedCandidate>& failed,
                                                 const std::function<void(double)>& progress);
 
 }  // namespace foreshard

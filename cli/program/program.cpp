@@ -2,13 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <new>
 #include <optional>
 #include <ostream>
 #include <streambuf>
 
+#include "cli/program/failure.h"
 #include "cli/program/help.h"
-#include "cli/program/interrupt.h"
 #include "core/base/error.h"
 #include "core/base/printable.h"
 
@@ -145,7 +144,12 @@ class PrintableBuffer : public std::streambuf {
   explicit PrintableBuffer(std::ostream& to) : to_(to) {}
   PrintableBuffer(const PrintableBuffer&) = delete;
   PrintableBuffer& operator=(const PrintableBuffer&) = delete;
-  ~PrintableBuffer() override { pass_on(); }
+  ~PrintableBuffer() override {
+    try {
+      pass_on();
+    } catch (...) {  // no memory for what is left: the reason is told
+    }
+  }
 
  protected:
   int_type overflow(int_type letter) override {
@@ -177,27 +181,16 @@ class PrintableBuffer : public std::streambuf {
 }  // namespace
 
 ExitCode run_program(const std::vector<std::string>& arguments, const Console& terminal) {
-  const auto complain = [&](const std::string& what, ExitCode code) {
-    terminal.err << "foreshard: " << printable_lines(what) << "\n";
-    return code;
-  };
   PrintableBuffer printed(terminal.out);
   std::ostream out(&printed);
   const Console console = {out, terminal.err, terminal.err_is_terminal};
   try {
     const ExitCode code = dispatch(arguments, console);
     console.out.flush();
-    if (!console.out) return complain("standard output: found an error while writing", ExitCode::DeviceFailure);
+    if (!console.out) throw DeviceError("writing to standard output", "the device is full, the reader has gone, or there is no memory");
     return code;
-  } catch (const Error& error) {
-    if (interrupted()) return complain("interrupted", ExitCode::Interrupted);
-    return complain(error.what(), ExitCode::WrongInput);
-  } catch (const DeviceError& error) {
-    return complain(error.what(), ExitCode::DeviceFailure);
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory", ExitCode::DeviceFailure);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), ExitCode::Bug);
+  } catch (...) {
+    return tell_failure(arguments, terminal.err);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/program/interrupt.h"
 #include "cli/program/progress.h"
+#include "cli/program/shell_words.h"
 #include "cli/program/table.h"
 #include "core/base/error.h"
 #include "core/cluster_file/cluster_settings.h"
@@ -61,7 +62,7 @@ std::string text_of(const std::vector<Fit>& fits, const Cluster& cluster, const 
                               {"speed"}}};
   for (const Fit& fit : fits) {
     if (!fit.model) {
-      table.rows.push_back({fit.way.name, "none", "", "", "", "", name_of(fit.binds), ""});
+      table.rows.push_back({fit.way.name, fit.bug ? "failed" : "none", "", "", "", "", fit.bug ? "internal error" : name_of(fit.binds), ""});
       continue;
     }
     char day[32];
@@ -87,7 +88,7 @@ std::string json_of(const std::vector<Fit>& fits, const FitOptions& options) {
   json.key("ways").begin_array();
   for (const Fit& fit : fits) {
     json.begin_object().field("name", fit.way.name).field("what", fit.way.what).field("binds", name_of(fit.binds));
-    json.field("feasible", fit.model.has_value());
+    json.field("feasible", fit.model.has_value()).field("failed", fit.bug);
     json.field("next_larger", fit.why);
     if (fit.model) {
       const auto& t = std::get<Transformer>(fit.model->shape);
@@ -133,7 +134,15 @@ ExitCode run_fit(const Arguments& arguments, const Console& console) {
     console.out << json_of(fits, options);
   else
     console.out << text_of(fits, cluster, options);
+  bool bug = false;
+  for (const Fit& fit : fits) {
+    if (!fit.bug) continue;
+    bug = true;
+    console.err << "foreshard: " << fit.way.name << ": " << fit.why << "; please report it with this command: "
+                << shell_line("fit", fit_verb().options, arguments) << "\n";
+  }
   if (interrupted()) return ExitCode::Interrupted;
+  if (bug) return ExitCode::Bug;
   if (std::ranges::any_of(fits, [](const Fit& fit) { return fit.model.has_value(); })) return ExitCode::Ok;
   if (!fits.empty()) console.err << "foreshard: " << fits.back().way.name << ": " << fits.back().why << "\n";
   return ExitCode::Infeasible;

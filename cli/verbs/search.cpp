@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <ostream>
 
@@ -12,6 +13,7 @@
 #include "cli/job/profile.h"
 #include "cli/job/unchanged.h"
 #include "cli/parts/quotes.h"
+#include "cli/parts/search_failed.h"
 #include "cli/parts/search_output.h"
 #include "cli/parts/search_run.h"
 #include "cli/program/interrupt.h"
@@ -41,11 +43,13 @@ static ExitCode print_empty(const Infeasible& empty, const Arguments& arguments,
   return interrupted() ? ExitCode::Interrupted : code;
 }
 
-static std::vector<std::optional<double>> simulate_sample(const Job& job, const SearchResult& result,
-                                                          const SearchOptions& options) {
+static std::vector<std::optional<double>> simulate_sample(const Job& job, SearchResult& result, const SearchOptions& options) {
   std::vector<const Candidate*> all;
   for (const Candidate& candidate : result.sample) all.push_back(&candidate);
-  return simulate_all(job, all, options.threads, {});
+  auto seconds = simulate_all(job, all, options.threads, result.failed, {});
+  for (std::optional<double>& each : seconds)
+    if (each && std::isnan(*each)) each.reset();
+  return seconds;
 }
 
 static QuoteOptions quote_options(const Arguments& arguments) { return {.tokens = arguments.number("--tokens", 0, 1, 1e18)}; }
@@ -65,6 +69,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
     how.objective = read_search_options(one, jobs.back()).objective;
     refuse_large_search(jobs.back(), one);
   }
+  ToldSearches searches(console);
   for (const Job& job : jobs) {
     if (interrupted()) {
       quotes.push_back(not_searched(job.cluster.name));
@@ -77,7 +82,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
     };
     say_of_job(one, job, console);
     if (quotes.empty()) say_varied(one, console, options);
-    quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
+    quotes.push_back(quote(job, searches.run(one, job, options), how));
     if (const auto& best = quotes.back().best)
       keep_common(unchanged, without_effect_on_found(one, job, best->strategy, varied_options(options)));
   }
@@ -90,7 +95,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   else
     console.out << quotes_text(quotes, how);
   const bool any = std::any_of(quotes.begin(), quotes.end(), [](const Quote& q) { return q.best.has_value(); });
-  return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
+  return interrupted() ? ExitCode::Interrupted : searches.code(any ? ExitCode::Ok : ExitCode::Infeasible);
 }
 
 // Reported before the search, not after it.
@@ -126,15 +131,17 @@ static ExitCode run_search(const Arguments& arguments, const Console& console) {
   options.progress = [&](double fraction) { progress->report(fraction); };
   options.found = [&](const Candidate& candidate) { progress->line(candidate_json(job, candidate)); };
   options.sample = static_cast<int>(arguments.integer("--residuals", 0, 1, 10'000));
+  ToldSearches searches(console);
   auto answer = run_search(job, options, read_top(arguments));
   if (const auto* empty = std::get_if<Infeasible>(&answer)) {
     progress.reset();
     return print_empty(*empty, arguments, console);
   }
-  const SearchResult& result = std::get<SearchResult>(answer);
+  SearchResult& result = std::get<SearchResult>(answer);
   std::vector<std::optional<double>> simulated;
   if (options.sample > 0) simulated = simulate_sample(job, result, options);
   progress.reset();
+  searches.tell(arguments, result);
   if (!result.interrupted)
     say_all(arguments, console,
             without_effect_on_found(arguments, job, result.ranked.front().strategy, varied_options(options)));
@@ -142,18 +149,19 @@ static ExitCode run_search(const Arguments& arguments, const Console& console) {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   std::optional<Quote> priced;
   if (training.tokens > 0) priced = quote(job, answer, training);
-  const auto add_training = [&](JsonWriter& json) {
+  const auto add_more = [&](JsonWriter& json) {
+    write_failed(json.key("failed"), arguments, result.failed);
     if (priced) write_training(json.key("training"), *priced, training);
   };
   if (arguments.flag("--json"))
-    console.out << search_json(result, job, options, {.rows = rows, .wall_s = wall.count(), .add = add_training});
+    console.out << search_json(result, job, options, {.rows = rows, .wall_s = wall.count(), .add = add_more});
   else if (arguments.flag("--csv"))
     console.out << search_csv(result, rows);
   else
     console.out << search_text(result, job, options, rows) << (priced ? training_text(*priced, training) : "");
   if (result.interrupted && arguments.flag("--csv")) console.err << "foreshard: interrupted: the best so far\n";
   if (options.sample > 0) console.out << residuals_text(result, simulated);
-  return result.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
+  return result.interrupted ? ExitCode::Interrupted : searches.code(ExitCode::Ok);
 }
 
 Verb search_verb() {

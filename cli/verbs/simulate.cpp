@@ -221,12 +221,18 @@ static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptio
     if (arguments.has(option)) throw Error(kCommandLine, option, "a file", "one policy: --policy NAME instead of all");
   if (arguments.has("--plan")) throw Error(kCommandLine, "--policy", "all", "a job instead of --plan: a plan has its policy");
   std::vector<PolicyRow> rows;
-  for (const RuntimePolicy& policy : runtime_policies()) rows.push_back(row_of_policy(policy, arguments, options, console));
+  bool bug = false;
+  for (const RuntimePolicy& policy : runtime_policies()) try {
+      rows.push_back(row_of_policy(policy, arguments, options, console));
+    } catch (const Bug& met) {
+      bug = true;
+      rows.push_back({.name = policy.name, .of = policy.of, .why_not = std::string("internal error: ") + met.what()});
+    }
   const bool tokens = std::ranges::any_of(rows, [](const PolicyRow& row) { return row.summary.tokens_per_s > 0; });
   console.out << (arguments.flag("--json") ? policy_table_json(rows)
                                            : policy_table_text(rows, tokens, terminal_takes_unicode()));
   const bool any = std::ranges::any_of(rows, [](const PolicyRow& row) { return row.why_not.empty(); });
-  return any ? ExitCode::Ok : ExitCode::Infeasible;
+  return bug ? ExitCode::Bug : any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
 static std::string steady_text(const Summary& summary, double makespan_s) {

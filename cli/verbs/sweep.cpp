@@ -9,6 +9,7 @@
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
 #include "cli/parts/quotes.h"
+#include "cli/parts/search_failed.h"
 #include "cli/parts/search_output.h"
 #include "cli/parts/search_run.h"
 #include "cli/program/interrupt.h"
@@ -287,6 +288,7 @@ ExitCode run_sweep(const Arguments& arguments, const Console& console) {
     if (&values == &all.front()) say_of_job(here, job, console), say_varied(here, console, options);
   }
   std::string title;
+  ToldSearches searches(console);
   std::optional<std::vector<std::string>> unchanged;
   for (const auto& values : all) {
     if (interrupted()) {
@@ -302,7 +304,7 @@ ExitCode run_sweep(const Arguments& arguments, const Console& console) {
     if (title.empty())
       title = (arguments.has("--model") ? job.model.name : "several models") + " on " +
               arguments.text("--cluster", "several clusters");
-    const auto answer = run_search(job, options, read_top(here));
+    const auto answer = searches.run(here, job, options);
     points.push_back({values, quote(job, answer, {})});
     if (const auto* found = std::get_if<SearchResult>(&answer))
       points.back().enumerated = found->enumerated, points.back().evaluated = found->evaluated,
@@ -326,7 +328,7 @@ ExitCode run_sweep(const Arguments& arguments, const Console& console) {
   else
     console.out << sweep_text(axes, points);
   const bool any = std::any_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.quote.best.has_value(); });
-  return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
+  return interrupted() ? ExitCode::Interrupted : searches.code(any ? ExitCode::Ok : ExitCode::Infeasible);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <ostream>
 
+#include "cli/parts/refused_rows.h"
 #include "cli/program/no_effect.h"
 #include "cli/program/separate_files.h"
 #include "cli/program/verb.h"
@@ -54,7 +55,7 @@ static ExitCode run_validate(const Arguments& arguments, const Console& console)
     console.out << validation_text(validation);
     if (!learned.empty()) console.out << "\n" << learning_text(learned);
   }
-  return ExitCode::Ok;
+  return tell_refused_rows(asked, console);
 }
 
 Verb validate_verb() {

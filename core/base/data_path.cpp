@@ -1,8 +1,13 @@
 #include "core/base/data_path.h"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <new>
 
 namespace foreshard {
 
@@ -24,11 +29,16 @@ std::string data_directory() {
   return FORESHARD_SOURCE_DATA;
 }
 
+// Not by a directory_iterator, which ends the program where it gets no memory (libstdc++ 12), or finds an empty folder.
 std::vector<std::string> shipped(const std::string& kind) {
   std::vector<std::string> names;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(data_directory()) / kind, ignored))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  const std::string folder = data_directory() + "/" + kind;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  if (!open && errno == ENOMEM) throw std::bad_alloc();
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
+    const fs::path name = entry->d_name;
+    if (name.extension() == ".json") names.push_back(name.stem().string());
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

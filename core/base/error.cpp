@@ -1,8 +1,6 @@
 #include "core/base/error.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
 
 #include "core/base/printable.h"
@@ -49,8 +47,7 @@ std::string nearest_name(const std::string& name, const std::vector<std::string>
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "foreshard: internal error: %s is false (%s:%d)\n", condition, file, line);
-  std::abort();
+  throw Bug(std::string(condition) + " is false (" + file + ":" + std::to_string(line) + ")");
 }
 
 }  // namespace foreshard

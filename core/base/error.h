@@ -1,5 +1,6 @@
 // Four kinds of errors, four answers: wrong input throws Error (caught once, in main); a strategy that does not fit is an
-// Infeasible value; a failing device call throws DeviceError; a bug of ours ends the process through FS_ASSERT.
+// Infeasible value; a failing device call throws DeviceError; a bug of ours throws Bug, through FS_ASSERT. Where a Bug is caught:
+// docs/decisions/bugs.md.
 #pragma once
 
 #include <stdexcept>
@@ -23,6 +24,13 @@ class DeviceError : public std::runtime_error {
   DeviceError(const std::string& call, const std::string& code) : std::runtime_error(call + " failed: " + code) {}
 };
 
+// We have a bug. what(): "CONDITION is false (FILE:LINE)". Nobody catches it in order to go on with the object in which it was thrown: only
+// where work on separate values is repeated (rows of a table, candidates of a search) the rest goes on.
+class Bug : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
 // A strategy that cannot run: an answer, not an exception.
 struct Infeasible {
   std::string reason = {};                   // one sentence with the numbers
@@ -33,7 +41,7 @@ struct Infeasible {
 // The name of `known` with the smallest edit distance to `name`; "" if each is further than max(2, half the length of `name`).
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
 
-// Prints the condition with its place on stderr and aborts. Called by FS_ASSERT, which is active in every build.
+// Throws Bug. Called by FS_ASSERT, which is active in every build. Destructors and noexcept functions do not use FS_ASSERT.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
 }  // namespace foreshard

@@ -6,11 +6,17 @@
 #include "exec/arithmetic/host_blas.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -25,6 +31,13 @@ enum Transpose : int { kPlain = 111, kTransposed = 112 };
 template <class T>
 using Gemm = void (*)(Order, Transpose, Transpose, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb,
                       T beta, T* c, int ldc);
+
+// Every product that runs at the same time as others works in a buffer of its own, which OpenBLAS gets from the system when there are more such
+// products than ever before, and keeps. Where the system refuses it, OpenBLAS tries again for ever (0.3.21, driver/others/memory.c). So BlasBuffers
+// below gets them, after it has looked whether there is room.
+using TakeBuffer = void* (*)(int);
+using ReturnBuffer = void (*)(void*);
+constexpr std::size_t kBufferBytes = std::size_t{32} << 22U;  // BUFFER_SIZE of common_x86_64.h
 
 // Sets a variable for the time of the load, unless the user has set it.
 class LoadSetting {
@@ -58,6 +71,8 @@ const char* core_type() {
 struct Library {
   Gemm<float> single = nullptr;
   Gemm<double> twice = nullptr;
+  TakeBuffer take_buffer = nullptr;  // null: this build does not export it
+  ReturnBuffer return_buffer = nullptr;
   std::string name = "plain loops";
 };
 
@@ -70,6 +85,8 @@ Library load_library() {
   library.twice = reinterpret_cast<Gemm<double>>(dlsym(handle, "cblas_dgemm"));
   if (!library.single || !library.twice) return Library{};
   library.name = "OpenBLAS";
+  library.take_buffer = reinterpret_cast<TakeBuffer>(dlsym(handle, "blas_memory_alloc"));
+  library.return_buffer = reinterpret_cast<ReturnBuffer>(dlsym(handle, "blas_memory_free"));
   if (auto* set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"))) set_threads(1);
   if (auto* config = reinterpret_cast<char* (*)()>(dlsym(handle, "openblas_get_config"))) {
     const std::string text = config();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
@@ -90,10 +107,74 @@ int narrow(std::int64_t size) {
   return static_cast<int>(size);
 }
 
+void expect_room_for_buffer() {
+  void* room = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
+    throw DeviceError("getting the 128 MiB that OpenBLAS needs for each product that runs at the same time",
+                      "out of memory (of the machine, or of what ulimit -v allows)");
+  munmap(room, kBufferBytes);
+}
+
+// The products that run now, and the buffers that OpenBLAS has. It takes the first that is free, so that n products at a time use the same n.
+class BlasBuffers {
+ public:
+  // One more product runs until the object is destroyed. Throws DeviceError if there is no room for its buffer.
+  class Product {
+   public:
+    explicit Product(BlasBuffers& all) : all_(all) {
+      const int running = ++all_.running_;
+      if (running <= all_.count_.load(std::memory_order_acquire)) return;
+      try {
+        all_.grow(running);
+      } catch (...) {
+        --all_.running_;
+        throw;
+      }
+    }
+    ~Product() { --all_.running_; }
+    Product(const Product&) = delete;
+    Product& operator=(const Product&) = delete;
+
+   private:
+    BlasBuffers& all_;
+  };
+
+ private:
+  // Takes free buffers until `count` different ones have been seen, and gives them back.
+  void grow(int count) {
+    const Library& blas = library();
+    if (!blas.take_buffer || !blas.return_buffer) return;
+    const std::lock_guard lock(growing_);
+    std::vector<void*> taken;
+    try {
+      for (int turn = 0; static_cast<int>(known_.size()) < count && turn < 2 * count; ++turn) {
+        expect_room_for_buffer();  // also where the next one is there already
+        taken.push_back(blas.take_buffer(0));
+        known_.insert(taken.back());
+      }
+    } catch (...) {
+      for (void* buffer : taken) blas.return_buffer(buffer);
+      throw;
+    }
+    for (void* buffer : taken) blas.return_buffer(buffer);
+    count_.store(std::max(count, count_.load()), std::memory_order_release);
+  }
+
+  std::atomic<int> running_ = 0, count_ = 0;
+  std::mutex growing_ = {};
+  std::set<void*> known_ = {};
+};
+
+BlasBuffers& buffers() {
+  static BlasBuffers all;
+  return all;
+}
+
 template <class T>
 void multiply_with(Gemm<T> gemm, const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (!gemm || p.k == 0) return multiply_plainly(p);
+  const BlasBuffers::Product running(buffers());
   gemm(kRowMajor, p.transpose_a ? kTransposed : kPlain, p.transpose_b ? kTransposed : kPlain, narrow(p.m), narrow(p.n),
        narrow(p.k), p.alpha, p.a, narrow(p.lda), p.b, narrow(p.ldb), p.beta, p.c, narrow(p.ldc));
 }

@@ -14,9 +14,12 @@ struct Stopped {};
 
 class Stop {
  public:
-  void raise(const std::string& why);  // if it is raised already, the first reason is kept
+  // If it is raised already, the first reason is kept. Called while a Bug is handled, it remembers that the reason is one.
+  void raise(const std::string& why);
   bool raised() const { return raised_.load(std::memory_order_acquire); }
   std::string why() const;
+  // Throws Bug if the reason is a bug of ours, else DeviceError "`what` failed: why".
+  [[noreturn]] void rethrow(const std::string& what) const;
 
   // Blocks until ready() is true; throws Stopped if the flag is raised. `lock` guards what `ready` reads; `changed` is notified when that
   // changes.
@@ -32,6 +35,7 @@ class Stop {
   mutable std::mutex mutex_;
   std::atomic<bool> raised_ = false;
   std::string why_;
+  bool bug_ = false;
 };
 
 }  // namespace foreshard

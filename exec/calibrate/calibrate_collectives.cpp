@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "exec/communicator/tcp_communicator.h"
 #include "exec/communicator/thread_communicator.h"
 
@@ -101,7 +102,13 @@ class Rounds {
   // Returns the measured seconds [call]; they are right in process 0 only.
   std::vector<double> measure() {
     std::vector<std::thread> others;
-    for (std::size_t r = 1; r < here_.size(); ++r) others.emplace_back([this, r] { work(r); });
+    others.reserve(here_.size());
+    try {
+      for (std::size_t r = 1; r < here_.size(); ++r) others.push_back(start_thread([this, r] { work(r); }));
+    } catch (const DeviceError&) {  // the others wait for those that are missing, without which they leave the first barrier
+      fail(std::current_exception());
+      for (std::size_t r = others.size() + 1; r < here_.size(); ++r) barrier_.arrive_and_drop();
+    }
     work(0);
     for (std::thread& other : others) other.join();
     if (failure_) std::rethrow_exception(failure_);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/base/start_thread.h"
 #include "exec/arithmetic/host_blas.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/communicator/thread_communicator.h"
@@ -150,7 +151,7 @@ std::vector<ProfileTransfer> measure_all_reduces() {
                                        .to = block}));
     }
     std::vector<double> times;
-    std::thread other([&] {
+    std::thread other = start_thread([&] {
       for (int i = 0; i < kRounds; ++i) static_cast<void>(tasks[1]->run(i));
     });
     for (int i = 0; i < kRounds; ++i) {

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/count_text.h"
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "exec/base/steady_now.h"
 #include "exec/host/host_ops.h"
 
@@ -74,7 +76,9 @@ HostDevice::Memory HostDevice::allocate(Bytes bytes) {
   if (bytes.value == 0) return {};
   const auto size = static_cast<std::size_t>(bytes.value);
   auto* memory = static_cast<std::byte*>(::operator new(size, kPage, std::nothrow));
-  if (!memory) throw DeviceError("allocation of " + std::to_string(bytes.value) + " bytes", "out of memory");
+  if (!memory)
+    throw DeviceError("allocation of " + in_size(bytes) + " for a rank",
+                      "out of memory (of the machine, or of what ulimit -v allows); --memory-limit says what a plan needs");
   std::memset(memory, 0, size);
   return Memory(memory);
 }
@@ -118,7 +122,7 @@ void HostDevice::open(std::span<const StreamId> streams, int events, int command
   }
   for (const StreamId id : streams) {
     Stream& stream = streams_[id.index()];
-    stream.thread = std::thread([this, &stream, &observer] { work(stream, observer); });
+    stream.thread = start_thread([this, &stream, &observer] { work(stream, observer); });
   }
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/base/start_thread.h"
 #include "exec/arithmetic/host_convert.h"
 #include "exec/arithmetic/loss_scale_state.h"
 #include "exec/host/host_kernel.h"
@@ -21,10 +23,18 @@ template <class F>
 void in_parts(std::int64_t elements, int threads, const F& body) {
   const std::int64_t parts = std::clamp<std::int64_t>(elements / kLeastPerThread, 1, std::max(1, threads));
   const std::int64_t each = round_up((elements + parts - 1) / parts, kPiece);
-  std::vector<std::jthread> others;
-  for (std::int64_t begin = each; begin < elements; begin += each)
-    others.emplace_back([&body, begin, end = std::min(elements, begin + each)] { body(begin, end); });
+  std::vector<std::thread> others;
+  others.reserve(static_cast<std::size_t>(parts));
+  for (std::int64_t begin = each; begin < elements; begin += each) {
+    const std::int64_t end = std::min(elements, begin + each);
+    std::thread other = try_thread([&body, begin, end] { body(begin, end); });
+    if (other.joinable())
+      others.push_back(std::move(other));
+    else
+      body(begin, end);  // the system starts no more threads
+  }
   body(0, std::min(elements, each));
+  for (std::thread& other : others) other.join();
 }
 
 // Operands of an update by their meaning; -1: the strategy has none.

@@ -152,9 +152,9 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
     done.first_step = start.step;
     done.stopped = static_cast<int>(done.steps.size()) < options.steps;
     return done;
-  } catch (const DeviceError&) {
+  } catch (const std::exception& problem) {
     // A thread that hangs inside an instruction still uses the memory of the team, so the team is never freed.
-    if (!team->ended()) static_cast<void>(team.release());
+    if (!team->ended(problem.what())) static_cast<void>(team.release());
     throw;
   }
 }

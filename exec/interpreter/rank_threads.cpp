@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "exec/communicator/tcp_communicator.h"
 #include "exec/data/checkpoint.h"
 #include "exec/mesh/process_mesh.h"
@@ -77,12 +78,20 @@ void RankThreads::equip(Member& member, RankId rank) {
 
 void RankThreads::start() {
   if (mesh_) mesh_->guard(&stop_);
-  for (auto& member : members_) member->interpreter->open();
-  for (auto& member : members_) member->thread = std::thread([this, &member] { work(*member); });
+  try {
+    for (auto& member : members_) member->interpreter->open();
+    for (auto& member : members_) member->thread = start_thread([this, &member] { work(*member); });
+  } catch (const std::exception& problem) {  // some threads run
+    stop_.raise(problem.what());
+    close();
+    throw;
+  }
   if (mesh_) mesh_->ask([this] { return runs_now(); });
 }
 
-RankThreads::~RankThreads() {
+RankThreads::~RankThreads() { close(); }
+
+void RankThreads::close() {
   if (mesh_) mesh_->ask({}), mesh_->guard(nullptr);
   {
     const std::lock_guard lock(mutex_);
@@ -113,9 +122,12 @@ void RankThreads::work(Member& member) {
       if (++finished_ == members_.size()) changed_.notify_all();
     }
   } catch (const Stopped&) {  // the reason is reported by the thread that raised the stop
+  } catch (const std::exception& problem) {
+    stop_.raise(problem.what());
   }
   const std::lock_guard lock(mutex_);
   ++over_;
+  changed_.notify_all();
 }
 
 // The all_gather is a barrier: no process returns before all processes have ended the steps.
@@ -123,7 +135,7 @@ void RankThreads::run(int first_step, int steps) {
   if (!mesh_) return run_here(first_step, steps);
   try {
     run_here(first_step, steps);
-  } catch (const DeviceError& error) {
+  } catch (const std::exception& error) {
     mesh_->tell_failure(stop_.why().empty() ? error.what() : stop_.why());
     throw;
   }
@@ -159,7 +171,7 @@ void RankThreads::watch() {
     idle = computes() ? 0 : idle + 1;
     if (idle >= kIdleLooks || still > options_.longest_compute + more) stop_.raise(who_hangs(options_.patience + more));
   }
-  if (stop_.raised()) throw DeviceError("the run", stop_.why());
+  if (stop_.raised()) stop_.rethrow("the run");
 }
 
 std::int64_t RankThreads::ended_steps() const {
@@ -214,7 +226,13 @@ std::string RankThreads::who_hangs(std::chrono::milliseconds patience) const {
          " ms; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
 }
 
-bool RankThreads::ended() {
+bool RankThreads::ended(const std::string& why) {
+  stop_.raise(why);
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
   if (mesh_) mesh_->ask({});
   const auto over = [&] {
     {

@@ -27,9 +27,9 @@ class RankThreads {
   void run(int first_step, int steps);
   // The longest time from the moment at which no rank makes progress until `execute` throws, if no rank computes.
   static std::chrono::milliseconds longest_hang(const ExecuteOptions& options);
-  // Called after a failure: waits for a moment for all threads to end, and returns whether they have. If not, this object must not be
+  // Called after a failure: stops all ranks, waits for a moment for all threads to end, and returns whether they have. If not, this object must not be
   // destroyed.
-  bool ended();
+  bool ended(const std::string& why);
 
   const Ranks& ranks() const { return ranks_; }
   const std::vector<RouterName>& routers() const { return routers_; }
@@ -54,6 +54,7 @@ class RankThreads {
   };
   void equip(Member& member, RankId rank);
   void start();
+  void close();  // ends the threads
   void run_here(int first_step, int steps);
   void work(Member& member);
   void watch();  // waits until all ranks have ended; raises the stop if they hang

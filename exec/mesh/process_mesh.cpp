@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "exec/mesh/mesh_rendezvous.h"
 #include "exec/mesh/process_mesh_parts.h"
 
@@ -40,14 +41,31 @@ ProcessMesh::ProcessMesh(const MeshOptions& options) : options_(options) {
     peer.socket = std::move(found.sockets[p]);
     peer.borrows_from = found.near[p].borrows_from, peer.lends_to = found.near[p].lends_to;
   }
-  for (int p = 0; p < place.processes; ++p) {
-    if (p == place.process) continue;
-    peer_at(p).heard = steady_now();
-    peer_at(p).reader = std::thread([this, p] { read(p); });
-  }
-  beats_ = std::thread([this] { beat(); });
+  start_threads();
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
   log(std::to_string(place.processes) + " processes are connected after " + std::to_string(took) + " ms");
+}
+
+void ProcessMesh::start_threads() {
+  try {
+    for (int p = 0; p < processes(); ++p) {
+      if (p == process()) continue;
+      peer_at(p).heard = steady_now();
+      peer_at(p).reader = start_thread([this, p] { read(p); });
+    }
+    beats_ = start_thread([this] { beat(); });
+  } catch (const DeviceError& error) {  // some readers run
+    tell_failure(error.what());
+    end_readers();
+    throw;
+  }
+}
+
+void ProcessMesh::end_readers() {
+  for (const auto& peer : peers_) {
+    peer->socket.shut();
+    if (peer->reader.joinable()) peer->reader.join();
+  }
 }
 
 ProcessMesh::~ProcessMesh() {
@@ -68,10 +86,7 @@ ProcessMesh::~ProcessMesh() {
     return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer->reader.joinable() || peer->read; });
   });
   lock.unlock();
-  for (const auto& peer : peers_) {
-    peer->socket.shut();
-    if (peer->reader.joinable()) peer->reader.join();
-  }
+  end_readers();
 }
 
 void ProcessMesh::fail(const std::string& why) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <stdexcept>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -128,6 +128,8 @@ class ProcessMesh {
   void beat();
   void beat_once(const ProcessProgress& own);
   void fail(const std::string& why);
+  void start_threads();
+  void end_readers();
   void log(const std::string& event);
   std::string last_heard(int process) const;
   MeshPeer& peer_at(int process) { return *peers_[static_cast<std::size_t>(process)]; }
@@ -154,7 +156,7 @@ template <class Work>
 auto telling_others(ProcessMesh* mesh, const Work& work) {
   try {
     return work();
-  } catch (const std::runtime_error& error) {
+  } catch (const std::exception& error) {
     if (mesh) mesh->tell_failure(error.what());
     throw;
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
+#include "core/base/once.h"
 #include "core/json/json.h"
 #include "strategy/cost/style_json.h"
 #include "strategy/kernels/fitted_constants.h"
@@ -313,7 +313,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
 
 // A preset is read when it is first asked for: all of them together take several milliseconds.
 struct PresetOnDemand {
-  std::once_flag read = {};
+  Once read = {};
   FrameworkPreset preset = {};
 };
 
@@ -327,7 +327,7 @@ const FrameworkPreset& framework_preset(const std::string& name) {
   static std::map<std::string, PresetOnDemand> presets = unread_presets();
   const auto found = presets.find(name);
   FS_ASSERT(found != presets.end());
-  std::call_once(found->second.read, [&preset = found->second.preset, &name] {
+  found->second.read.call([&preset = found->second.preset, &name] {
     const std::string path = data_directory() + "/frameworks/" + name + ".json";
     preset = parse_framework_preset(read_file(path), name, path);
   });

@@ -176,7 +176,11 @@ std::vector<Fit> largest_models(const Cluster& cluster, const FitOptions& option
   std::vector<Fit> fits;
   for (const FitWay& way : ways) {
     if (options.stop && *options.stop) break;
-    fits.push_back(fitter.fit(way, fits.empty() ? std::nullopt : fits.front().model));
+    try {
+      fits.push_back(fitter.fit(way, fits.empty() ? std::nullopt : fits.front().model));
+    } catch (const Bug& bug) {
+      fits.push_back({.way = way, .why = std::string("internal error: ") + bug.what(), .bug = true});
+    }
     if (options.progress) options.progress(static_cast<double>(fits.size()) / static_cast<double>(ways.size()));
   }
   if (fits.empty()) return fits;

@@ -50,6 +50,7 @@ struct Fit {
   double tokens_per_s = 0;       // of all GPUs together
   Binds binds = Binds::GpuMemory;
   std::string why = {};  // the reason why the next larger member does not fit
+  bool bug = false;      // the way met a bug of ours, which `why` says; nothing else is known of it
   // Tokens per second over those of the first way, which keeps everything on the GPUs, both with the largest model of that first way.
   // Empty: the first way fits no model, or this way does not fit that model.
   std::optional<double> speed = {};

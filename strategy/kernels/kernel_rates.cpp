@@ -150,9 +150,11 @@ KernelRates::KernelRates(const std::vector<GpuRates>& rates)
     : KernelRates(gpus_of(rates), [rates](const std::string& gpu) { return *std::ranges::find(rates, gpu, &GpuRates::gpu); }) {}
 
 const std::vector<KernelRates::Surface>& KernelRates::surfaces_of(const Table& table) const {
-  std::call_once(table.made, [&] {
+  table.made.call([&] {
     const Gpu gpu = load_gpu(table.gpu);
-    for (const ProductRates& products : table.read().products) table.surfaces.push_back(surface_of(gpu, products));
+    std::vector<Surface> made;
+    for (const ProductRates& products : table.read().products) made.push_back(surface_of(gpu, products));
+    table.surfaces = std::move(made);  // whole, or an exception leaves none
   });
   return table.surfaces;
 }

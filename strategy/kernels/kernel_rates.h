@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/once.h"
 #include "core/base/units.h"
 #include "core/cluster/cluster.h"
 #include "strategy/kernels/product_formula.h"
@@ -86,7 +86,7 @@ class KernelRates {
   struct Table {
     std::string gpu = {};
     std::function<GpuRates()> read = {};
-    mutable std::once_flag made = {};
+    mutable Once made = {};
     mutable std::vector<Surface> surfaces = {};
   };
   static Surface surface_of(const Gpu& gpu, const ProductRates& rates);

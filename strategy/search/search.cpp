@@ -10,6 +10,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_costs.h"
 #include "strategy/search/search_experts.h"
+#include "strategy/search/search_failures.h"
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_nodes.h"
@@ -59,7 +60,9 @@ class Searching {
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_)
       in_parallel(costs_->jobs(), 0, 0.4,
-                  [&](std::size_t job, std::size_t) { costs_->measure(job, [this] { return stopped(); }); });
+                  [&](std::size_t job, std::size_t) {
+                    at_point(costs_->point_of(job), [&] { costs_->measure(job, [this] { return stopped(); }); });
+                  });
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     auto answer = screen_and_refine();
@@ -85,7 +88,7 @@ class Searching {
     if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
       costs_->measure_some(
           [&](std::size_t grid) {
-            screening_->screen(grid, tallies[0], kLastPoints);
+            at_point(space_.grids[grid], [&] { screening_->screen(grid, tallies[0], kLastPoints); });
             return screening_->found();
           },
           [stop = std::chrono::steady_clock::now() + kLastMeasuring] { return std::chrono::steady_clock::now() > stop; });
@@ -105,6 +108,12 @@ class Searching {
     after->refined += before->refined, after->screening_s += before->screening_s;
     after->bound = std::min(after->bound, before->bound);
     return second;
+  }
+
+  // Calls work(), which is about this point and maybe others of its kind; a bug of ours in it is reported with this point, and the rest goes
+  // on.
+  void at_point(const Point& point, const std::function<void()>& work) const {
+    isolated(options_, [&] { return strategy_at(options_.base, point, space_.layers); }, work);
   }
 
   bool stopped() const { return options_.cancel && options_.cancel->load(); }
@@ -135,7 +144,9 @@ class Searching {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     const std::int64_t most = finishing_ ? kLastPoints : std::numeric_limits<std::int64_t>::max();
     in_parallel(grids.size(), 0.4, 0.3,
-                [&](std::size_t i, std::size_t thread) { screening_->screen(grids[i], tallies[thread], most); });
+                [&](std::size_t i, std::size_t thread) {
+                  at_point(space_.grids[grids[i]], [&] { screening_->screen(grids[i], tallies[thread], most); });
+                });
   }
 
   std::variant<SearchResult, Infeasible> finish(const std::vector<ScreeningTotals>& tallies, SearchResult result) {
@@ -259,7 +270,8 @@ class Searching {
       in_parallel(count, 1, 0, [&](std::size_t i, std::size_t) { work(i); });
     };
     staging.refined = [this](const Strategy& s, const Point& point) { return refined(s, {.point = point}); };
-    StagedResult staged = search_stages(staging);
+    StagedResult staged;
+    at_point(result.ranked.front().point, [&] { staged = search_stages(staging); });
     result.refined += staged.refined;
     for (const Candidate& candidate : staged.faster) take_place(result.ranked, candidate);
     return std::move(staged.faster);
@@ -368,8 +380,10 @@ class Searching {
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
     if (balanced) strategy.pipeline.layer_split = "auto";
-    if (!screen_ && kept.point.pp > 1 && options_.base.pipeline.layer_split.empty() && takes_any_split())
-      strategy.pipeline.layer_split = splits_.of(strategy, kept.point);
+    if (!screen_ && kept.point.pp > 1 && options_.base.pipeline.layer_split.empty() && takes_any_split()) {
+      const auto split = [&] { strategy.pipeline.layer_split = splits_.of(strategy, kept.point); };
+      if (!isolated(options_, [&] { return strategy; }, split)) return {};
+    }
     return refined(strategy, kept);
   }
 
@@ -401,8 +415,7 @@ class Searching {
 
 }  // namespace
 
-std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
-  const SearchThreadsEnd threads;
+static std::variant<SearchResult, Infeasible> search_all(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
   if (!is_fixed(options, "delay_wgrad")) settled.base.pipeline.delay_wgrad = false;
@@ -423,6 +436,10 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
     return *std::move(away);
   }
   return answer;
+}
+
+std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  return collecting_failures(options, [&](const SearchOptions& collecting) { return search_all(model, cluster, collecting); });
 }
 
 }  // namespace foreshard

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,6 +37,13 @@ struct Candidate {
   int gpus() const;                                                                // that the strategy uses
 };
 
+// Candidates that a bug of ours kept from being evaluated: one of them for each reason. They are in no list of the result.
+struct FailedCandidate {
+  Strategy strategy = {};
+  std::string why = {};         // "CONDITION is false (FILE:LINE)"
+  std::int64_t candidates = 0;  // that met this reason
+};
+
 struct SearchOptions {
   Strategy base = {};                   // the value of every option that the search does not vary
   std::vector<std::string> fixed = {};  // paths of searched_options() that keep the value they have in `base`
@@ -59,6 +67,8 @@ struct SearchOptions {
   // The calling thread calls both functions: `found` once for every candidate that was refined and fits, soon after it was refined.
   std::function<void(double fraction)> progress = {};
   std::function<void(const Candidate&)> found = {};
+  // Called by any thread for each candidate whose evaluation throws; `search` sets it, to collect SearchResult::failed. Empty: it throws.
+  std::function<void(const Strategy&, const std::exception_ptr&)> failed = {};
 };
 
 struct PrunedBy {              // how many points were discarded, by reason
@@ -90,19 +100,22 @@ struct SearchResult {
   bool interrupted = false;
   // When all of `ranked` use host memory because nothing fits without it: why nothing fits. Else empty.
   std::string without_host_memory = {};
+  std::vector<FailedCandidate> failed = {};  // most frequent reason first
 };
 
 // Paths of the options that a search varies: "tp", "cp", "pp", "dp", "virtual_stages", ...
 const std::vector<std::string>& searched_options();
 
-// Infeasible when no point fits; `reason` names the constraint that rules out all points.
+// Infeasible when no point fits; `reason` names the constraint that rules out all points. A candidate that meets a bug of ours is in
+// SearchResult::failed, and the search goes on; if nothing else is found, throws Bug.
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
-// Simulates all candidates and returns the seconds of one iteration of each; empty where the simulation was stopped.
+// Simulates all candidates and returns the seconds of one iteration of each; empty where the simulation was stopped, NaN where it met a bug of
+// ours.
 using SimulateAll = std::function<std::vector<std::optional<double>>(const std::vector<const Candidate*>&)>;
 // Simulates and sorts `ranked` until its first `top` candidates are simulated. A candidate that the simulator finds slower than its
 // estimate moves down, and the next one is simulated in its place. Each call of `simulate` gets all candidates that are missing at
-// that moment. Of twins whose scores differ by less than `noise` one stays (SearchOptions::noise).
+// that moment. A candidate whose simulation met a bug leaves `ranked`. Of twins whose scores differ by less than `noise` one stays (SearchOptions::noise).
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective, double noise, const SimulateAll& simulate);
 
 }  // namespace foreshard

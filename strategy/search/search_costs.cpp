@@ -58,6 +58,11 @@ void SearchCosts::add(const Point& shape, std::size_t grid) {
   points_.push_back(shape);
 }
 
+Point SearchCosts::point_of(std::size_t job) const {
+  const Job& what = jobs_[job];
+  return what.shape ? points_[*what.shape] : space_.grids[what.grid];
+}
+
 void SearchCosts::measure(std::size_t job, const std::function<bool()>& stop) {
   const Job& what = jobs_[job];
   if (what.shape) {
@@ -112,7 +117,7 @@ std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
   if (shape_of_.contains(key(selective))) all.push_back(shape(selective));
   const std::size_t index = shape_of_.at(key(shape_as(RecomputeKind::None)));
   Ways& between = ways_[index];
-  std::call_once(between.once, [&] {
+  between.once.call([&] {
     Point one = points_[index];
     one.recompute = RecomputeKind::Modules;
     for (std::size_t way = 0; way < kWays; ++way) between.costs[way] = screens_[way].shape(one);

@@ -10,12 +10,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/base/once.h"
 #include "strategy/search/search_space.h"
 
 namespace foreshard {
@@ -31,6 +31,7 @@ class SearchCosts {
 
   // A job measures one grid or one shape.
   std::size_t jobs() const { return jobs_.size(); }
+  Point point_of(std::size_t job) const;  // one that the job is measured for, without its schedule
   // Call it once per job; different threads may measure different jobs. A grid that is incomplete when `stop` returns true stays
   // unmeasured.
   void measure(std::size_t job, const std::function<bool()>& stop = {});
@@ -54,7 +55,7 @@ class SearchCosts {
  private:
   static constexpr std::size_t kWays = 2;  // ways to keep values that only --recompute best uses
   struct Ways {                            // their costs for one shape
-    std::once_flag once = {};
+    Once once = {};
     std::array<std::optional<ShapeCosts>, kWays> costs = {};
   };
   using ShapeKey = std::tuple<int, int, int, int, int, std::int64_t, bool, RecomputeKind>;

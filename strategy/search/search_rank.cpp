@@ -221,10 +221,11 @@ void rerank(std::vector<Candidate>& ranked, int top, Objective objective, double
       if (candidate.simulated) continue;
       candidate.simulated = seconds[answer++];
       complete &= candidate.simulated.has_value();
-      if (candidate.simulated)
+      if (candidate.simulated && !std::isnan(*candidate.simulated))
         candidate.score =
             score(objective, candidate.point, *candidate.simulated, static_cast<double>(candidate.estimate.peak.value));
     }
+    std::erase_if(ranked, [](const Candidate& c) { return c.simulated && std::isnan(*c.simulated); });
   }
   sort_and_drop_twins(ranked, noise);
 }

@@ -4,6 +4,7 @@
 
 #include "strategy/estimate/estimate.h"
 #include "strategy/frameworks/framework_allocation.h"
+#include "strategy/search/search_failures.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/tune/tune.h"
 
@@ -44,6 +45,12 @@ std::optional<double> Refiner::framework_memory(const Strategy& strategy, double
 }
 
 std::optional<Candidate> Refiner::refined(const Strategy& strategy, const Point& point, const Screened& screened) const {
+  std::optional<Candidate> candidate;
+  isolated(options_, [&] { return strategy; }, [&] { candidate = evaluated(strategy, point, screened); });
+  return candidate;
+}
+
+std::optional<Candidate> Refiner::evaluated(const Strategy& strategy, const Point& point, const Screened& screened) const {
   const bool split_known = strategy.pipeline.layer_split != "auto";
   std::optional<double> bytes;
   if (asks_framework_ && split_known) {  // before the longer work

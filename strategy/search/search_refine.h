@@ -21,6 +21,7 @@ class Refiner {
   Refiner(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
   // Nothing: it cannot be lowered, or does not fit. `point` and `screened` are put into the candidate. Any thread may call it.
+  // A strategy that meets a bug of ours goes to SearchOptions::failed.
   std::optional<Candidate> refined(const Strategy& strategy, const Point& point, const Screened& screened = {}) const;
 
   bool asks_framework() const { return asks_framework_; }
@@ -31,6 +32,7 @@ class Refiner {
  private:
   // Bytes on the fullest GPU. Nothing: more than it has, or the framework does not take the strategy.
   std::optional<double> framework_memory(const Strategy& strategy, double screened) const;
+  std::optional<Candidate> evaluated(const Strategy& strategy, const Point& point, const Screened& screened) const;
 
   const Model& model_;
   const Cluster& cluster_;

@@ -46,7 +46,13 @@ class Relaxing {
  private:
   bool attempt(const std::string& change, const SearchOptions& options, const Cluster& cluster) {
     if (options_.cancel && options_.cancel->load()) return false;
-    const auto answer = search(model_, cluster, options);
+    std::variant<SearchResult, Infeasible> answer;
+    try {
+      answer = search(model_, cluster, options);
+    } catch (const Bug& bug) {
+      found_.push_back(change + " foreshard has an internal error: " + bug.what());
+      return false;
+    }
     const auto* result = std::get_if<SearchResult>(&answer);
     if (const auto* refused = std::get_if<Infeasible>(&answer)) why_not_ = refused->reason;
     if (!result || result->ranked.empty()) return false;

@@ -12,7 +12,7 @@ std::string SearchSplits::of(const Strategy& strategy, const Point& p) {
     const std::scoped_lock lock(mutex_);
     split = &splits_[{p.pp, p.dp, p.micro_batch, p.schedule, p.zero, p.zero_group}];
   }
-  std::call_once(split->once, [&] {
+  split->once.call([&] {
     const auto resolved = resolve(model_, cluster_, strategy);
     if (const auto* s = std::get_if<Strategy>(&resolved))
       split->text = balanced_split(model_, cluster_, *s, split_layers(model_), profile_);

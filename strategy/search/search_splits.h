@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/base/once.h"
 #include "core/cluster/cluster.h"
 #include "core/model/model.h"
 #include "strategy/estimate/estimate_screen.h"
@@ -26,7 +27,7 @@ class SearchSplits {
  private:
   using Key = std::tuple<int, int, std::int64_t, Schedule, int, int>;  // pp, dp, micro-batch, schedule, ZeRO stage and group
   struct Split {
-    std::once_flag once = {};
+    Once once = {};
     std::string text = {};
   };
   const Model& model_;

@@ -1,21 +1,27 @@
 // The threads of a search: they share the work of a loop over indices. The calling thread is one of them. Internal to strategy/.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace foreshard {
 
 class SearchThreads {
  public:
-  // At most `threads`, and at most one per core that this process may use; 0: one per core.
+  // At most `threads`, and at most one per core that this process may use; 0: one per core. Where the system starts fewer (ulimit -u), it
+  // goes on with those. They end with this object: worker processes are forked after a search, and a forked process has only the thread
+  // that called fork().
   explicit SearchThreads(int threads);
   ~SearchThreads();
   SearchThreads(const SearchThreads&) = delete;
   SearchThreads& operator=(const SearchThreads&) = delete;
 
-  int count() const { return count_; }
+  int count() const { return 1 + static_cast<int>(others_.size()); }
 
   using Work = std::function<void(std::size_t index, std::size_t thread)>;
   // Calls work(index, thread) for all indices below `count`. Threads take them in ascending order while `goes_on` returns true. Only the
@@ -25,23 +31,15 @@ class SearchThreads {
            const std::function<void(std::size_t next)>& done);
 
  private:
-  struct Pool;
-  int count_ = 1;
-  std::unique_ptr<Pool> pool_;
-};
+  void help(std::size_t thread);  // body of another thread: takes part in every loop
 
-// Ends all worker threads of TBB when it is destroyed. Worker processes are forked after a search, and a forked process has only the thread
-// that called fork().
-class SearchThreadsEnd {
- public:
-  SearchThreadsEnd();
-  ~SearchThreadsEnd();
-  SearchThreadsEnd(const SearchThreadsEnd&) = delete;
-  SearchThreadsEnd& operator=(const SearchThreadsEnd&) = delete;
-
- private:
-  struct Handle;
-  std::unique_ptr<Handle> handle_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void(std::size_t thread)>* loop_ = nullptr;  // of the run in progress
+  std::uint64_t runs_ = 0;                                         // begun
+  std::size_t busy_ = 0;                                           // other threads that have not ended the run in progress
+  bool closed_ = false;
+  std::vector<std::thread> others_ = {};
 };
 
 }  // namespace foreshard

@@ -38,6 +38,22 @@ TEST(Fault, ARankThatThrowsStopsTheOthersByName) {
   EXPECT_NE(what.find("a bit flipped"), std::string::npos) << what;
 }
 
+// A bug of ours on the thread of a rank stops all of them, and is told as one.
+TEST(Fault, ABugOnARankStopsTheOthersByName) {
+  ExecuteOptions options = training(2);
+  options.before = [](RankId rank, int action, int instruction, int run) {
+    if (rank.value == 2 && action == 3 && instruction == 4 && run == 1) throw Bug("one == two is false (here.cpp:1)");
+  };
+  try {
+    run(four_ranks(), options);
+    FAIL() << "no failure";
+  } catch (const Bug& bug) {
+    const std::string what = bug.what();
+    EXPECT_NE(what.find("rank 2, action 3"), std::string::npos) << what;
+    EXPECT_NE(what.find("one == two is false (here.cpp:1)"), std::string::npos) << what;
+  }
+}
+
 // The instruction comes back only after everybody else has given up.
 TEST(Fault, ARankThatHangsStopsTheOthersByName) {
   static std::atomic<bool> over = false;  // the rank may look at it when the test is over

@@ -6,6 +6,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -45,6 +48,23 @@ TEST(Workers, AMessageComesBackAndADeathIsTold) {
                             return 0;
                           }),
                DeviceError);
+}
+
+// A bug of ours in one call is told, and the others go on; without a listener it is thrown, as what else a call throws, in its own kind.
+TEST(Workers, ABugOfOneCall) {
+  const auto work = [](std::size_t i) -> double {
+    if (i == 1) throw Bug("one is two is false (here.cpp:1)");
+    return static_cast<double>(i);
+  };
+  std::vector<std::string> told;
+  const auto results = in_workers(3, work, {.failed = [&](std::size_t i, const Bug& bug) { told.push_back(std::to_string(i) + " " + bug.what()); }});
+  EXPECT_EQ(told, std::vector<std::string>{"1 one is two is false (here.cpp:1)"});
+  EXPECT_EQ(results[0], 0.0);
+  EXPECT_FALSE(results[1]);
+  EXPECT_EQ(results[2], 2.0);
+  EXPECT_THROW(in_workers(3, work), Bug);
+  EXPECT_THROW(in_workers(1, [](std::size_t) -> double { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_THROW(in_workers(1, [](std::size_t) -> double { throw DeviceError("call", "code"); }), DeviceError);
 }
 
 // The second work would sleep for an hour.

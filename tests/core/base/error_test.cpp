@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace foreshard::error_test {
 
 TEST(Errors, AreOneLineWhateverTheFileHas) {
@@ -19,6 +21,22 @@ TEST(Errors, CutNoLetterInTwo) {
   text += "\u00e4 and more";  // two bytes, of which the first is the 500th
   const std::string what = Error("a.json", "", text, "").what();
   EXPECT_EQ(what, "a.json: found " + std::string(499, 'v') + "...");
+}
+
+// A bug of ours can be caught and told; it is neither wrong input nor a failed device.
+TEST(Bug, SaysTheConditionAndItsPlace) {
+  const int one = 1;
+  try {
+    FS_ASSERT(one == 2);
+    FAIL() << "goes on behind a condition that is false";
+  } catch (const Error&) {
+    FAIL() << "taken for wrong input";
+  } catch (const Bug& bug) {
+    const std::string what = bug.what();
+    EXPECT_TRUE(what.starts_with("one == 2 is false (")) << what;
+    EXPECT_NE(what.find("error_test.cpp:"), std::string::npos) << what;
+  }
+  EXPECT_NO_THROW(FS_ASSERT(one == 1));
 }
 
 }  // namespace foreshard::error_test
