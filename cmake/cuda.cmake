@@ -4,6 +4,7 @@ set(FORESHARD_CUDA AUTO CACHE STRING "The CUDA module, libforeshard_cuda.so: AUT
 set_property(CACHE FORESHARD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(FORESHARD_CUDA_ARCHITECTURES "" CACHE STRING "GPUs that the module is compiled for, the last one also as PTX; empty: all that the toolkit knows of 80;90;100;120")
 set(FORESHARD_CUDA_FLAGS "" CACHE STRING "Further options of nvcc for the kernels")
+option(FORESHARD_CUDA_QUICK "A module for tests only: kernels for one GPU, hardly optimized, in a folder where no program looks for it" OFF)
 include(${CMAKE_CURRENT_LIST_DIR}/cuda_architectures.cmake)
 
 set(FORESHARD_CUDA_BUILT OFF)
@@ -25,11 +26,9 @@ else()
   endif()
   if(cuda_missing STREQUAL "")
     set(FORESHARD_CUDA_BUILT ON)
-    set(cuda_architectures ${FORESHARD_CUDA_ARCHITECTURES})
-    if(NOT cuda_architectures)
-      foreshard_cuda_architectures(${CUDAToolkit_VERSION} cuda_architectures)
-    endif()
-    message(STATUS "FORESHARD_CUDA: toolkit ${CUDAToolkit_VERSION}, for sm ${cuda_architectures}")
+    foreshard_cuda_kernels(${CUDAToolkit_VERSION} "${FORESHARD_CUDA_ARCHITECTURES}" "${FORESHARD_CUDA_FLAGS}" ${FORESHARD_CUDA_QUICK}
+                           cuda_architectures cuda_options cuda_folder)
+    message(STATUS "FORESHARD_CUDA: toolkit ${CUDAToolkit_VERSION}, for sm ${cuda_architectures}, ${cuda_options}")
   elseif(FORESHARD_CUDA STREQUAL "ON")
     message(FATAL_ERROR "FORESHARD_CUDA is ON, but ${cuda_missing} was not found")
   else()
@@ -53,17 +52,23 @@ foreshard_unite(foreshard_exec_rest ${united})
 if(FORESHARD_CUDA_BUILT)
   # One device file, compiled by nvcc itself: the compiler options of the rest are none of its business.
   set(kernels ${PROJECT_SOURCE_DIR}/exec/cuda/module/kernels.cu)
-  set(kernels_object ${PROJECT_BINARY_DIR}/foreshard_kernels.o)
+  cmake_path(APPEND PROJECT_BINARY_DIR "${cuda_folder}" OUTPUT_VARIABLE module_folder)
+  string(REGEX REPLACE "/$" "" module_folder "${module_folder}")
+  set(kernels_object ${module_folder}/foreshard_kernels.o)
+  if(FORESHARD_CUDA_QUICK)  # one beside the program would be of an earlier build: better none
+    file(MAKE_DIRECTORY ${module_folder})
+    file(REMOVE ${PROJECT_BINARY_DIR}/libforeshard_cuda.so)
+  endif()
   set(cuda_targets "")
   foreach(architecture ${cuda_architectures})
     list(APPEND cuda_targets "-gencode=arch=compute_${architecture},code=sm_${architecture}")
   endforeach()
-  separate_arguments(cuda_flags UNIX_COMMAND "${FORESHARD_CUDA_FLAGS}")
+  separate_arguments(cuda_flags UNIX_COMMAND "${cuda_options}")
   list(GET cuda_architectures -1 newest)
   list(APPEND cuda_targets "-gencode=arch=compute_${newest},code=compute_${newest}")
   add_custom_command(
     OUTPUT ${kernels_object}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR} ${cuda_targets} ${cuda_flags}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR} ${cuda_targets} ${cuda_flags}
             -Xcompiler=-fPIC -MD -MF ${kernels_object}.d -c ${kernels} -o ${kernels_object}
     DEPENDS ${kernels}
     DEPFILE ${kernels_object}.d
@@ -72,6 +77,10 @@ if(FORESHARD_CUDA_BUILT)
   add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/open_attention.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/numa_cpus.cpp
                                     ${kernels_object})
   target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  list(JOIN cuda_architectures " " kernels_for)
+  set(FORESHARD_KERNEL_BUILD "${kernels_for}|${cuda_options}")
+  target_compile_definitions(foreshard_cuda PRIVATE FORESHARD_KERNEL_BUILD="${FORESHARD_KERNEL_BUILD}")  # `doctor` prints it
+  set_target_properties(foreshard_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${module_folder})
   # now: a function that a library lacks is an error of opening the module, not the end of the program when it is called
   target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined -Wl,-z,now)
   set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)

@@ -4,8 +4,11 @@
 
 namespace foreshard {
 
-std::unique_ptr<gpu::Runtime> load_cuda() {
-  throw DeviceError("--device cuda", "this foreshard was built without CUDA (cmake -DFORESHARD_CUDA=ON says what is missing)");
+static DeviceError without_cuda() {
+  return {"--device cuda", "this foreshard was built without CUDA (cmake -DFORESHARD_CUDA=ON says what is missing)"};
 }
+
+std::unique_ptr<gpu::Runtime> load_cuda() { throw without_cuda(); }
+KernelBuild kernel_build() { throw without_cuda(); }
 
 }  // namespace foreshard

@@ -18,6 +18,13 @@ std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOpti
   return runtime;
 }
 
+std::string slow_kernels_note() {
+  const KernelBuild kernels = kernel_build();
+  if (kernels.optimized()) return "";
+  return "the GPU kernels were not optimized (nvcc " + kernels.options +
+         "): times say little; cmake --preset release && cmake --build build/release compiles them again";
+}
+
 gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options) {
   const bool all = options.time == TimeMode::Emulated || arguments.has("--trace") || arguments.has("--save-result");
   return {.graphs = arguments.flag("--graphs"),

@@ -16,6 +16,8 @@ namespace foreshard {
 // With --device cuda sets up `options` to run on GPUs and returns the runtime, which must outlive the run; null for the host. Throws
 // DeviceError, which says what is missing.
 std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, gpu::GpuRuns runs = {});
+// "the GPU kernels were not optimized ..."; empty: they were. Call it after use_device has opened the module.
+std::string slow_kernels_note();
 // The GPU settings of `run`. Instructions are timed in the last step only, because its trace is the result. With --trace,
 // --save-result or emulated time they are timed in all steps, because a signal may end the run before the last step.
 gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options);

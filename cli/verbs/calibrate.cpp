@@ -4,6 +4,7 @@
 #include <ostream>
 #include <thread>
 
+#include "cli/job/notes.h"
 #include "cli/job/profile.h"
 #include "cli/parts/calibrate_collectives.h"
 #include "cli/parts/calibrate_probes.h"
@@ -119,17 +120,24 @@ static ExitCode run_calibrate(const Arguments& arguments, const Console& console
     options.measures = &measures.emplace(*cuda, sizes, gpu::product_file_path());
     options.device = arguments.text("--name", cuda->properties(0).device);
   }
+  const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
+  options.keep = [&](const MachineProfile& found) {
+    write_file(profile_file, to_json(found));
+    console.err << "foreshard: the device failed; what was measured until then: " << profile_file << "\n";
+  };
   std::optional<MachineProfile> profile;
+  std::vector<std::string> notes;
   {
     Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
     options.progress = [&](double fraction) { progress.report(fraction); };
-    profile = calibrate(probes, options);
+    profile = calibrate(probes, options, &notes);
   }
   if (!profile) {
     console.err << "foreshard: interrupted\n";
     return ExitCode::Interrupted;
   }
-  const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
+  for (const std::string& note : notes) say(arguments, console, note);
+  if (const std::string slow = cuda ? slow_kernels_note() : ""; !slow.empty()) say(arguments, console, slow);
   const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
   write_file(profile_file, to_json(*profile));
   if (measures) return tell_gpu(*profile, *measures, profile_file, arguments, console);

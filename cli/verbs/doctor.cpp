@@ -7,6 +7,7 @@
 #include "cli/program/verb.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "exec/cuda/load_cuda.h"
 #include "exec/doctor/doctor.h"
 
 namespace foreshard {
@@ -55,6 +56,12 @@ static std::string links_of(const std::vector<gpu::Properties>& gpus, std::size_
 
 static void look_for_gpus(ExaminedMachine& around, const Arguments& arguments) {
   around.needs_gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
+  try {
+    const KernelBuild kernels = kernel_build();
+    around.kernels = "for sm " + kernels.architectures + ", nvcc " + kernels.options;
+    around.slow_kernels = !kernels.optimized();
+  } catch (const DeviceError&) {  // load_cuda says the same
+  }
   try {
     ExecuteOptions unused;
     const std::unique_ptr<gpu::Runtime> runtime = use_device(arguments.with("--device", "cuda"), unused);

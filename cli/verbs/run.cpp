@@ -123,6 +123,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   const Plan plan = checked_plan(arguments);
   say_unused_optimizer(arguments, plan, console);
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, gpu_runs(arguments, options));
+  if (const std::string slow = cuda ? slow_kernels_note() : ""; !slow.empty()) say(arguments, console, slow);
   const std::string device = cuda ? cuda->properties(0).device : "host";
   options.measured_on = {device, cuda ? gpus_in_words(*cuda) : machine_words()};
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "exec/calibrate/calibrate_host.h"
 #include "exec/interpreter/execute.h"
@@ -94,42 +95,90 @@ class HostMeasures : public DeviceMeasures {
   std::string machine() override { return machine_words(); }
 };
 
+// The measurements of one calibration, and what they have found so far.
+class Calibration {
+ public:
+  Calibration(const std::vector<Plan>& probes, const CalibrateOptions& options, DeviceMeasures& measures)
+      : probes_(probes), options_(options), measures_(measures), profile_{.device = options.device} {}
+
+  bool run() {  // false: cancelled
+    profile_.machine = measures_.machine();
+    profile_.outside_memory = measures_.outside_memory();
+    if (!goes_on(0)) return false;
+    // First what is short: a profile without links is none, one without some of the instructions is.
+    profile_.launch_overhead = measures_.start();
+    profile_.copies = measures_.copies();
+    if (!goes_on(1)) return false;
+    profile_.all_reduces = measures_.all_reduces();
+    fit_link(profile_);
+    profile_.collective_share = measures_.collective_share();
+    if (!goes_on(1)) return false;
+    for (const DType dtype : options_.dtypes)
+      for (const std::int64_t rows : sizes_) {
+        measures_.products(dtype, rows, sizes_, [this](const Compute& what, Seconds time) { book_.add(what, time, false); });
+        if (!goes_on(0.25)) return false;
+      }
+    for (const Plan& probe : probes_) {
+      measure(probe);
+      if (!goes_on(1)) return false;
+    }
+    return true;
+  }
+  MachineProfile found() const {
+    MachineProfile profile = profile_;
+    profile.ops = book_.ops();
+    return profile;
+  }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void measure(const Plan& probe) {
+    try {
+      measures_.instructions(probe, options_.steps,
+                             [this](const Compute& what, Seconds time, bool joined) { book_.add(what, time, joined); });
+      failed_ = false;
+    } catch (const DeviceError& error) {
+      if (std::exchange(failed_, true)) throw;
+      notes_.push_back(std::string("the rest of a probe is not measured: ") + error.what());
+    }
+  }
+  bool goes_on(double part) {
+    done_ += part;
+    if (options_.progress) options_.progress(std::min(done_ / parts_, 1.0));
+    return !options_.cancel || !options_.cancel->load();
+  }
+
+  const std::vector<Plan>& probes_;
+  const CalibrateOptions& options_;
+  DeviceMeasures& measures_;
+  MachineProfile profile_;
+  SampleBook book_ = {};
+  std::vector<std::string> notes_ = {};
+  bool failed_ = false;  // the last probe
+  const std::vector<std::int64_t> sizes_ = powers_of_two(options_.least_product, options_.largest_product);
+  const double parts_ =
+      static_cast<double>(probes_.size()) + static_cast<double>(options_.dtypes.size() * sizes_.size()) / 4 + 2;
+  double done_ = 0;
+};
+
 }  // namespace
 
-std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options) {
+std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options,
+                                        std::vector<std::string>* notes) {
   HostMeasures host;
   DeviceMeasures& measures = options.measures ? *options.measures : host;
-  MachineProfile profile{.device = options.device, .machine = measures.machine()};
-  profile.outside_memory = measures.outside_memory();
-  SampleBook book;
-  const std::vector<std::int64_t> sizes = powers_of_two(options.least_product, options.largest_product);
-  const double parts = static_cast<double>(probes.size()) + static_cast<double>(options.dtypes.size() * sizes.size()) / 4 + 2;
-  double done = 0;
-  const auto goes_on = [&](double part) {
-    done += part;
-    if (options.progress) options.progress(std::min(done / parts, 1.0));
-    return !options.cancel || !options.cancel->load();
-  };
-  const auto take = [&](const Compute& what, Seconds time, bool joined = false) { book.add(what, time, joined); };
-  if (!goes_on(0)) return {};
-  for (const DType dtype : options.dtypes)
-    for (const std::int64_t rows : sizes) {
-      measures.products(dtype, rows, sizes, take);
-      if (!goes_on(0.25)) return {};
-    }
-  for (const Plan& probe : probes) {
-    measures.instructions(probe, options.steps, take);
-    if (!goes_on(1)) return {};
+  Calibration calibration(probes, options, measures);
+  try {
+    if (!calibration.run()) return {};
+  } catch (const DeviceError&) {
+    if (const MachineProfile found = calibration.found(); options.keep && found.measured()) options.keep(found);
+    throw;
   }
-  profile.launch_overhead = measures.start();
-  profile.copies = measures.copies();
-  if (!goes_on(1)) return {};
-  profile.all_reduces = measures.all_reduces();
-  fit_link(profile);
-  profile.collective_share = measures.collective_share();
-  profile.ops = book.ops();
-  goes_on(1);
-  return profile;
+  if (notes) {
+    *notes = calibration.notes();
+    for (std::string& note : measures.notes()) notes->push_back(std::move(note));
+  }
+  return calibration.found();
 }
 
 }  // namespace foreshard

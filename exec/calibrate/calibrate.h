@@ -23,13 +23,17 @@ struct CalibrateOptions {
   std::function<void(double fraction)> progress = {};  // called with the finished fraction, 0 to 1
   const std::atomic<bool>* cancel = nullptr;           // becomes true when the caller cancels
   DeviceMeasures* measures = nullptr;                  // measures another device; null: the host
+  // Called with what was measured when the device fails, before the DeviceError is thrown; not before links were measured.
+  std::function<void(const MachineProfile&)> keep = {};
 };
 
 // Measures matrix products by shape and number format, copies and all-reduces by size, the launch overhead of an instruction, and every op
 // of the probes (plans that contain the ops to measure). On the host it executes the probes, so that caches are as cold as in a run; on a
-// GPU it runs each op by itself. Returns nothing if it was cancelled. Throws Error for a probe that cannot be run here, DeviceError when
-// one fails.
-std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options = {});
+// GPU it runs each op by itself. A probe that fails is left out and told in `notes`; when one fails right after another, the device does not go
+// on, and its DeviceError is thrown, as one of any other measurement is. Returns nothing if it was cancelled. Throws Error for a probe that
+// cannot be run here.
+std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options = {},
+                                        std::vector<std::string>* notes = nullptr);
 
 // Processor, number of cores and matrix library, in words: MachineProfile::machine of the host.
 std::string machine_words();

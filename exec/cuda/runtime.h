@@ -80,6 +80,7 @@ struct Properties {
   std::string device = {}, driver = {}, libraries = {};  // names and versions, for display
   std::string products = {};                             // name and version of the library of matrix products
   Bytes memory = {};
+  int capability = 0;  // compute capability times ten: 90
   // PCI address, "0000:1b:00.0"; the same in all processes, unlike the number of the GPU
   std::string bus = {};
   std::vector<int> cpus = {};             // CPUs of its NUMA node; empty: unknown
@@ -144,8 +145,9 @@ class Runtime {
   virtual bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) = 0;
 
   // The workspace that cuDNN needs for this attention on the selected GPU. The data of the arrays are not accessed. Nothing: there is no
-  // cuDNN, or it does not support this attention.
+  // cuDNN, or it does not support this attention; attention_refusal then says why, for display.
   virtual std::optional<Bytes> attention_workspace(const AttentionCall& call) = 0;
+  virtual std::string attention_refusal(const AttentionCall& call) = 0;
   virtual void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) = 0;
 };
 

@@ -49,6 +49,7 @@ class CudaMeasures : public DeviceMeasures {
   double collective_share() override;
   Bytes outside_memory() override;
   std::string machine() override;
+  std::vector<std::string> notes() const override { return notes_; }
   std::vector<HostCopy> host_copies();
 
  private:
@@ -57,6 +58,7 @@ class CudaMeasures : public DeviceMeasures {
   Runtime& runtime_;
   MeasureSizes sizes_;
   ProductChoice choice_;
+  std::vector<std::string> notes_ = {};  // instructions that are not measured, and why
   std::set<std::tuple<std::string, Phase, DType, std::string, bool, std::vector<std::int64_t>, Bytes>> known_ =
       {};  // kinds and sizes that `instructions` has measured
 };

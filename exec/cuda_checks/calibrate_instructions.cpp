@@ -4,7 +4,10 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/count_text.h"
 #include "core/base/error.h"
+#include "core/base/words.h"
+#include "core/op/attention_memory.h"
 #include "core/plan/joined_products.h"
 #include "exec/cuda_checks/calibrate_bench.h"
 #include "exec/cuda_checks/calibrate_cuda.h"
@@ -48,6 +51,10 @@ struct Operands {
 // A kernel that is ready to run, and the memory that it needs besides its operands.
 class Alone {
  public:
+  static Bytes memory_of(const Kernel& kernel) {  // of the GPU
+    return kernel.scratch + Bytes{static_cast<std::int64_t>(kernel.table.size())} +
+           (kernel.multiplies ? kMultiplyWorkspace : Bytes{});
+  }
   Alone(Runtime& runtime, Bench& bench, ProductChoice& choice, Kernel kernel, Operands operands, const OpArguments& arguments)
       : operands_(std::move(operands)), arguments_(arguments), own_(runtime), kernel_(std::move(kernel)) {
     const Bytes table_bytes = {static_cast<std::int64_t>(kernel_.table.size())};
@@ -122,6 +129,15 @@ std::optional<Kernel> joined_kernel(const Compute& product, const Operands& of_p
   return ops::is_forward(product.phase) ? fuse_forward(first, second, runtime) : fuse_backward(first, second, nullptr, runtime);
 }
 
+std::string kind_of(const Compute& what) {  // "attention input_grad 1x8192x32x128,1x8192x8x128"
+  std::string text = std::string(word(what.op)) + " " + word(what.phase) + " ";
+  for (const Shape& shape : what.shapes) {
+    if (&shape != &what.shapes.front()) text += ",";
+    for (std::size_t i = 0; i < shape.dims.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape.dims[i]);
+  }
+  return text;
+}
+
 Operands together(Operands a, const Operands& b) {
   a.reads.insert(a.reads.end(), b.reads.begin(), b.reads.end());
   a.writes.insert(a.writes.end(), b.writes.begin(), b.writes.end());
@@ -140,11 +156,19 @@ void CudaMeasures::instructions(const Plan& plan, int, const TellCompute& tell) 
   const Ranks ranks(plan);
   const RandomSamples samples(0);
   Bench bench(runtime_, sizes_.times, sizes_.lasting);
+  // As in runs: a form whose workspace is too large there is measured with the kernels that compute it there.
+  const Libraries libraries{.runtime = &runtime_,
+                            .attention_limit = attention_workspace_limit(runtime_.properties(0).memory)};
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const RankPlace place = place_of(plan, ranks, ranks.first({static_cast<std::int32_t>(r)}));
     for (const Action& action : plan.roles[r].actions) {
       const Segment& segment = plan.segments[action.segment.index()];
       const auto measure = [&](const Instruction& instruction, Kernel kernel, Operands operands, bool joined) {
+        if (const Bytes beside = Alone::memory_of(kernel); beside > runtime_.free_memory(0)) {
+          notes_.push_back(kind_of(std::get<Compute>(instruction.what)) + " is not measured: beside its operands it needs " +
+                           in_size(beside) + ", and " + in_size(runtime_.free_memory(0)) + " are free");
+          return;
+        }
         OpArguments arguments = arguments_of(plan, ranks, place, action, instruction);
         arguments.source = &samples;
         const Alone alone(runtime_, bench, choice_, std::move(kernel), std::move(operands), arguments);
@@ -156,7 +180,7 @@ void CudaMeasures::instructions(const Plan& plan, int, const TellCompute& tell) 
         const Placement placed(runtime_, plan.roles[r], action, {&instruction});
         if (!placed.fits()) continue;
         Operands operands = placed.of(instruction);
-        Kernel kernel = make_kernel(*what, operands.reads, operands.writes, {&runtime_});
+        Kernel kernel = make_kernel(*what, operands.reads, operands.writes, libraries);
         measure(instruction, std::move(kernel), std::move(operands), false);
       }
       for (const JoinedProduct& pair : joined_products(segment)) {

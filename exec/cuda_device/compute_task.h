@@ -51,6 +51,8 @@ class ComputeTask : public GpuTask {
     device.write(table_, kernel_.table.data(), bytes);
   }
   bool repeats() const override { return !kernel_.varies && kernel_.staged == Bytes{}; }
+  const Kernel& kernel() const { return kernel_; }
+  std::uint64_t layer() const { return arguments_.layer; }
   // Its instruction and operands, as fuse_forward and fuse_backward (exec/cuda_ops/gpu_kernel.h) take them.
   FusedPart part() const { return {what_, reads_, writes_}; }
   // Replaces its kernel and operands: for fusion, before `open`.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/op/attention_memory.h"
 #include "exec/cuda/numa_cpus.h"
 #include "exec/host/host_ops.h"
 
@@ -56,7 +57,9 @@ CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, ProductChoice& choic
       choice_(choice),
       gpu_(gpu),
       fuses_(runs.fuse),
-      any_order_(runs.any_order),
+      libraries_{.runtime = &runtime,
+                 .any_order = runs.any_order,
+                 .attention_limit = attention_workspace_limit(runtime.properties(gpu).memory)},
       cpus_(runtime.properties(gpu).cpus),
       stop_(stop),
       alone_(alone),
@@ -130,13 +133,10 @@ bool CudaDevice::keep(int step, const Operand& numbers) {
 std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                                 std::span<const Operand> writes, const OpArguments& arguments) {
   enter();
-  Kernel kernel = make_kernel(what, reads, writes, {&runtime_, any_order_});
-  Channel& on = channel(stream);
-  on.computes = true;
-  on.needs.holds(kernel);
-  auto task = std::make_unique<ComputeTask>(GpuHandles{.gpu = gpu_, .choice = choice_, .stop = stop_}, what, std::move(kernel),
-                                            reads, writes, arguments);
-  tasks_.push_back(task.get());
+  channel(stream).computes = true;
+  auto task = std::make_unique<ComputeTask>(GpuHandles{.gpu = gpu_, .choice = choice_, .stop = stop_}, what,
+                                            make_kernel(what, reads, writes, libraries_), reads, writes, arguments);
+  tasks_.emplace_back(stream, task.get());
   return task;
 }
 
@@ -154,6 +154,7 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
   enter();
   steps_.open(observer);
   steps_.allocate_kept(memory_);
+  for (const auto& [stream, task] : tasks_) channel(stream).needs.holds(task->kernel());
   for (const StreamId id : streams) {
     Channel& on = channel(id);
     on.stream = runtime_.open_stream(!on.computes);  // communication streams get the higher priority: other ranks wait for them
@@ -162,7 +163,7 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
     on.commands.set_capacity(commands);
   }
   events_.open(events, marks_);
-  for (ComputeTask* task : tasks_) task->open(memory_, marks_, *this);
+  for (const auto& [stream, task] : tasks_) task->open(memory_, marks_, *this);
   clock_.start(outside_);
   if (alone_) clock_.measure_timing(outside_);
   for (const StreamId id : streams) {
@@ -219,7 +220,7 @@ void CudaDevice::synchronize() {
 Bytes CudaDevice::overhead() const {
   Bytes total = {};
   for (const Channel& channel : channels_) total += channel.needs.scratch + channel.needs.workspace;
-  for (const ComputeTask* task : tasks_) total += task->outside();
+  for (const auto& [stream, task] : tasks_) total += task->outside();
   return total;
 }
 

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "exec/cuda/command_ring.h"
@@ -51,6 +53,9 @@ class CudaDevice : public DeviceBackend {
   bool works() override;
 
   int gpu() const { return gpu_; }
+  // After `prepare`: the layers (OpArguments::layer) whose fused attention is computed by our own kernels, by the reason for it; with the
+  // reason "", by the library.
+  std::map<std::string, std::set<std::uint64_t>> attention() const;
   const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // those in the memory of the GPU
 
  private:
@@ -69,6 +74,7 @@ class CudaDevice : public DeviceBackend {
   Channel& channel(StreamId stream);
   void empty_streams() const;
   void choose_algorithms();
+  void settle_attention();
   // Called by the rank's thread.
   void push(StreamId stream, const Command& command);                          // blocks while the stream's command ring is full
   void join_unit(StreamId stream, StepGraphs::Place place, IssuedStep& step);  // the step is part of a CUDA graph
@@ -83,7 +89,8 @@ class CudaDevice : public DeviceBackend {
   GpuMemory& memory_;
   ProductChoice& choice_;
   int gpu_;
-  const bool fuses_, any_order_;  // as in GpuRuns
+  const bool fuses_;              // as in GpuRuns
+  const Libraries libraries_;     // that kernels may use
   const std::vector<int> cpus_;   // the CPUs of the GPU's NUMA node
   bool settled_ = false;          // the rank's thread is bound to them
   const Stop& stop_;
@@ -91,12 +98,15 @@ class CudaDevice : public DeviceBackend {
   std::deque<Channel> channels_;  // [StreamId]
   Stream* outside_ = nullptr;     // for `read`, `write` and `fill`
   std::vector<std::pair<std::byte*, Bytes>> arenas_;
-  std::vector<ComputeTask*> tasks_;
+  std::vector<std::pair<StreamId, ComputeTask*>> tasks_;
   EventPool marks_;  // CUDA events without timing
   RunClock clock_;
   StreamEvents events_;
   IssuedSteps steps_;
   std::optional<StepGraphs> graphs_ = {};
 };
+
+// What computes the fused attention of the layers of these devices, for the user: "attention of 24 layers: cuDNN's".
+std::vector<std::string> attention_notes(const std::vector<const CudaDevice*>& devices);
 
 }  // namespace foreshard::gpu

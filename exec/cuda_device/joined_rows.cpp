@@ -29,7 +29,7 @@ std::vector<Operand> together(const A& a, const B& b) {
 }
 bool is_weight_grad(const Compute& what) { return is<ops::MatMul>(what.op) && what.phase == Phase::WeightGrad; }
 
-std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Runtime& runtime, StreamMemory& memory) {
+std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Runtime& runtime) {
   auto& product = static_cast<ComputeTask&>(*row.members[at].task);
   auto& activation = static_cast<ComputeTask&>(*row.members[at + 1].task);
   if (!is<ops::MatMul>(product.part().what.op) || !is<ops::Activation>(activation.part().what.op)) return {};
@@ -39,7 +39,6 @@ std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Runt
   if (touches(first.reads, made) || touches(first.writes, made)) return {};
   std::optional<Kernel> kernel = fuse_forward(first, second, runtime);
   if (!kernel) return {};
-  memory.holds(*kernel);
   activation.become(std::move(*kernel), together(first.reads, second.reads), together(first.writes, second.writes));
   product.becomes_nothing();
   return JoinedTasks{.first = at, .count = 2};
@@ -64,7 +63,7 @@ std::size_t bias_behind(const TaskRow& row, std::size_t first, std::size_t activ
   return behind;
 }
 
-std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Runtime& runtime, StreamMemory& memory) {
+std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Runtime& runtime) {
   const auto task = [&](std::size_t i) -> ComputeTask& { return static_cast<ComputeTask&>(*row.members[i].task); };
   const auto part = [&](std::size_t i) { return task(i).part(); };
   const std::size_t size = row.members.size();
@@ -87,12 +86,10 @@ std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Run
   std::optional<Kernel> kernel = fuse_backward(product, activation, bias ? &*bias : nullptr, runtime);
   if (!kernel && sums) sums = false, kernel = fuse_backward(product, activation, nullptr, runtime);
   if (!kernel) return {};
-  memory.holds(*kernel);
   std::vector<Operand> writes = together(product.writes, activation.writes);
   if (sums) {
     writes.push_back(bias->writes[1]);
     Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), {&runtime});
-    memory.holds(rest);
     task(behind).become(std::move(rest), together(bias->reads, std::span<const Operand>{}),
                         {bias->writes.begin(), bias->writes.begin() + 1});
   }
@@ -103,9 +100,9 @@ std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Run
 
 }  // namespace
 
-std::optional<JoinedTasks> join_tasks(const TaskRow& row, std::size_t at, Runtime& runtime, StreamMemory& memory) {
-  if (std::optional<JoinedTasks> forward = join_forward(row, at, runtime, memory)) return forward;
-  return join_backward(row, at, runtime, memory);
+std::optional<JoinedTasks> join_tasks(const TaskRow& row, std::size_t at, Runtime& runtime) {
+  if (std::optional<JoinedTasks> forward = join_forward(row, at, runtime)) return forward;
+  return join_backward(row, at, runtime);
 }
 
 }  // namespace foreshard::gpu

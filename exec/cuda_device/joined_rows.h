@@ -18,7 +18,7 @@
 namespace foreshard::gpu {
 
 // Tries to fuse the task at position `at` of the row with those after it. Returns the members that now run as one (`row` of the result is
-// not set), or nothing if they stay as they are. Enlarges `memory` to what the new kernels need. at + 1 < number of members.
-std::optional<JoinedTasks> join_tasks(const TaskRow& row, std::size_t at, Runtime& runtime, StreamMemory& memory);
+// not set), or nothing if they stay as they are. at + 1 < number of members.
+std::optional<JoinedTasks> join_tasks(const TaskRow& row, std::size_t at, Runtime& runtime);
 
 }  // namespace foreshard::gpu

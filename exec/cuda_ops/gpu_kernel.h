@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "exec/cuda/runtime.h"
@@ -99,6 +100,8 @@ struct Kernel {
   bool multiplies = false;            // it needs a workspace for matrix products
   // its launches differ from run to run (apart from staged data), so a CUDA graph cannot replay them
   bool varies = false;
+  // Of a fused attention by our own kernels: why the library does not compute it, in words. Empty: it does, or this is another operator.
+  std::string own_attention = {};
 };
 
 // The libraries that a kernel may use.
@@ -107,6 +110,8 @@ struct Libraries {
   // own kernels and plain matrix products
   Runtime* runtime = nullptr;
   bool any_order = false;  // the library may add up the gradients of attention in any order (AttentionCall)
+  // Attention that would need a larger workspace is computed by our own kernels; empty: no limit
+  std::optional<Bytes> attention_limit = {};
 };
 
 // Makes the kernel of an instruction. Throws Error for an instruction that the GPU cannot run.

@@ -28,6 +28,7 @@ class DeviceMeasures {
   virtual double collective_share() { return 0; }          // fraction of the compute units that a running collective occupies
   virtual Bytes outside_memory() { return {}; }            // memory that is taken before any allocation; 0: not measured
   virtual std::string machine() = 0;                       // names of device, driver and libraries, for display
+  virtual std::vector<std::string> notes() const { return {}; }  // what was not measured, and why
 };
 
 }  // namespace foreshard

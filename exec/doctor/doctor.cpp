@@ -54,6 +54,7 @@ class Examination {
     look_at_memory();
     look_at_files();
     look_at_gpus();
+    look_at_kernels();
     look_at_nccl();
     return std::move(findings_);
   }
@@ -208,6 +209,12 @@ class Examination {
     }
     tell("GPUs", around_.needs_gpu ? Health::Wrong : Health::Note, around_.no_gpus.empty() ? "none" : around_.no_gpus,
          "a run with --device host needs no GPU");
+  }
+
+  void look_at_kernels() {
+    if (around_.kernels.empty()) return;
+    tell("kernels", around_.slow_kernels ? Health::Note : Health::Good, around_.kernels,
+         around_.slow_kernels ? "not optimized: cmake --preset release && cmake --build build/release compiles them again" : "");
   }
 
   void look_at_nccl() {

@@ -14,7 +14,7 @@ namespace foreshard {
 enum class Health : std::uint8_t { Good, Note, Wrong };
 
 struct Finding {
-  // "launcher", "job", "rendezvous", "links", "memory", "files", "shared memory", "GPUs", "locked memory" or "NCCL"
+  // "launcher", "job", "rendezvous", "links", "memory", "files", "shared memory", "GPUs", "kernels", "locked memory" or "NCCL"
   std::string topic = {};
   Health health = Health::Good;
   std::string found = {};  // the observed state, in words
@@ -34,10 +34,12 @@ struct ExaminedMachine {
   bool needs_gpu = false;                                      // whether the run would use GPUs
   std::vector<std::string> gpus = {};                          // one description per GPU
   std::string no_gpus = {};                                    // why `gpus` is empty
+  std::string kernels = {};                                    // how those of the CUDA module were compiled; "": there is no module
+  bool slow_kernels = false;                                   // they were hardly optimized
   std::vector<std::pair<std::string, std::string>> nccl = {};  // file of an NCCL library; its version, or why it cannot be used
   std::string usable_nccl = {};                                // the file among them that a run would use; "": none
 };
-// This machine. The caller fills in `needs_gpu`, `gpus` and `no_gpus`, which need the CUDA library. `variable`: the environment.
+// This machine. The caller fills in `needs_gpu` and what is said of GPUs and kernels, which need the CUDA library. `variable`: the environment.
 ExaminedMachine this_machine(const std::function<const char*(const char*)>& variable);
 
 // All findings, good ones included, in a fixed order of topics. Throws nothing for a bad machine: that is a finding.

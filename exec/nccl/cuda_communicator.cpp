@@ -267,7 +267,16 @@ std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runti
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
-  return std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
+  auto device =
+      std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
+  devices_.push_back(device.get());
+  return device;
+}
+
+std::vector<std::string> CudaDevices::notes() const {
+  std::vector<std::string> all = choice_.notes();
+  for (std::string& note : attention_notes(devices_)) all.push_back(std::move(note));
+  return all;
 }
 
 std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {

@@ -112,7 +112,7 @@ class CudaDevices : public RankDevices {
   std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
   void connect() override { meetings_.connect(); }
   void check() const override { meetings_.check(); }
-  std::vector<std::string> notes() const override { return choice_.notes(); }
+  std::vector<std::string> notes() const override;
 
  private:
   Runtime& runtime_;
@@ -121,6 +121,7 @@ class CudaDevices : public RankDevices {
   GpuMemory memory_;
   ProductChoice choice_;
   CudaMeetings meetings_;
+  std::vector<const CudaDevice*> devices_ = {};
 };
 
 }  // namespace foreshard::gpu

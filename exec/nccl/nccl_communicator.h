@@ -30,7 +30,7 @@ class NcclDevices : public RankDevices {
   // Creates all communicators; called by all processes, after the tasks of all ranks are made. Throws DeviceError.
   void connect() override;
   void check() const override {}
-  std::vector<std::string> notes() const override { return choice_.notes(); }
+  std::vector<std::string> notes() const override;
 
  private:
   friend class NcclCommunicator;
@@ -40,6 +40,7 @@ class NcclDevices : public RankDevices {
   struct Rank {
     const CudaDevice* device = nullptr;
     nccl::Comm* world = nullptr;
+    nccl::Comm* none = nullptr;  // of splits that the rank is not part of: NCCL stores null here, maybe after the call has returned
     std::map<GroupId, nccl::Comm*> groups = {};
     std::map<GroupId, std::vector<RankId>> members = {};  // of the groups that this rank uses
     std::map<Lane, nccl::Comm*> lanes = {};

@@ -74,6 +74,14 @@ std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone)
   return device;
 }
 
+std::vector<std::string> NcclDevices::notes() const {
+  std::vector<const CudaDevice*> devices;
+  for (const auto& [id, rank] : ranks_) devices.push_back(rank->device);
+  std::vector<std::string> all = choice_.notes();
+  for (std::string& note : attention_notes(devices)) all.push_back(std::move(note));
+  return all;
+}
+
 std::unique_ptr<Communicator> NcclDevices::communicator(RankId id, DeviceBackend&) {
   return std::make_unique<NcclCommunicator>(*this, id);
 }
@@ -173,10 +181,9 @@ void NcclDevices::split(const std::function<Part(RankId, Rank&)>& part_of) {
   expect(library_.group_start(), "ncclGroupStart", nullptr);
   for (const auto& [id, rank] : ranks_) {
     runtime_.select(rank->gpu());
-    nccl::Comm* none = nullptr;
     const Part part = part_of(id, *rank);
     nccl::Config config;
-    expect(library_.comm_split(rank->world, part.color, part.key, part.made ? part.made : &none, &config), "ncclCommSplit",
+    expect(library_.comm_split(rank->world, part.color, part.key, part.made ? part.made : &rank->none, &config), "ncclCommSplit",
            rank->world);
   }
   expect(library_.group_end(), "ncclGroupEnd", nullptr);

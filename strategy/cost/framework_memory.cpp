@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/cluster/cluster.h"
+#include "core/op/attention_memory.h"
 #include "core/profile/machine_profile.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 
@@ -19,11 +21,47 @@ constexpr int kPeerChannels = 2;  // point to point
 constexpr double kPairCommunicator = 544e6, kCommunicator = 688e6;
 constexpr double kAmpereChannels = 24, kLaterChannels = 32;
 
+FixedOrder fixed_order_of(const Gpu& gpu) {
+  if (gpu.architecture == "blackwell") return foreshard::fixed_order_of(is_rtx_blackwell(gpu) ? 120 : 100);
+  if (gpu.architecture == "hopper") return foreshard::fixed_order_of(90);
+  return foreshard::fixed_order_of(gpu.architecture == "ampere" || gpu.architecture == "ada" ? 80 : 0);
+}
+
+// The most that the attention needs on any of the GPUs, if `op` is one.
+Bytes attention_memory_on(const Cluster& cluster, const Operation& op, const std::vector<Shape>& shapes) {
+  const auto* attention = std::get_if<ops::Attention>(&op);
+  Bytes most = {};
+  for (std::size_t i = 0; attention && i < cluster.gpus.size(); ++i)
+    most = std::max(most, attention_memory(*attention, shapes, fixed_order_of(cluster.gpus[i]), cluster.gpus[i].memory));
+  return most;
+}
+
+bool runs_ours(const Strategy& strategy) { return strategy.framework == Strategy{}.framework; }
+
 }  // namespace
 
 std::optional<Bytes> measured_outside(const MachineProfile* profile, const Cluster& cluster) {
   if (!profile || profile->outside_memory == Bytes{} || profile->device != cluster.nodes.front().shape.gpu) return {};
   return profile->outside_memory + kWorkspace;
+}
+
+Bytes attention_workspace(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+  Bytes most = {};
+  if (!runs_ours(strategy)) return most;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions)
+      if (const auto* compute = std::get_if<Compute>(&instruction.what))
+        most = std::max(most, attention_memory_on(cluster, compute->op, compute->shapes));
+  return most;
+}
+
+Bytes attention_workspace(const OpGraph& graph, const Cluster& cluster, const Strategy& strategy) {
+  Bytes most = {};
+  if (!runs_ours(strategy)) return most;
+  for (const LayerGraph& layer : graph.kinds)
+    for (const Operator& op : layer.operators)
+      if (!op.communication) most = std::max(most, attention_memory_on(cluster, op.op, op.shapes));
+  return most;
 }
 
 Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}, ""); }

@@ -73,6 +73,7 @@ struct ShapeCosts {
   PerStage experts = {};      // elements of routed experts on one rank
   PerStage activations = {};  // bytes of one micro-batch in flight
   PerStage scratch = {};      // bytes of everything else but model state
+  double workspace = 0;       // bytes of attention_workspace (strategy/cost/framework_memory.h), outside the arena
   // Seconds by which stages with one layer less recompute less than the other stages between the ends.
   double thinner_redo_less = 0;
   double hop_bytes = 0;  // bytes of one micro-batch from a stage to the next

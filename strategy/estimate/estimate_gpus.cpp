@@ -196,7 +196,7 @@ Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCo
     const double own = kept.activations.of(kind, layers),
                  other = point.virtual_stages > 1 ? kept.activations.of(Middle, layers) : own;
     const double room = screen.capacity_, scratch = kept.scratch.of(kind, layers);
-    const double fixed = memory.fixed + grid.framework + own + (memory.flight - 1) * other;
+    const double fixed = memory.fixed + grid.framework + kept.workspace + own + (memory.flight - 1) * other;
     double bytes = fixed + scratch, count = 0;
     if (&none != &full && bytes > room) {
       const double freed = (kept.activations.layer - redone.activations.layer) * memory.flight;

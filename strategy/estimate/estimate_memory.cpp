@@ -83,7 +83,7 @@ double memory_of(const ScreenedModel& model, const Point& point, const ShapeCost
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
                               together * shape.scratch.of(at, layers));
   }
-  return most + grid.framework;
+  return most + grid.framework + shape.workspace;
 }
 
 }  // namespace foreshard

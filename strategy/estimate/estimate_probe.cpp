@@ -145,7 +145,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
     at.pp = std::clamp(gpu_count(of.cluster) / (point.tp * point.cp * at.dp * between), 1, 3);
   }
   std::array<Probe, 2> probes;
-  double hop_bytes = 0;
+  double hop_bytes = 0, workspace = 0;
   for (int layers = 1; layers <= 2; ++layers) {
     Model model = of.model;
     auto& transformer = std::get<Transformer>(model.shape);
@@ -166,6 +166,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
     pad_ranks(plan, of.cluster, framework_preset(of.base.framework), of.profile, between);
     probes[static_cast<std::size_t>(layers) - 1] =
         read_probe(plan, of.cluster, size_of(of.types.param), point.sequence_parallel);
+    workspace = static_cast<double>(attention_workspace(plan, of.cluster, s).value);
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
         if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
@@ -189,7 +190,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
   if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
-  costs.hop_bytes = hop_bytes;
+  costs.hop_bytes = hop_bytes, costs.workspace = workspace;
   return costs;
 }
 

@@ -36,7 +36,7 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double m = model_.microbatches(point);
   const ScreenedModel::Layers all = model_.layers_of(point);
   const bool chunks = point.virtual_stages > 1;
-  const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
+  const double outside = grid.framework + none.workspace, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
   const int thin = chunks || all[Middle] <= 1 ? 0 : model_.thinner(point);
   double most = 0, middles = 0, thin_middles = 0, all_fewer = 0, fewest = all[Middle], thin_fewest = fewest;

@@ -24,7 +24,8 @@ FirstStep without_idle_chunks(const Lowering& lowering) {
   add_role(trial, 0, shared);
   plan_memory(trial.plan, {.share_kept = trial.tables.activations.shares_kept()});
   const Role& role = trial.plan.roles.front();
-  FirstStep found{.others = arena_bytes(role, Space::Device) + framework_memory(lowering.strategy)};
+  FirstStep found{.others = arena_bytes(role, Space::Device) + framework_memory(lowering.strategy) +
+                            attention_workspace(trial.plan, lowering.cluster, lowering.strategy)};
   for (const Buffer& buffer : role.buffers) {
     if (buffer.category != Category::Parameters || !buffer.name.starts_with(kGatheredPlaces)) continue;
     found.others = found.others - buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());

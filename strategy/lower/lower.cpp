@@ -100,7 +100,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
     if (const Experts& e = transformer->block.experts; e.correction_bias && e.bias_speed > 0)
       add_correction_biases(plan, e.bias_speed);
   settle_algorithms(plan, cluster, s);
-  plan.framework = framework_memory(s);
+  plan.framework = framework_memory(s) + attention_workspace(plan, cluster, s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};
   if (!options.ignore_memory && !options.explain && never_fits(plan, cluster))

@@ -8,6 +8,7 @@
 #include "strategy/cost/plan_costs.h"
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/estimate/isolated_times.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_read.h"
 #include "strategy/tune/partition_model.h"
@@ -30,12 +31,16 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
     for (const ChainLayer& layer : chain) seconds += layer.forward + layer.backward;
     return seconds;
   };
+  const auto graph = graph_of(model, strategy);
+  const auto* operators = std::get_if<OpGraph>(&graph);
+  const Bytes beside =
+      framework_memory(strategy) + (operators ? attention_workspace(*operators, cluster, strategy) : Bytes{});
   std::vector<StagePlace> groups;
   double first = 0;
   for (const NodeGroup& group : cluster.nodes) {
     const double capacity =
         static_cast<double>(gpu_of(cluster, group.shape.gpu).memory.value) * (1 - strategy.device_memory.reserve) -
-        static_cast<double>(framework_memory(strategy).value);
+        static_cast<double>(beside.value);
     groups.push_back({1, capacity});
     if (cluster.nodes.size() == 1) break;
     Cluster alone = cluster;

@@ -31,7 +31,7 @@ RoleTrial::RoleTrial(const Lowering& base, bool by_order)
     : lowering(base), base_(base), by_order_(by_order), kinds_(device_kinds(base)) {
   const Gpu& first = gpu_of(base.cluster, base.cluster.nodes.front().shape.gpu);
   const auto reserve = static_cast<std::int64_t>(base.strategy.device_memory.reserve * static_cast<double>(first.memory.value));
-  beside_ = framework_memory(base.strategy) + Bytes{reserve};
+  beside_ = framework_memory(base.strategy) + attention_workspace(base.graph, base.cluster, base.strategy) + Bytes{reserve};
 }
 
 Bytes RoleTrial::room(int rank) const { return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_; }

@@ -150,6 +150,102 @@ TEST(CudaCalibrate, ProductsWithTheirGelu) {
   }
 }
 
+namespace {
+
+// The library's attention wants this workspace; nothing else wants much.
+class WantsMuch : public FakeRuntime {
+ public:
+  explicit WantsMuch(Bytes wants) : FakeRuntime({.library_attention = true}), wants_(wants) {}
+  std::optional<Bytes> attention_workspace(const AttentionCall& call) override {
+    const std::optional<Bytes> sums = FakeRuntime::attention_workspace(call);
+    return sums ? std::optional(std::max(*sums, call.backward ? wants_ : Bytes{})) : sums;
+  }
+  Bytes free_memory(int device) override { return std::min(FakeRuntime::free_memory(device), free); }
+  Bytes free = {INT64_MAX};
+
+ private:
+  Bytes wants_;
+};
+
+Plan with_attention() {
+  Strategy strategy = in_double({.batch = {.micro = 2}, .attention = AttentionKernel::Flash});
+  strategy.precision = DType::BF16;
+  return lowered(tiny_gpt(), strategy);
+}
+
+}  // namespace
+
+// What a run would not use is not measured: beyond a seventh of the GPU's memory (here 128 MiB) the kernels are ours. What does not fit is told.
+TEST(CudaCalibrate, AnInstructionWhoseScratchDoesNotFitIsLeftOut) {
+  const Plan plan = with_attention();
+  const auto told = [&](WantsMuch& runtime, std::vector<std::string>& notes) {
+    CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+    int attentions = 0;
+    measures.instructions(plan, 0, [&](const Compute& what, Seconds, bool) {
+      attentions += is<ops::Attention>(what.op) && what.phase == Phase::InputGrad ? 1 : 0;
+    });
+    notes = measures.notes();
+    EXPECT_EQ(runtime.allocated(), 0);
+    return attentions;
+  };
+  std::vector<std::string> notes;
+  WantsMuch within({100 << 20}), beyond({200 << 20}), full({100 << 20});
+  full.free = {90 << 20};
+  EXPECT_GE(told(within, notes), 1);
+  EXPECT_TRUE(notes.empty());
+  EXPECT_GE(within.library_attentions(), 1);
+  EXPECT_GE(told(beyond, notes), 1);
+  EXPECT_TRUE(notes.empty());
+  EXPECT_EQ(beyond.library_attentions(), 0);
+  EXPECT_EQ(told(full, notes), 0);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0],
+            "attention input_grad 2x16x4x8,2x16x4x8 is not measured: beside its operands it needs 100.00 MiB, and 90.00 MiB are free");
+}
+
+namespace {
+
+// Fails in the n-th call of `instructions`, and in all from `until` on.
+class Fails : public CudaMeasures {
+ public:
+  Fails(Runtime& runtime, int first, int until)
+      : CudaMeasures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10}), first_(first), until_(until) {}
+  void instructions(const Plan& plan, int steps, const TellCompute& tell) override {
+    CudaMeasures::instructions(plan, steps, tell);
+    if (calls_ == first_ || calls_ >= until_) ++calls_, throw DeviceError("cudaMalloc of 7 bytes", "cudaErrorMemoryAllocation");
+    ++calls_;
+  }
+
+ private:
+  int first_, until_, calls_ = 0;
+};
+
+}  // namespace
+
+// A probe that fails is told and left out; when the device does not go on, what was measured before is handed over.
+TEST(CudaCalibrate, AFailureLosesNothingThatWasMeasured) {
+  FakeRuntime runtime;
+  const std::vector<Plan> probes(4, with_attention());
+  const auto measured = [&](int first, int until, std::optional<MachineProfile>& kept, std::vector<std::string>& notes) {
+    Fails measures(runtime, first, until);
+    CalibrateOptions options{.device = "a GPU", .dtypes = {DType::BF16}, .largest_product = 16};
+    options.measures = &measures;
+    options.keep = [&](const MachineProfile& found) { kept = found; };
+    return calibrate(probes, options, &notes);
+  };
+  std::optional<MachineProfile> kept;
+  std::vector<std::string> notes;
+  const auto whole = measured(1, 99, kept, notes);
+  ASSERT_TRUE(whole);
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(notes, std::vector<std::string>{
+                       "the rest of a probe is not measured: cudaMalloc of 7 bytes failed: cudaErrorMemoryAllocation"});
+  EXPECT_THROW(measured(99, 1, kept, notes), DeviceError);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->ops.size(), whole->ops.size());
+  EXPECT_EQ(parse_machine_profile(to_json(*kept), "kept").ops, kept->ops);
+}
+
 // Products take the algorithms that runs take, and decide on those of which nobody knows.
 TEST(CudaCalibrate, ProductsTakeTheAlgorithmsOfRuns) {
   const std::string path = testing::TempDir() + "calibrate-products-" + std::to_string(::getpid()) + ".json";

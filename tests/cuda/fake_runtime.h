@@ -46,6 +46,7 @@ struct FakeSettings {
   std::vector<int> numa_cpus = {};          // of every GPU
   bool blocking_streams = false;            // streams are made such that they order themselves with the legacy one
   Bytes memory = {std::int64_t{1} << 30U};  // of one GPU; more is not given
+  int capability = 80;
   emulator::Settings kernels = {.checks_sharing = false};
   bool late_zeroing = false;                                 // what is on a legacy stream goes when nothing else can
   std::chrono::milliseconds first_use{0}, first_product{0};  // what loading a kernel takes, and the library of products
@@ -107,6 +108,7 @@ class FakeRuntime : public Runtime {
   bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) override;
   // Reads the values of the call and nothing else; wants a workspace and writes to all of it.
   std::optional<Bytes> attention_workspace(const AttentionCall& call) override;
+  std::string attention_refusal(const AttentionCall& call) override;
   void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override;
 
   const std::vector<std::string>& conflicts() const { return conflicts_; }

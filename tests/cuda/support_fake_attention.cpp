@@ -150,6 +150,11 @@ std::optional<Bytes> FakeRuntime::attention_workspace(const AttentionCall& call)
   return Bytes{64 + 4 * call.samples * call.heads * call.queries};
 }
 
+std::string FakeRuntime::attention_refusal(const AttentionCall& call) {
+  if (!settings_.library_attention) return "cuDNN is not there";
+  return std::string("the fake has no such ") + (call.backward ? "backward" : "forward");
+}
+
 void FakeRuntime::attention(const AttentionCall& call, std::byte* workspace, Stream* stream) {
   expect_current(stream, kAttention);
   const std::optional<Bytes> wanted = attention_workspace(call);

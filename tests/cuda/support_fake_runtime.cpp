@@ -67,6 +67,7 @@ Properties FakeRuntime::properties(int device) {
           .libraries = "none",
           .products = "products of a fake",
           .memory = settings_.memory,
+          .capability = settings_.capability,
           .bus = bus_of(device),
           .cpus = settings_.numa_cpus,
           .nvlinks = nvlinks};

@@ -60,6 +60,10 @@ class TwinRuntime : public FakeRuntime {
 }  // namespace
 }  // namespace foreshard::gpu
 
+extern "C" const char* foreshard_cuda_kernels() {
+  const char* told = std::getenv("TWIN_KERNELS");
+  return told ? told : "90|-O3";
+}
 extern "C" foreshard::gpu::Runtime* foreshard_cuda_runtime(int version, const char** why) {
   if (version == foreshard::gpu::kModuleVersion) return new foreshard::gpu::TwinRuntime;
   *why = "the twin is of another build";

@@ -49,6 +49,7 @@ class CudaRuntime : public Runtime {
                          (attentions() ? attentions()->version() : "no cuDNN"),
             .products = products_.version(),
             .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
+            .capability = 10 * found.major + found.minor,
             .bus = bus(device),
             .cpus = numa_cpus(bus(device)),
             .nvlinks = nvlinks(device)};
@@ -189,6 +190,11 @@ class CudaRuntime : public Runtime {
     AttentionLibrary* library = attentions();
     return library ? library->workspace(call, selected()) : std::nullopt;
   }
+  std::string attention_refusal(const AttentionCall& call) override {
+    AttentionLibrary* library = attentions();
+    if (!library) return "cuDNN is not there";
+    return library->version() + " has no " + (call.backward ? "backward" : "forward") + ": " + library->refusal(call, selected());
+  }
   void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override {
     const std::string problem = attentions()->run(call, selected(), workspace, stream);
     if (!problem.empty()) throw DeviceError("cudnnBackendExecute", problem);
@@ -232,7 +238,8 @@ class CudaRuntime : public Runtime {
 
 }  // namespace foreshard::gpu
 
-// ModuleEntry (exec/cuda/load_cuda.h).
+// KernelsEntry and ModuleEntry (exec/cuda/load_cuda.h).
+extern "C" const char* foreshard_cuda_kernels() { return FORESHARD_KERNEL_BUILD; }
 extern "C" foreshard::gpu::Runtime* foreshard_cuda_runtime(int version, const char** why) {
   if (version != foreshard::gpu::kModuleVersion) {
     *why = "libforeshard_cuda.so is of another build";

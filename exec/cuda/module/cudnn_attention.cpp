@@ -5,6 +5,7 @@
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -30,6 +31,7 @@ struct Prepared {
   int device = 0;
   AttentionCall form = {};  // without addresses
   std::shared_ptr<fe::graph::Graph> graph = {};
+  std::string refusal = {};  // why there is no graph
   std::int64_t workspace = 0;
 };
 
@@ -124,10 +126,35 @@ class CudnnAttention : public AttentionLibrary {
     if (!prepared.graph) return {};
     return Bytes{prepared.workspace};
   }
+  std::string refusal(const AttentionCall& call, int device) override {
+    const std::lock_guard lock(mutex_);
+    return this->prepared(call, device).refusal;
+  }
+  AttentionAnswer answer_for(const AttentionCall& call, const std::string& device, int capability) override {
+    try {
+      const auto properties = std::make_shared<fe::DeviceProperties>();
+      if (fe::error_t status = properties->deserialize({device.begin(), device.end()}); status.is_bad())
+        return {.refusal = status.get_message()};
+      const std::shared_ptr<fe::graph::Graph> graph = drawn(without_data(call));
+      graph->set_device_properties(properties).set_sm_version(capability);
+      std::int64_t workspace = 0;
+      const std::function<fe::error_t()> steps[] = {[&] { return graph->validate(); },
+                                                    [&] { return graph->build_operation_graph(); },
+                                                    [&] { return graph->create_execution_plans({fe::HeurMode_t::A}); },
+                                                    [&] { return graph->check_support(); },
+                                                    [&] { return graph->build_plans(); },
+                                                    [&] { return graph->get_workspace_size(workspace); }};
+      for (const auto& step : steps)
+        if (fe::error_t status = step(); status.is_bad()) return {.refusal = status.get_message()};
+      return {.workspace = Bytes{workspace}};
+    } catch (const std::exception& problem) {
+      return {.refusal = problem.what()};
+    }
+  }
   std::string run(const AttentionCall& call, int device, std::byte* workspace, void* stream) override {
     const std::lock_guard lock(mutex_);  // only one thread at a time may use a handle
     const Prepared& prepared = this->prepared(call, device);
-    if (!prepared.graph) return "CUDNN_STATUS_NOT_SUPPORTED";
+    if (!prepared.graph) return prepared.refusal;
     const cudnnHandle_t handle = handles_.at(device);
     if (fe::detail::set_stream(handle, static_cast<cudaStream_t>(stream)) != CUDNN_STATUS_SUCCESS)
       return "cudnnSetStream failed";
@@ -136,8 +163,12 @@ class CudnnAttention : public AttentionLibrary {
     if (call.backward)
       data.insert({{kDContext, call.dcontext.data}, {kDq, call.dq.data}, {kDk, call.dk.data}, {kDv, call.dv.data}});
     if (call.dropped > 0) data.insert({{kSeed, call.random}, {kOffset, call.random + sizeof(std::int64_t)}});
-    fe::error_t status = prepared.graph->execute(handle, data, workspace);
-    return status.is_good() ? "" : status.get_message();
+    try {
+      fe::error_t status = prepared.graph->execute(handle, data, workspace);
+      return status.is_good() ? "" : status.get_message();
+    } catch (const std::exception& problem) {
+      return problem.what();
+    }
   }
 
  private:
@@ -146,16 +177,26 @@ class CudnnAttention : public AttentionLibrary {
     for (const Prepared& one : all_)
       if (one.device == device && one.form == form) return one;
     Prepared& made = all_.emplace_back(Prepared{.device = device, .form = form});
-    if (!handles_.contains(device)) {
-      cudnnHandle_t handle = nullptr;
-      if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) return made;
-      handles_[device] = handle;
+    try {
+      made.refusal = build(made);
+    } catch (const std::exception& problem) {  // the frontend finds no libcudart, for example
+      made.refusal = problem.what();
     }
-    const std::shared_ptr<fe::graph::Graph> graph = drawn(form);
-    if (graph->build(handles_.at(device), {fe::HeurMode_t::A}).is_bad()) return made;
-    if (graph->get_workspace_size(made.workspace).is_bad()) return made;
-    made.graph = graph;
     return made;
+  }
+  // Why there is no graph; empty: there is.
+  std::string build(Prepared& made) {
+    if (!handles_.contains(made.device)) {
+      cudnnHandle_t handle = nullptr;
+      if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) return "cudnnCreate failed";
+      handles_[made.device] = handle;
+    }
+    const std::shared_ptr<fe::graph::Graph> graph = drawn(made.form);
+    if (fe::error_t status = graph->build(handles_.at(made.device), {fe::HeurMode_t::A}); status.is_bad())
+      return status.get_message();
+    if (fe::error_t status = graph->get_workspace_size(made.workspace); status.is_bad()) return status.get_message();
+    made.graph = graph;
+    return "";
   }
 
   std::mutex mutex_;

@@ -106,6 +106,17 @@ TEST_F(Doctor, ALaptopNeedsNothing) {
       "  -> pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; a run with --device host does not need it\n");
 }
 
+// Kernels that test.sh compiled, for example, cannot be mistaken for others.
+TEST_F(Doctor, KernelsThatWereNotOptimizedAreTold) {
+  ExaminedMachine machine = around({});
+  machine.kernels = "for sm 80 90 100 120, nvcc -O3";
+  EXPECT_EQ(about("kernels", machine), "ok kernels: for sm 80 90 100 120, nvcc -O3\n");
+  machine.kernels = "for sm 90, nvcc -O3 -Xcicc -O1", machine.slow_kernels = true;
+  EXPECT_EQ(about("kernels", machine),
+            "note kernels: for sm 90, nvcc -O3 -Xcicc -O1\n"
+            "  -> not optimized: cmake --preset release && cmake --build build/release compiles them again\n");
+}
+
 TEST_F(Doctor, TheLauncherIsUnderstoodOrNot) {
   EXPECT_EQ(about("launcher", around({{"RANK", "1"}, {"WORLD_SIZE", "4"}})), "ok launcher: torchrun: process 1 of 4\n");
   EXPECT_EQ(about("job", around({{"RANK", "1"}, {"WORLD_SIZE", "4"}})),
