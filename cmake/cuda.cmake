@@ -83,7 +83,7 @@ if(FORESHARD_CUDA_BUILT)
   set_target_properties(foreshard_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${module_folder})
   # now: a function that a library lacks is an error of opening the module, not the end of the program when it is called
   target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined -Wl,-z,now)
-  set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)
+  set_target_properties(foreshard_cuda PROPERTIES CXX_VISIBILITY_PRESET default)
   install(TARGETS foreshard_cuda LIBRARY DESTINATION lib/foreshard)
 
   # Attention by cuDNN: a module of its own, from headers alone (scripts/cudnn_headers.sh); libcudnn is opened when it is asked for.
@@ -96,8 +96,7 @@ if(FORESHARD_CUDA_BUILT)
     target_include_directories(foreshard_cudnn SYSTEM PRIVATE ${FORESHARD_CUDNN_FRONTEND} ${FORESHARD_CUDNN} ${CUDAToolkit_INCLUDE_DIRS})
     target_compile_options(foreshard_cudnn PRIVATE -O1 -w)  # 21 s at -O1, nearly all of them theirs
     target_link_libraries(foreshard_cudnn PRIVATE ${CMAKE_DL_LIBS})
-    set_target_properties(foreshard_cudnn PROPERTIES CXX_VISIBILITY_PRESET hidden BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}"
-                                                     INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+    set_target_properties(foreshard_cudnn PROPERTIES CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
     install(TARGETS foreshard_cudnn LIBRARY DESTINATION lib/foreshard)
   else()
     message(STATUS "FORESHARD_CUDA: attention by our own kernels; scripts/cudnn_headers.sh fetches the headers of cuDNN's")

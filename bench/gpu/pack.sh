@@ -16,7 +16,7 @@ most=45000000
 [ -e build/cudnn/include/cudnn_frontend.h ] || scripts/cudnn_headers.sh
 # An RPATH in the old form also finds what the libraries themselves need, and goes before LD_LIBRARY_PATH, which is PyTorch's.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFORESHARD_SIMGRID=OFF -DFORESHARD_TESTS=OFF -DFORESHARD_BENCH=OFF -DFORESHARD_GUI=OFF \
-  -DFORESHARD_CUDA=ON -DFORESHARD_CUDA_ARCHITECTURES=90 -DFORESHARD_HOST_ARCH=x86-64-v3 "-DCMAKE_BUILD_RPATH=\$ORIGIN/lib" \
+  -DFORESHARD_CUDA=ON -DFORESHARD_CUDA_ARCHITECTURES=90 -DFORESHARD_HOST_ARCH=x86-64-v3 "-DCMAKE_INSTALL_RPATH=\$ORIGIN/lib" \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
 cmake --build "$build" --parallel "${JOBS:-2}" --target foreshard
 if [ -z "${MODULE:-}" ]; then

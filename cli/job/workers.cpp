@@ -37,6 +37,7 @@ void write_all(int to, const std::string& text) {
 [[noreturn]] void be_worker(int answer, std::size_t index, const std::function<double(std::size_t)>& work) {
   std::signal(SIGINT, SIG_IGN);  // the parent decides
   std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);
   std::string text;
   try {
     const double value = work(index);

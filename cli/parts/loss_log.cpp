@@ -54,7 +54,7 @@ std::string lines_until(const std::string& text, int done, const std::string& pa
 
 }  // namespace
 
-LossLog::LossLog(std::string path, int done) : path_(std::move(path)) {
+LossLog::LossLog(std::string path, int done) : path_(std::move(path)), lock_(path_, FileLock::IfHeld::Refuse) {
   const bool goes_on = done > 0 && std::filesystem::exists(path_);
   write_file(path_, goes_on ? lines_until(read_file(path_), done, path_) : kHead + "\n");
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

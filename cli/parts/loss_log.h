@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/base/file_lock.h"
 #include "exec/interpreter/execute.h"
 
 namespace foreshard {
@@ -12,7 +13,7 @@ class LossLog {
  public:
   // `done`: steps of the training before this run. 0 makes a new file. Otherwise the lines of the first `done` steps are kept; later
   // lines, whose steps run again, and an incomplete last line are removed. Throws Error, also for a file that is no loss log, which
-  // is left unchanged.
+  // is left unchanged, and while another run writes to the file.
   LossLog(std::string path, int done);
   ~LossLog();
   LossLog(const LossLog&) = delete;
@@ -23,6 +24,7 @@ class LossLog {
 
  private:
   std::string path_;
+  FileLock lock_;
   int file_ = -1;
 };
 

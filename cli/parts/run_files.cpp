@@ -22,6 +22,9 @@ std::vector<VerbOption> with_run_files(std::vector<VerbOption> options) {
        .help = "write a checkpoint after the last step, also when a signal makes that come early (safetensors layout)",
        .group = group},
       {.name = "--save-every", .value = "N", .help = "... and after every N-th step", .group = group},
+      {.name = "--save-not-finite",
+       .help = "save states with NaN or infinite numbers, too; without it such a run ends and FILE stays (exit code 1)",
+       .group = group},
       {.name = "--keep", .value = "N", .help = "keep the last N checkpoints, too, as FILE.step-300 and so on", .group = group},
       {.name = "--resume",
        .value = "FILE",
@@ -76,7 +79,8 @@ RunStart use_run_files(const Arguments& arguments, const Plan& plan, ExecuteOpti
   if (arguments.has("--save")) options.save = arguments.text("--save");
   options.save_every = static_cast<int>(arguments.integer("--save-every", 0, 0, 1'000'000));
   options.keep = static_cast<int>(arguments.integer("--keep", 0, 0, 1'000'000));
-  for (const char* option : {"--save-every", "--keep"})
+  options.save_not_finite = arguments.flag("--save-not-finite");
+  for (const char* option : {"--save-every", "--save-not-finite", "--keep"})
     if (arguments.has(option) && options.save.empty()) throw Error(kCommandLine, option, "no --save", "where to save");
   if (!arguments.has("--data") && arguments.has("--data-format"))
     throw Error(kCommandLine, "--data-format", "no --data", "a file of that format");
@@ -87,7 +91,8 @@ RunStart use_run_files(const Arguments& arguments, const Plan& plan, ExecuteOpti
     if (arguments.has("--seed") && options.seed != point.seed)
       throw Error(kCommandLine, "--seed", arguments.text("--seed"),
                   std::to_string(point.seed) + ", the seed of " + options.resume + ", or no --seed");
-    options.seed = point.seed, start.step = point.step;
+    options.resume_point = point;
+    options.seed = point.seed, start.step = point.step, start.has_checksums = point.checksums;
     trained_on = point.source, start.knows_data = point.source.has_value();
   }
   if (arguments.has("--data")) {

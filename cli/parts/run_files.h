@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// `options` plus --data, --data-format, --save, --save-every, --keep, --resume, --loss-log.
+// `options` plus --data, --data-format, --save, --save-every, --save-not-finite, --keep, --resume, --loss-log.
 std::vector<VerbOption> with_run_files(std::vector<VerbOption> options);
 
 // The state in which a run begins.
@@ -19,6 +19,7 @@ struct RunStart {
   int step = 0;                           // steps of the training before this run
   std::string resumed = {};               // the checkpoint that the run resumes; empty: none
   bool knows_data = true;                 // false: the checkpoint does not state the data it was trained on
+  bool has_checksums = true;              // false: damage to the checkpoint would not be seen
 };
 
 // Reads the options above and sets the files, the seed and the samples in `options`, which points to RunStart::samples. With

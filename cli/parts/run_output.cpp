@@ -63,6 +63,7 @@ std::string run_json(const RunWords& words) {
     if (on) json.value(name);
   json.end_array();
   json.field("data", words.trained_on).field("first_step", done.first_step).field("stopped", done.stopped);
+  json.field("not_saved", done.not_saved);
   json.field("iteration_time_s", done.iteration_time_s);
   json.key("steps").begin_array();
   for (const StepReport& step : done.steps) {

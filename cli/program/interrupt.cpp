@@ -23,6 +23,7 @@ static constexpr std::int64_t kOnce = 500;
 static void ask_to_stop(int signal) {
   timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
+  if (signal == SIGHUP) std::signal(SIGPIPE, SIG_IGN);  // `run | tee log`: tee has ended, too
   const std::int64_t now = std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
   if (asked_to_stop.exchange(true)) {
     if (now - asked_at < kOnce) return;
@@ -38,8 +39,11 @@ const std::atomic<bool>& watch_interrupt(const char* answer) {
   answer_to_signal = answer;
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
+  if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
   return asked_to_stop;
 }
+
+const std::atomic<bool>& interrupt_flag() { return asked_to_stop; }
 
 bool interrupted() { return asked_to_stop; }
 

@@ -90,6 +90,7 @@ static Plan checked_plan(const Arguments& arguments) {
 
 // Printed before the first step, so that the user sees at once when a training resumes from the wrong checkpoint.
 static void tell_start(const RunStart& start, const std::string& mode, Progress& progress, const Console& console) {
+  if (!start.has_checksums) console.err << "foreshard: " << start.resumed << " has no checksums; an earlier version wrote it\n";
   if (!start.knows_data)
     console.err << "foreshard: " << start.resumed << " does not say what it was trained on; an earlier version wrote it\n";
   if (mode == "json")
@@ -107,6 +108,10 @@ static void tell_result(const RunWords& words, const ExecuteOptions& options, co
   if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
   console.out << (arguments.flag("--json") ? run_json(words) : run_text(words)) << std::flush;
+  if (!done.not_saved.empty())
+    console.err << "foreshard: " << done.not_saved << "; that is not saved to " << options.save
+                << ", and the run ends here (--save-not-finite saves it all the same)\n"
+                << std::flush;
   if (!done.stopped) return;
   console.err << "foreshard: stopped after step " << done.first_step + static_cast<int>(done.steps.size())
               << (options.save.empty() ? "; nothing is kept: --save FILE was not given"
@@ -146,7 +151,11 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
     progress.line(step_line(step, done, routers));
     progress.report((step + 1.0) / options.steps, experts_text(done, routers));
   };
-  options.cancel = &watch_interrupt(speaks ? "foreshard: stops after this step; a second signal stops at once\n" : nullptr);
+  // Before the first step there is nothing to save: a signal ends the process.
+  options.cancel = &interrupt_flag();
+  options.on_start = [&] {
+    watch_interrupt(speaks ? "foreshard: stops after this step; a second signal stops at once\n" : nullptr);
+  };
   const auto answer = execute(plan, options);
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
     complain(*infeasible, console);
@@ -165,10 +174,10 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
                          .trained_on = start.trained_on};
     tell_result(words, options, arguments, console);
   }
-  if (!done.stopped) return ExitCode::Ok;
+  if (!done.stopped && done.not_saved.empty()) return ExitCode::Ok;
   // Launchers kill all processes when one ends with an exit code other than 0: wait until process 0 has printed the result.
   if (mesh) static_cast<void>(mesh->all_gather(""));
-  return ExitCode::Interrupted;
+  return done.stopped ? ExitCode::Interrupted : ExitCode::WrongInput;
 }
 
 static std::vector<VerbOption> run_options() {

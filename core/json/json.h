@@ -14,8 +14,9 @@
 
 namespace foreshard {
 
-std::string read_file(const std::string& path);                     // throws Error
-void write_file(const std::string& path, const std::string& text);  // under a temporary name that is then renamed; throws Error
+std::string read_file(const std::string& path);  // throws Error
+// Replaces the file as a whole (core/base/file_replacement.h); a pipe or a device is written into. Throws Error.
+void write_file(const std::string& path, const std::string& text);
 
 class JsonReader {
  public:

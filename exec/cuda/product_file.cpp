@@ -1,11 +1,9 @@
 // The file of ProductChoice: JSON with one row per kind of GPU, version of the library and form of a product.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/file_lock.h"
 #include "core/json/json.h"
 #include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/product_choice.h"
@@ -33,25 +31,6 @@ Algorithm algorithm_in(const JsonReader& row) {
     algorithm.words[i] = static_cast<std::uint64_t>(parts[2 * i]) << 32U | static_cast<std::uint64_t>(parts[2 * i + 1]);
   return algorithm;
 }
-
-// A lock that one process holds at a time, until it releases it or ends.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    struct flock whole = {};
-    whole.l_type = F_WRLCK;
-    if (file_ < 0 || fcntl(file_, F_OFD_SETLKW, &whole) != 0)
-      throw Error(path, "", "a file that cannot be locked", "one that can be written");
-  }
-  ~FileLock() {
-    if (file_ >= 0) close(file_);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int file_;
-};
 
 }  // namespace
 
@@ -84,7 +63,7 @@ ProductFile add_to_file(const std::string& path, const ProductFile& found, const
   namespace fs = std::filesystem;
   std::error_code problem;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder, problem);
-  const FileLock lock(path + ".lock");
+  const FileLock lock(path, FileLock::IfHeld::Wait);
   ProductFile all;
   if (fs::exists(path, problem)) all = parse_product_file(read_file(path), path);
   const ProductFile before = all;

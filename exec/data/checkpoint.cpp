@@ -1,10 +1,12 @@
 #include "exec/data/checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -20,8 +22,9 @@ constexpr std::pair<TensorPart, const char*> kParts[] = {{TensorPart::Value, ""}
                                                          {TensorPart::Master, "master."},
                                                          {TensorPart::Momentum, "momentum."},
                                                          {TensorPart::Variance, "variance."}};
-constexpr const char* kFormat = "foreshard-checkpoint-1";
-constexpr const char* kRankStates = "rank_states";  // metadata key of layout_of_rank_states
+constexpr const char* kFormat = "foreshard-checkpoint-2";
+constexpr const char* kWithoutChecksums = "foreshard-checkpoint-1";  // the format of earlier versions
+constexpr const char* kRankStates = "rank_states";                   // metadata key of layout_of_rank_states
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
@@ -81,33 +84,52 @@ bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
 
 namespace {
 
-// Writes all elements that `own` holds, and returns their number.
-std::int64_t write_held(TensorPlaces& file, std::size_t tensor, const WholeTensor& own) {
-  std::int64_t count = 0;
+// What the processes have written, [tensor of the file]. Numbers of 64 bits that the processes add up.
+struct Written {
+  explicit Written(std::size_t tensors) : elements(tensors), not_finite(tensors), checksums(tensors) {}
+  std::vector<std::uint64_t> elements, not_finite;
+  std::vector<std::uint64_t> checksums;  // their sum is modulo 2^64
+
+  void add(ProcessMesh& mesh);  // those of all processes
+};
+
+// Writes all elements that `own` holds, and counts them.
+void write_held(TensorPlaces& file, std::size_t tensor, const WholeTensor& own, Written& written) {
   for (auto from = std::find(own.held.begin(), own.held.end(), 1); from != own.held.end();) {
     const auto to = std::find(from, own.held.end(), 0);
     const std::int64_t first = from - own.held.begin(), length = to - from;
-    file.write(tensor, first,
-               std::span(own.elements).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length)));
-    count += length;
+    const auto run = std::span(own.elements).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
+    file.write(tensor, first, run);
+    written.elements[tensor] += run.size();
+    for (const double element : run) written.not_finite[tensor] += std::isfinite(element) ? 0 : 1;
     from = std::find(to, own.held.end(), 1);
   }
-  return count;
 }
 
-// The sums over all processes, [tensor of the file].
-std::vector<std::int64_t> summed(ProcessMesh& mesh, const std::vector<std::int64_t>& own) {
-  std::vector<std::int64_t> all(own.size());
+// The sums over all processes, modulo 2^64.
+std::vector<std::uint64_t> summed(ProcessMesh& mesh, const std::vector<std::uint64_t>& own) {
+  std::vector<std::uint64_t> all(own.size());
   const std::string text(reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]);
   for (const std::string& told : mesh.all_gather(text)) {
     if (told.size() != text.size()) throw DeviceError("the checkpoint", "a process has other tensors");
     for (std::size_t i = 0; i < all.size(); ++i) {
-      std::int64_t count = 0;
+      std::uint64_t count = 0;
       std::memcpy(&count, told.data() + i * sizeof count, sizeof count);
       all[i] += count;
     }
   }
   return all;
+}
+
+void Written::add(ProcessMesh& mesh) {
+  for (std::vector<std::uint64_t>* part : {&elements, &not_finite, &checksums}) *part = summed(mesh, *part);
+}
+
+// The name of the first tensor of which an element is missing, or not finite; "": there is none.
+std::string first_of(const std::vector<StoredTensor>& stored, const std::function<bool(std::size_t)>& wrong) {
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    if (wrong(i)) return stored[i].name;
+  return "";
 }
 
 std::vector<StoredTensor> stored_of(const Plan& plan, const std::vector<Entry>& entries, const std::vector<RankState>& states) {
@@ -122,8 +144,9 @@ std::vector<StoredTensor> stored_of(const Plan& plan, const std::vector<Entry>& 
 
 }  // namespace
 
-int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                    const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
+SavedCheckpoint save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                                const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh,
+                                NotFinite not_finite) {
   const TensorPieces pieces(plan, ranks);
   const std::vector<Entry> entries = entries_of(plan, pieces);
   const std::vector<RankState> states = rank_states(plan, ranks);
@@ -136,36 +159,41 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
     if (!states.empty()) words[kRankStates] = layout_of_rank_states(plan);
     writer.emplace(path, stored, words);
   }
-  std::int64_t writers = 1;
+  SavedCheckpoint saved;
   if (mesh) {
     const std::string mark = mesh->all_gather(writer ? writer->mark() : "")[0];
     if (!writer) joined = join_writer(path, stored, mark);
-    writers = summed(*mesh, {writer || joined ? 1 : 0})[0];
+    saved.writers = static_cast<int>(summed(*mesh, {writer || joined ? 1U : 0U})[0]);
   }
   TensorPlaces* file = writer ? &writer->places() : joined.get();
-  std::vector<std::int64_t> held(stored.size());
+  Written written(stored.size());
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const bool of_rank = i >= entries.size();
     WholeTensor own =
         of_rank ? read_state(memories, states[i - entries.size()]) : pieces.share(memories, entries[i].tensor, entries[i].part);
-    if (mesh && writers < mesh->processes()) own = gather_shares(*mesh, std::move(own), !file, stored[i].dtype);
-    if (file) held[i] = write_held(*file, i, own);
+    if (mesh && saved.writers < mesh->processes()) own = gather_shares(*mesh, std::move(own), !file, stored[i].dtype);
+    if (file) write_held(*file, i, own, written);
   }
   if (joined) joined->sync();
-  if (mesh) held = summed(*mesh, held);  // also a barrier: all processes have written
-  for (std::size_t i = 0; i < stored.size(); ++i)
-    if (held[i] != stored[i].elements())
-      throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
-  if (writer) writer->finish();
+  if (file) written.checksums = file->checksums();
+  if (mesh) written.add(*mesh);  // also a barrier: all processes have written
+  const auto missing = [&](std::size_t i) { return written.elements[i] != static_cast<std::uint64_t>(stored[i].elements()); };
+  if (const std::string name = first_of(stored, missing); !name.empty())
+    throw Error(path, name, "elements that no rank holds", "a plan whose ranks hold the whole model");
+  saved.not_finite = first_of(stored, [&](std::size_t i) { return written.not_finite[i] != 0; });
+  if (writer && (saved.not_finite.empty() || not_finite == NotFinite::Save)) writer->finish(written.checksums);
   if (mesh) static_cast<void>(mesh->all_gather(""));  // barrier: no process returns before the file is on disk
-  return static_cast<int>(writers);
+  return saved;
 }
 
 static void expect_checkpoint(const SafetensorsFile& file) {
   const auto format = file.metadata().find("format");
-  if (format == file.metadata().end() || format->second != kFormat)
-    throw Error(file.path(), "__metadata__.format", format == file.metadata().end() ? "nothing" : "\"" + format->second + "\"",
+  const bool there = format != file.metadata().end();
+  if (!there || (format->second != kFormat && format->second != kWithoutChecksums))
+    throw Error(file.path(), "__metadata__.format", there ? "\"" + format->second + "\"" : "nothing",
                 std::string("\"") + kFormat + "\"");
+  if (format->second == kFormat && !file.has_checksums())
+    throw Error(file.path(), "__metadata__.header_checksum", "nothing", "a checksum: the file is damaged");
 }
 
 static std::string told_words(const std::map<std::string, std::string>& words) {
@@ -187,7 +215,9 @@ TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
     words.clear();
     for (const auto& [key, value] : JsonReader::parse(told, path).members()) words[key] = value.as_string();
   }
-  return point_of(words, path);
+  TrainingPoint point = point_of(words, path);
+  point.checksums = words["format"] == kFormat;
+  return point;
 }
 
 // Throws Error for a tensor that the plan does not have; it would be ignored silently otherwise.
@@ -202,13 +232,19 @@ static void expect_known(const SafetensorsFile& file, const Plan& plan) {
   }
 }
 
+// The tensor of the file from which an entry is read.
+static std::string name_in_file(const SafetensorsFile& file, const Entry& entry, const Plan& plan) {
+  const std::string& name = plan.tensors[entry.tensor.index()].name;
+  const bool weights = entry.part == TensorPart::Value || entry.part == TensorPart::Master;
+  if (weights) return file.has("master." + name) ? "master." + name : name;
+  return prefix_of(entry.part) + name;
+}
+
 // The elements of an entry, and the number format in which the file has them.
 static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, const Entry& entry, const Plan& plan,
                                                         std::int64_t vocabulary) {
   const Tensor& tensor = plan.tensors[entry.tensor.index()];
-  std::string name = prefix_of(entry.part) + tensor.name;
-  const bool weights = entry.part == TensorPart::Value || entry.part == TensorPart::Master;
-  if (weights) name = file.has("master." + tensor.name) ? "master." + tensor.name : tensor.name;
+  const std::string name = name_in_file(file, entry, plan);
   if (!file.has(name))
     throw Error(file.path(), name, "nothing", "this tensor of " + shape_text(tensor.shape) + ", as the plan has it");
   return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
@@ -229,12 +265,15 @@ struct CheckpointReaders {
   int count = 1;                             // number of processes that read
   ProcessMesh* shares = nullptr;             // to send what process 0 reads; null: each process reads what its ranks need
 };
-static CheckpointReaders readers_of(const std::string& path, const Plan& plan, ProcessMesh* mesh) {
+static CheckpointReaders readers_of(const std::string& path, const Plan& plan, const TrainingPoint& point, ProcessMesh* mesh) {
   CheckpointReaders readers;
   if (has_file(mesh)) {
     readers.file.emplace(path);
     expect_checkpoint(*readers.file);
     expect_known(*readers.file, plan);
+    if (TrainingPoint now = point_of(readers.file->metadata(), path); words_of(now) != words_of(point))
+      throw Error(path, "__metadata__", "step " + std::to_string(now.step) + " of another training",
+                  "step " + std::to_string(point.step) + " as before: another run has replaced the file");
   } else {
     readers.file = file_if_there(path);
   }
@@ -252,7 +291,7 @@ static CheckpointReaders readers_of(const std::string& path, const Plan& plan, P
 
 // Loads the rank states if the plan lays them out as the plan did that was saved.
 static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Ranks& ranks,
-                             const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
+                             const std::vector<const RankMemory*>& memories, ProcessMesh* mesh, std::set<std::string>& used) {
   std::string layout;
   if (file)
     if (const auto found = file->metadata().find(kRankStates); found != file->metadata().end()) layout = found->second;
@@ -260,6 +299,7 @@ static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Rank
   if (layout.empty() || layout != layout_of_rank_states(plan)) return;
   for (const RankState& state : rank_states(plan, ranks)) {
     std::vector<double> read;
+    used.insert(state.name);
     if (!mesh && !memories[state.rank.index()]) continue;
     if (file) {
       if (!file->has(state.name) || file->at(state.name).elements() != state.elements)
@@ -270,13 +310,22 @@ static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Rank
   }
 }
 
+// Compares with their checksums the tensors that the plan does not use, dealt to the processes that read.
+static void verify_the_rest(SafetensorsFile& file, const std::set<std::string>& used, int reader, int readers) {
+  int next = 0;
+  for (const StoredTensor& tensor : file.tensors())
+    if (!used.contains(tensor.name) && next++ % readers == reader) file.verify(tensor.name);
+}
+
 int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                    const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
-  CheckpointReaders readers = readers_of(path, plan, mesh);
+                    const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
+  CheckpointReaders readers = readers_of(path, plan, point, mesh);
   std::optional<SafetensorsFile>& file = readers.file;
   const TensorPieces pieces(plan, ranks);
   const std::int64_t vocabulary = vocabulary_of(plan);
+  std::set<std::string> used;  // tensors that a process reads
   for (const Entry& entry : entries_of(plan, pieces)) {
+    if (file) used.insert(name_in_file(*file, entry, plan));
     if (!readers.shares && !pieces.kept(memories, entry.tensor, entry.part)) continue;
     std::pair<std::vector<double>, DType> read;
     if (file) read = read_entry(*file, entry, plan, vocabulary);
@@ -285,7 +334,8 @@ int load_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
     pieces.scatter(memories, entry.tensor, entry.part,
                    readers.shares ? share_elements(*readers.shares, read.first, read.second, count) : read.first);
   }
-  load_rank_states(file ? &*file : nullptr, plan, ranks, memories, readers.shares);
+  load_rank_states(file ? &*file : nullptr, plan, ranks, memories, readers.shares, used);
+  if (file) verify_the_rest(*file, used, mesh && !readers.shares ? mesh->process() : 0, readers.count);
   return readers.count;
 }
 

@@ -1,6 +1,7 @@
 #include "exec/data/file_samples.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/count_text.h"
 #include "core/base/error.h"
@@ -13,23 +14,39 @@
 
 namespace foreshard {
 
+namespace {
+
+// Adds what an instruction reads, with the arguments that its kernel gets. Its rows are those of `arguments.samples`: with --parts fewer than
+// the samples of a micro-batch.
+void add_needs(const Compute& what, const OpArguments& arguments, SampleNeeds& needs) {
+  const auto* tokens = std::get_if<ops::TokenEmbedding>(&what.op);
+  if (tokens && !what.shapes.empty() && !what.shapes[0].dims.empty()) {
+    const std::int64_t sequence = what.shapes[0].dims[0] / arguments.samples * tokens->split.ranks;
+    if (needs.sequence != 0 && needs.sequence != sequence)
+      throw Error("plan", word(what.op), counted(sequence, "token") + " of a sample",
+                  std::to_string(needs.sequence) + ", as the other ranks read");
+    needs.sequence = sequence, needs.vocab = tokens->vocab;
+  }
+  const auto* loss = std::get_if<ops::CrossEntropy>(&what.op);
+  needs.features = needs.features || is<ops::Sample>(what.op);
+  needs.labels = needs.labels || (loss && loss->target == ops::CrossEntropy::Target::Label);
+}
+
+}  // namespace
+
 SampleNeeds sample_needs(const Plan& plan) {
   SampleNeeds needs;
   const Ranks ranks(plan);
-  const std::int64_t samples = place_of(plan, ranks, {0}).micro_batch;
-  for (const Segment& segment : plan.segments)
-    for (const Instruction& instruction : segment.instructions) {
-      const auto* what = std::get_if<Compute>(&instruction.what);
-      if (!what || what->phase != Phase::Forward) continue;
-      const auto* tokens = std::get_if<ops::TokenEmbedding>(&what->op);
-      if (tokens && !what->shapes.empty() && !what->shapes[0].dims.empty()) {
-        needs.sequence = what->shapes[0].dims[0] / samples * tokens->split.ranks;
-        needs.vocab = tokens->vocab;
-      }
-      const auto* loss = std::get_if<ops::CrossEntropy>(&what->op);
-      needs.features = needs.features || is<ops::Sample>(what->op);
-      needs.labels = needs.labels || (loss && loss->target == ops::CrossEntropy::Target::Label);
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    const RankPlace place = place_of(plan, ranks, ranks.first({static_cast<std::int32_t>(r)}));
+    std::set<std::int32_t> seen;  // segments
+    for (const Action& action : plan.roles[r].actions) {
+      if (!seen.insert(action.segment.value).second) continue;
+      for (const Instruction& instruction : plan.segments[action.segment.index()].instructions)
+        if (const auto* what = std::get_if<Compute>(&instruction.what); what && what->phase == Phase::Forward)
+          add_needs(*what, arguments_of(plan, ranks, place, action, instruction), needs);
     }
+  }
   return needs;
 }
 

@@ -20,8 +20,10 @@ struct SampleNeeds {
   // [0, vocab).
   std::int64_t sequence = 0, vocab = 0;
   bool labels = false, features = false;  // it reads a class per sample; it reads features (images)
+  bool operator==(const SampleNeeds&) const = default;
 };
-// Throws Error for a plan whose samples do not divide by replicas times micro-batches.
+// The same for every split of the same model. Throws Error for a plan whose samples do not divide by replicas times micro-batches, and for one
+// whose ranks read samples of different lengths.
 SampleNeeds sample_needs(const Plan& plan);
 
 class FileSamples : public Samples {

@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/file_replacement.h"
 
 namespace foreshard {
 
 namespace fs = std::filesystem;
 
 void keep_checkpoints(const std::string& path, int step, int keep) {
-  const std::string prefix = fs::path(path).filename().string() + ".step-";
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
+  const fs::path file = link_target(path);
+  const std::string prefix = file.filename().string() + ".step-";
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
   const fs::path kept = folder / (prefix + std::to_string(step));
   std::error_code problem;
   fs::remove(kept, problem);
-  fs::create_hard_link(path, kept, problem);
+  fs::create_hard_link(file, kept, problem);
   if (problem) throw DeviceError("second name " + kept.string(), problem.message() + "; " + path + " is whole");
   std::vector<std::tuple<fs::file_time_type, int, fs::path>> all;  // time of writing, step, name
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {

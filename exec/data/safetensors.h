@@ -3,10 +3,12 @@
 //   8 bytes    length of the header, little-endian
 //   header     JSON: {"name": {"dtype", "shape", "data_offsets"}, ..., "__metadata__": {text: text, ...}}
 //   data       of the tensors, little-endian and row-major, without gaps
+//
+// Files that we write have checksums (exec/base/checksum.h) in "__metadata__": "checksum.NAME" of every tensor, and "header_checksum" of length
+// and header, in which the 16 digits of that checksum itself count as zeros.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,8 +16,12 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/file_replacement.h"
+#include "core/base/open_file.h"
 
 namespace foreshard {
+
+class JsonReader;
 
 struct StoredTensor {
   std::string name = {};
@@ -29,34 +35,31 @@ struct StoredTensor {
 // Throws Error if no file of this name can be created or replaced.
 void expect_writable(const std::string& path);
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using StdioFile = std::unique_ptr<std::FILE, CloseFile>;
-
 // The data section of a file that is being written. Several processes may have the file open and write different elements at the same time.
 // All functions throw DeviceError when writing fails.
 class TensorPlaces {
  public:
-  // `data`: offset in the file at which the data of the tensors begin.
-  TensorPlaces(StdioFile file, std::string path, std::int64_t data, std::vector<StoredTensor> tensors);
+  // `path`: for messages. `data`: offset in the file at which the data of the tensors begin.
+  TensorPlaces(OpenFile file, std::string path, std::int64_t data, std::vector<StoredTensor> tensors);
   // Writes elements of a tensor, from element `first` on, rounded to the number format of the tensor.
   void write(std::size_t tensor, std::int64_t first, std::span<const double> elements);
   void put(const void* bytes, std::size_t count, std::int64_t at);  // writes bytes at an offset in the file
   void sync();                                                      // returns when all that this object wrote is on disk
   std::int64_t data() const { return data_; }
   std::int64_t size() const { return begin_.back(); }  // bytes of the whole file
+  // [tensor]: what the elements that this object wrote add to its checksum.
+  const std::vector<std::uint64_t>& checksums() const { return checksums_; }
 
  private:
-  StdioFile file_;
+  OpenFile file_;
   std::string path_;
   std::int64_t data_ = 0;  // offset of the end of the header
   std::vector<StoredTensor> tensors_;
   std::vector<std::int64_t> begin_;  // [tensor]: offset in the file; then the end of the file
+  std::vector<std::uint64_t> checksums_;
 };
 
-// Writes to a temporary file (NAME.part) and renames it at the end, so that a reader finds either the complete old file or the complete new
-// one. The temporary file of an interrupted writer is overwritten by the next one.
+// Writes a file of tensors; the file is replaced at the end (core/base/file_replacement.h).
 class SafetensorsWriter {
  public:
   // Creates the temporary file and writes its header. Throws Error if it cannot be created, DeviceError if writing fails, as do the
@@ -65,21 +68,20 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  // Writes a random word of 16 bytes where the data will be, and returns it. With it, join_writer in another process finds out whether it
-  // sees the same file. "": the file has fewer than 16 bytes of data.
+  // Writes a random word of 16 bytes where the data will be, and returns it with the name of the temporary file. With both, join_writer in
+  // another process finds out whether it sees the same file. "": the file has fewer than 16 bytes of data.
   std::string mark();
   TensorPlaces& places() { return *places_; }
-  // Called when all processes have written their elements: syncs the file to disk and renames it.
-  void finish();
+  // Called when all processes have written their elements: writes the checksums, syncs the file to disk and renames it. `checksums`: [tensor]
+  // the sums over all processes; without them, this process has written everything.
+  void finish(const std::vector<std::uint64_t>& checksums);
+  void finish() { finish(places_->checksums()); }
 
  private:
-  struct Part {  // the temporary file; the destructor removes it unless it is finished
-    std::string path = {};
-    bool finished = false;
-    ~Part();
-  };
   std::string path_;
-  Part part_;
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+  FileReplacement file_;
   std::unique_ptr<TensorPlaces> places_;
 };
 
@@ -90,28 +92,38 @@ std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::ve
 
 class SafetensorsFile {
  public:
-  // Reads the header. Throws Error if the file is not a safetensors file or is truncated.
+  // Reads the header. Throws Error if the file is not a safetensors file, is truncated or has another checksum of its header.
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return path_; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // without checksums
+  bool has_checksums() const { return has_checksums_; }
   bool has(const std::string& name) const { return place_.contains(name); }
   const StoredTensor& at(const std::string& name) const { return tensors_[place_.at(name)]; }
-  // All elements of a tensor; it must be in the file. Throws Error if reading fails
+  // All elements of a tensor; it must be in the file. Throws Error if reading fails or the checksum is another one.
   std::vector<double> read(const std::string& name);
+  void verify(const std::string& name);  // throws what `read` throws
   // Identifies the contents: differs for checkpoints of another run or step. Computed from the size of the file and 64 parts of 4 KiB,
   // among them the beginning of the header. "": reading fails
   std::string fingerprint();
 
  private:
+  std::string header_text(std::int64_t length) const;
+  void add_tensor(const std::string& name, const JsonReader& entry, std::int64_t data);
+  void add_word(const std::string& key, const std::string& value);
+  std::vector<std::byte> bytes(const std::string& name);  // checked
+  bool read_at(void* into, std::size_t count, std::int64_t at) const;
+
   std::string path_;
-  StdioFile file_;
+  OpenFile file_;
   std::int64_t size_ = 0;
   std::vector<StoredTensor> tensors_;
   std::vector<std::int64_t> begin_;  // [tensor]: offset in the file
   std::map<std::string, std::size_t> place_;
   std::map<std::string, std::string> metadata_;
+  bool has_checksums_ = false;
+  std::map<std::string, std::string> checksums_;  // [name of a tensor]: 16 digits
 };
 
 }  // namespace foreshard

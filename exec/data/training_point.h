@@ -17,6 +17,7 @@ struct TrainingPoint {
   std::uint64_t seed = 0;                   // of samples and dropout
   LossScaleState loss_scale = {};           // at the end of the last step; zeros without a dynamic loss scale
   std::optional<SampleSource> source = {};  // nothing: unknown (versions before 0.1 did not write it)
+  bool checksums = true;                    // of a point that was read: the file has checksums
   bool operator==(const TrainingPoint&) const = default;
 };
 

@@ -115,6 +115,9 @@ class Examination {
                   "set MASTER_ADDR to the address of the machine of process 0, in all processes");
     if (place_->process != 0) return tell("rendezvous", Health::Good, where + ", where process 0 listens");
     const std::string why = around_.listen(place_->address, place_->port);
+    if (why.empty() && several_machines() && around_.only_this_machine(place_->address))
+      return tell("rendezvous", Health::Wrong, place_->address + " is a loopback address here: other machines cannot connect",
+                  "set MASTER_ADDR to an address of the machine on which process 0 runs: " + addresses());
     if (why.empty()) return tell("rendezvous", Health::Good, where + ", free");
     const bool taken = why.find("in use") != std::string::npos;
     tell("rendezvous", Health::Wrong, why,
@@ -243,6 +246,13 @@ ExaminedMachine this_machine(const std::function<const char*(const char*)>& vari
       return "";
     } catch (const DeviceError& error) {
       return error.what();
+    }
+  };
+  around.only_this_machine = [](const std::string& address) {
+    try {
+      return ListeningSocket(address, 0).only_this_machine();
+    } catch (const DeviceError&) {  // `listen` says why
+      return false;
     }
   };
   const auto limit = [](auto what) -> std::int64_t {

@@ -28,6 +28,8 @@ struct ExaminedMachine {
   std::string root = {};                                  // prefix of the paths /proc and /sys; "": those of this machine
   // Tries to listen there. Returns "" on success, else the reason of the failure.
   std::function<std::string(const std::string& address, int port)> listen = {};
+  // Whether such a socket would be reached from this machine only: a loopback address, or a name of one.
+  std::function<bool(const std::string& address)> only_this_machine = [](const std::string&) { return false; };
   // Limits on open files and on bytes of locked memory (ulimit -n, -l); -1: unlimited.
   std::int64_t open_files = 0, locked_bytes = 0;
   Bytes shared_memory = {-1};                                  // free in /dev/shm; negative: there is no /dev/shm

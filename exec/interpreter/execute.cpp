@@ -1,7 +1,9 @@
 #include "exec/interpreter/execute.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/base/file_lock.h"
 #include "core/plan/plan_indices.h"
 #include "exec/data/checkpoint.h"
 #include "exec/data/kept_checkpoints.h"
@@ -25,6 +27,9 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+// Process 0 writes the files.
+bool writes_files(const ExecuteOptions& options) { return !options.processes || options.processes->process() == 0; }
+
 void check(const Plan& plan, const ExecuteOptions& options) {
   if (const auto problem = first_bad_index(plan)) throw Error("plan", problem->path, problem->found, problem->expected);
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
@@ -34,33 +39,43 @@ void check(const Plan& plan, const ExecuteOptions& options) {
     throw Error("options", "devices", "several processes", "all ranks of such devices in one process");
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
-  const bool writes = !options.processes || options.processes->process() == 0;
-  if (!options.save.empty() && writes) expect_writable(options.save);
+  if (!options.save.empty() && writes_files(options)) expect_writable(options.save);
   if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
   if (options.keep < 0) throw Error("options", "keep", std::to_string(options.keep), "0 or more");
 }
 
-// Saves a checkpoint if one is due after `done` steps of this run.
-void save(const Plan& plan, const RankThreads& team, const ExecuteOptions& options, const TrainingPoint& start, int done,
-          bool last) {
+// Saves a checkpoint if one is due after `done` steps of this run. Returns why the state was not saved; "": it was, or nothing is due.
+std::string save(const Plan& plan, const RankThreads& team, const ExecuteOptions& options, const TrainingPoint& start, int done,
+                 const StepReport& last_step, bool last) {
   const bool due = last || (options.save_every > 0 && done % options.save_every == 0);
-  if (options.save.empty() || !due) return;
+  if (options.save.empty() || !due) return "";
   const int step = start.step + done;
-  save_checkpoint(options.save, plan, team.ranks(), team.memories(),
-                  {.step = step,
-                   .samples = start.samples + done * plan.samples,
-                   .seed = start.seed,
-                   .loss_scale = team.loss_scale(done - 1),
-                   .source = options.samples ? options.samples->source() : SampleSource{}},
-                  options.processes);
-  const bool writes = !options.processes || options.processes->process() == 0;
-  if (options.keep > 0 && writes) keep_checkpoints(options.save, step, options.keep);
+  const std::string after = "after step " + std::to_string(step) + " ";
+  if (!options.save_not_finite && !std::isfinite(last_step.loss) && !last_step.skipped)
+    return after + "the loss is " + (std::isnan(last_step.loss) ? "nan" : "infinite");
+  const SavedCheckpoint saved =
+      save_checkpoint(options.save, plan, team.ranks(), team.memories(),
+                      {.step = step,
+                       .samples = start.samples + done * plan.samples,
+                       .seed = start.seed,
+                       .loss_scale = team.loss_scale(done - 1),
+                       .source = options.samples ? options.samples->source() : SampleSource{}},
+                      options.processes, options.save_not_finite ? NotFinite::Save : NotFinite::Refuse);
+  if (!saved.not_finite.empty() && !options.save_not_finite)
+    return after + saved.not_finite + " has elements that are not finite";
+  if (options.keep > 0 && writes_files(options)) keep_checkpoints(options.save, step, options.keep);
+  return "";
 }
 
-std::vector<StepReport> run_steps(const Plan& plan, RankThreads& team, const ExecuteOptions& options,
-                                  const TrainingPoint& start) {
+struct StepsDone {
+  std::vector<StepReport> reports = {};
+  std::string not_saved = {};
+};
+
+StepsDone run_steps(const Plan& plan, RankThreads& team, const ExecuteOptions& options, const TrainingPoint& start) {
   using Clock = std::chrono::steady_clock;
-  std::vector<StepReport> reports(static_cast<std::size_t>(options.steps));
+  StepsDone all{.reports = std::vector<StepReport>(static_cast<std::size_t>(options.steps))};
+  if (options.on_start) options.on_start();
   int together = 1;
   for (int step = 0; step < options.steps; step += together) {
     if (!options.barrier)
@@ -69,17 +84,19 @@ std::vector<StepReport> run_steps(const Plan& plan, RankThreads& team, const Exe
     team.run(step, together);
     const double time = std::chrono::duration<double>(Clock::now() - before).count() / together;
     for (int i = step; i < step + together; ++i) {
-      StepReport& report = reports[static_cast<std::size_t>(i)] = team.report(i);
+      StepReport& report = all.reports[static_cast<std::size_t>(i)] = team.report(i);
       report.time_s = time;
       if (options.on_step) options.on_step(i, report);
     }
     const int done = step + together;
-    const bool stopped = reports[static_cast<std::size_t>(done) - 1].stop_asked;
-    save(plan, team, options, start, done, stopped || done == options.steps);
-    if (stopped) reports.resize(static_cast<std::size_t>(done));
-    if (stopped) break;
+    const StepReport& last = all.reports[static_cast<std::size_t>(done) - 1];
+    const bool stopped = last.stop_asked;
+    all.not_saved = save(plan, team, options, start, done, last, stopped || done == options.steps);
+    if (!stopped && all.not_saved.empty()) continue;
+    all.reports.resize(static_cast<std::size_t>(done));
+    break;
   }
-  return reports;
+  return all;
 }
 
 // The spans of the last step. For TimeMode::Emulated, the cost of each instruction is its median over all steps but the first.
@@ -144,13 +161,18 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
     if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
   if (!options.processes && !options.devices)
     if (auto refused = exceeds_machine(plan)) return *refused;
-  const TrainingPoint start =
-      options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume, options.processes);
+  std::optional<FileLock> lock;
+  if (!options.save.empty() && writes_files(options)) lock.emplace(options.save, FileLock::IfHeld::Refuse);
+  const TrainingPoint start = options.resume.empty() ? TrainingPoint{.seed = options.seed}
+                              : options.resume_point ? *options.resume_point
+                                                     : training_point(options.resume, options.processes);
   auto team = std::make_unique<RankThreads>(plan, options, start);
   try {
-    Execution done = report(plan, *team, options, run_steps(plan, *team, options, start));
+    StepsDone steps = run_steps(plan, *team, options, start);
+    Execution done = report(plan, *team, options, std::move(steps.reports));
     done.first_step = start.step;
-    done.stopped = static_cast<int>(done.steps.size()) < options.steps;
+    done.not_saved = std::move(steps.not_saved);
+    done.stopped = done.not_saved.empty() && static_cast<int>(done.steps.size()) < options.steps;
     return done;
   } catch (const std::exception& problem) {
     // A thread that hangs inside an instruction still uses the memory of the team, so the team is never freed.

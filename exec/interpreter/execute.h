@@ -50,10 +50,14 @@ struct ExecuteOptions {
   int steps = 1;
   std::uint64_t seed = 0;   // of initial weights, samples and dropout
   std::string resume = {};  // a checkpoint (exec/data/checkpoint.h) from which to continue, with its seed; "": none
+  // What training_point told of it; the run is refused if the file has been replaced since. Nothing: it is read again.
+  std::optional<TrainingPoint> resume_point = {};
   // file for checkpoints, written at the end and every `save_every` steps (0: only at the end); "": none
   std::string save = {};
   int save_every = 0;
   int keep = 0;  // number of earlier checkpoints to keep under names of their own (exec/data/kept_checkpoints.h)
+  bool save_not_finite =
+      false;  // also saves when the loss or a weight is NaN or infinite; else such a run ends where it would save
   // When it becomes true, the running step is the last one in all processes, and a checkpoint is saved after it.
   const std::atomic<bool>* cancel = nullptr;
   OptimizerSettings optimizer = {};
@@ -65,7 +69,8 @@ struct ExecuteOptions {
   bool barrier = true;                               // all ranks synchronize after each step; false: only as the plan says
   std::chrono::milliseconds patience{3000};          // the run is stopped after this time without progress, if no rank computes
   std::chrono::milliseconds longest_compute{60000};  // limit on the time without progress while ranks compute
-  // Added to both limits until all ranks have ended their first run, as libraries and kernels are loaded and connections are made.
+  std::chrono::milliseconds longest_when_asked{10000};  // the same once `cancel` is set
+  // Added to these limits until all ranks have ended their first run, as libraries and kernels are loaded and connections are made.
   std::chrono::milliseconds first_use{0};
   // the clock of these limits, for tests; empty: the steady clock
   std::function<std::chrono::steady_clock::time_point()> now = {};
@@ -75,6 +80,7 @@ struct ExecuteOptions {
   bool across_processes = false;              // the devices can communicate with those of other processes
   ProcessMesh* processes = nullptr;           // if the ranks are distributed over several processes; must outlive the call
   bool tensors = false;                       // returns gradients and values of the last step
+  std::function<void()> on_start = {};        // called when all is prepared, before the first step
   std::function<void(int step, const StepReport& report)> on_step = {};
   // Called before each instruction, on the thread that reports it (StepObserver): tests make ranks fail here.
   std::function<void(RankId rank, int action, int instruction, int run)> before = {};
@@ -86,16 +92,19 @@ struct Execution {
   std::vector<StepReport> steps = {};
   std::vector<RouterName> routers = {};  // of StepReport::experts
   bool stopped = false;                  // stopped by `cancel`: fewer steps than ExecuteOptions::steps
-  int first_step = 0;                    // number of steps of the training before this run
-  double iteration_time_s = 0;           // Wall: median over all steps but the first; Emulated: of the replayed timeline
-  std::vector<LiveBytes> peaks = {};     // [rank] peak of device memory in the last step, from the blocks acquired and released
-  std::vector<std::string> notes = {};   // from the devices of this process, for the user
-  Bytes workspace = {};                  // memory of kernels outside the arenas, all ranks of this process together
+  // Why the last state was not saved, which ended the run: "after step 40 the loss is nan". The earlier file is untouched.
+  std::string not_saved = {};
+  int first_step = 0;                   // number of steps of the training before this run
+  double iteration_time_s = 0;          // Wall: median over all steps but the first; Emulated: of the replayed timeline
+  std::vector<LiveBytes> peaks = {};    // [rank] peak of device memory in the last step, from the blocks acquired and released
+  std::vector<std::string> notes = {};  // from the devices of this process, for the user
+  Bytes workspace = {};                 // memory of kernels outside the arenas, all ranks of this process together
   std::vector<WholeTensor> values = {}, gradients = {};  // [tensor], if ExecuteOptions::tensors
 };
 
 // Runs the plan. Returns Infeasible if it needs more than the memory limit or than this machine has. Throws Error for a plan or options
-// that cannot be run here, and DeviceError, naming rank and instruction, if a rank fails; then all ranks have stopped.
+// that cannot be run here, and DeviceError, naming rank and instruction, if a rank fails; then all ranks have stopped. While it runs, no other
+// run can save to the same file: Error (core/base/file_lock.h).
 std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptions& options = {});
 
 }  // namespace foreshard

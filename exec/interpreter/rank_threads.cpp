@@ -56,7 +56,7 @@ RankThreads::RankThreads(const Plan& plan, const ExecuteOptions& options, const 
     devices_->connect(), devices_->check();
   else if (!mesh_)
     meetings_.check();
-  if (!options.resume.empty()) load_checkpoint(options.resume, plan_, ranks_, memories(), mesh_);
+  if (!options.resume.empty()) load_checkpoint(options.resume, plan_, ranks_, memories(), start, mesh_);
   for (const auto& member : members_)
     if (const Operand state = member->interpreter->loss_scale_state(); state.data) write_loss_scale(start.loss_scale, state);
   this->start();
@@ -169,7 +169,9 @@ void RankThreads::watch() {
     const auto more = first_run_ended() ? std::chrono::milliseconds(0) : options_.first_use;
     if (still < options_.patience + more) continue;
     idle = computes() ? 0 : idle + 1;
-    if (idle >= kIdleLooks || still > options_.longest_compute + more) stop_.raise(who_hangs(options_.patience + more));
+    const bool asked = options_.cancel && *options_.cancel;
+    const auto longest = asked ? std::min(options_.longest_compute, options_.longest_when_asked) : options_.longest_compute;
+    if (idle >= kIdleLooks || still > longest + more) stop_.raise(who_hangs(options_.patience + more));
   }
   if (stop_.raised()) stop_.rethrow("the run");
 }

@@ -46,6 +46,7 @@ class Rendezvous {
   std::vector<const Socket*> companions() const;
   void expect_companions();
   std::string missing_processes() const;
+  std::string unreachable(const ListeningSocket& door) const;
   void refuse_the_rest(GreetingReader& room, const std::string& why, int missing);
   std::string refusal(const MeshHello& hello) const;
   void tell_all(const std::string& answer);
@@ -153,6 +154,14 @@ std::string Rendezvous::missing_processes() const {
   return who;
 }
 
+// Debian's /etc/hosts gives the machine's own name a loopback address.
+std::string Rendezvous::unreachable(const ListeningSocket& door) const {
+  const std::string& asked = options_.place.address;
+  if (!door.only_this_machine() || asked == door.address() || asked == "localhost") return "";
+  return "; " + asked + " is " + door.address() +
+         " here, where other machines cannot connect (MASTER_ADDR: an address of the network)";
+}
+
 void Rendezvous::invite(ListeningSocket& door) {
   std::vector<MeshAddress> addresses(sockets_.size());
   GreetingReader room(door);
@@ -166,7 +175,8 @@ void Rendezvous::invite(ListeningSocket& door) {
       throw DeviceError("rendezvous on port " + std::to_string(door.port()) + " (MASTER_PORT)",
                         "of " + std::to_string(processes()) + " processes these did not come within " +
                             std::to_string(options_.rendezvous.count()) + " ms: " + missing_processes() +
-                            (strangers > 0 ? "; of another job (FORESHARD_JOB) came " + std::to_string(strangers) : ""));
+                            (strangers > 0 ? "; of another job (FORESHARD_JOB) came " + std::to_string(strangers) : "") +
+                            unreachable(door));
     }
     const MeshHello& hello = visitor.hello;
     if (hello.job != options_.job) {

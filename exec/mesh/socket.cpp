@@ -182,11 +182,6 @@ std::string host_of(const sockaddr_storage& address, socklen_t length) {
   return problem == 0 ? text : "?";
 }
 
-bool is_loopback(const addrinfo& at) {
-  if (at.ai_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(at.ai_addr)->sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in*>(at.ai_addr)->sin_addr.s_addr) >> 24U == 127;
-}
-
 std::unique_ptr<addrinfo, Free> look_up(const std::string& address, int port, int flags, const std::string& where) {
   addrinfo hints = {};
   hints.ai_family = address.empty() ? AF_INET : AF_UNSPEC, hints.ai_socktype = SOCK_STREAM, hints.ai_flags = flags;
@@ -194,11 +189,6 @@ std::unique_ptr<addrinfo, Free> look_up(const std::string& address, int port, in
   const int problem = getaddrinfo(address.empty() ? nullptr : address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (problem != 0) throw DeviceError(where, gai_strerror(problem));
   return std::unique_ptr<addrinfo, Free>(found);
-}
-
-bool is_number(const std::string& address) {
-  in6_addr unused = {};
-  return inet_pton(AF_INET, address.c_str(), &unused) == 1 || inet_pton(AF_INET6, address.c_str(), &unused) == 1;
 }
 
 }  // namespace
@@ -213,9 +203,7 @@ std::string Socket::own_address() const {
 
 ListeningSocket::ListeningSocket(const std::string& address, int port) {
   const std::string where = "listening on " + (address.empty() ? "" : address + " ") + "port " + std::to_string(port);
-  auto list = look_up(address, port, AI_PASSIVE, where);
-  if (!address.empty() && address != "localhost" && !is_number(address) && is_loopback(*list))
-    list = look_up("", port, AI_PASSIVE, where);
+  const auto list = look_up(address, port, AI_PASSIVE, where);
   std::string problem = "no address";
   for (const addrinfo* at = list.get(); at && descriptor_ < 0; at = at->ai_next) {
     const int descriptor = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
@@ -237,6 +225,11 @@ ListeningSocket::ListeningSocket(const std::string& address, int port) {
 }
 
 ListeningSocket::~ListeningSocket() { ::close(descriptor_); }
+
+bool ListeningSocket::only_this_machine() const {
+  const std::string own = address();
+  return own.starts_with("127.") || own == "::1";
+}
 
 std::string ListeningSocket::address() const {
   sockaddr_storage own = {};

@@ -55,9 +55,7 @@ class Socket {
 
 class ListeningSocket {
  public:
-  // Listens on this address of this machine; if it is "", on all addresses. It also listens on all addresses if `address` is the machine's
-  // own name and resolves to the loopback address, as Debian sets it in /etc/hosts: other machines could not connect there. Port 0: any
-  // free port. Throws DeviceError.
+  // Listens on this address of this machine and on no other one; if it is "", on all addresses. Port 0: any free port. Throws DeviceError.
   ListeningSocket(const std::string& address, int port);
   explicit ListeningSocket(int port) : ListeningSocket("", port) {}
   ~ListeningSocket();
@@ -65,8 +63,9 @@ class ListeningSocket {
   ListeningSocket& operator=(const ListeningSocket&) = delete;
   int port() const { return port_; }
   int descriptor() const { return descriptor_; }
-  std::string address() const;  // "0.0.0.0": all addresses
-  Socket accept_waiting();      // accepts a connection without blocking; if there is none, the result is not open
+  std::string address() const;     // "0.0.0.0": all addresses
+  bool only_this_machine() const;  // whether it listens on a loopback address
+  Socket accept_waiting();         // accepts a connection without blocking; if there is none, the result is not open
 
  private:
   int descriptor_ = -1, port_ = 0;

@@ -81,11 +81,13 @@ class Search {
     known_.push_back(file);
     found.push_back(path.string());
   }
+  // A relative path would lead into the working directory, where anybody's file may lie.
   void folder(const fs::path& path) {
-    if (!path.empty()) file(under(path) / "libnccl.so.2");
+    if (path.is_absolute()) file(under(path) / "libnccl.so.2");
   }
   // Folders such as lib/python3.*/site-packages/nvidia/nccl/lib.
   void python(const fs::path& prefix) {
+    if (!prefix.is_absolute()) return;
     std::error_code ignored;
     std::vector<fs::path> versions;
     for (const auto& entry : fs::directory_iterator(under(prefix) / "lib", ignored))

@@ -98,6 +98,24 @@ TEST(Fault, DefaultPatienceEndsAHangWithinFiveSeconds) {
   std::printf("a hang ended all ranks after %.2f s: %s\n", seconds, what.c_str());
 }
 
+// A rank that computes for a long time may do so, but not once the run was asked to stop: the step would not end.
+TEST(Fault, WhoIsAskedToStopDoesNotWaitForAnEndlessInstruction) {
+  static std::atomic<bool> over = false;  // the rank may look at it when the test is over
+  const std::atomic<bool> cancel = true;
+  ExecuteOptions options = training(1);
+  options.cancel = &cancel;
+  options.patience = std::chrono::milliseconds(100), options.longest_when_asked = std::chrono::milliseconds(300);
+  options.before = [](RankId rank, int action, int instruction, int) {
+    const auto began = std::chrono::steady_clock::now();
+    while (rank.value == 1 && action == 2 && instruction == 3 && !over)  // computes
+      if (std::chrono::steady_clock::now() - began > std::chrono::seconds(20)) return;
+  };
+  const std::string what = failure(four_ranks(), options);
+  over = true;
+  EXPECT_NE(what.find("rank 1, action 2"), std::string::npos) << what;
+  EXPECT_NE(what.find("does not come to an end"), std::string::npos) << what;
+}
+
 // Rank 0 fails while rank 1 is busy for another 150 ms, in the middle of which the process is stopped for longer than ranks get to leave.
 // Whether all of it was freed: what the ranks call first holds a token.
 bool frees_all_when_stopped() {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/file_lock.h"
 #include "core/json/json.h"
 #include "strategy/tune/tune.h"
 #include "tests/cli/run_line.h"
@@ -83,7 +84,7 @@ TEST_F(RunFiles, AFullDiskIsToldAndLeavesWhatWasThere) {
         "trap '' XFSZ; ulimit -f 4; foreshard run plan.json --progress none --steps 1 " + option + " " + name, folder.string());
     EXPECT_EQ(read_text(path(name)), "what was there") << option;
     EXPECT_EQ(said.find("iteration"), std::string::npos) << said;
-    EXPECT_FALSE(fs::exists(path(name + ".part"))) << option;
+    for (const auto& entry : fs::directory_iterator(folder)) EXPECT_NE(entry.path().extension(), ".part") << entry.path();
     return said;
   };
   for (const char* option : {"--save", "--save-result", "--trace"}) {
@@ -123,6 +124,45 @@ TEST_F(RunFiles, ALossThatIsNoNumberIsTold) {
   EXPECT_NE(ran.out.find(" -> nan after 40 steps"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("note: the loss is no number from step "), std::string::npos) << ran.out;
   EXPECT_NE(train("--beta1 1").err.find("--beta1: found \"1\""), std::string::npos);
+}
+
+// A training that has diverged does not cost the state before it: the run ends where it would save, and says which file stays.
+TEST_F(RunFiles, ASaveThatIsNotFiniteIsNoSave) {
+  const std::string diverging = "--steps 60 --learning-rate 1000000 --weight-decay 1000000 --save " + path("kept");
+  ASSERT_EQ(train("--steps 1 --save " + path("kept")).code, ExitCode::Ok);
+  const std::string before = read_text(path("kept"));
+  const RanLine ran = train(diverging);
+  EXPECT_EQ(ran.code, ExitCode::WrongInput);
+  EXPECT_NE(ran.out.find(" after 60 steps"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.err, "foreshard: after step 60 the loss is nan; that is not saved to " + path("kept") +
+                         ", and the run ends here (--save-not-finite saves it all the same)\n");
+  EXPECT_TRUE(read_text(path("kept")) == before);
+  EXPECT_EQ(JsonReader::parse(train(diverging + " --json").out, "out").at("not_saved").as_string(),
+            "after step 60 the loss is nan");
+  EXPECT_EQ(train(diverging + " --save-not-finite").code, ExitCode::Ok);
+  EXPECT_FALSE(read_text(path("kept")) == before);
+  EXPECT_NE(train("--save-not-finite").err.find("--save-not-finite: found no --save"), std::string::npos);
+}
+
+// Of two runs on one file, the second ends before it trains.
+TEST_F(RunFiles, AFileThatAnotherRunWritesIsRefused) {
+  for (const char* option : {"--save", "--loss-log"}) {
+    const FileLock other(path("both"), FileLock::IfHeld::Refuse);
+    const RanLine ran = train("--steps 1 " + std::string(option) + " " + path("both"));
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << option;
+    EXPECT_EQ(ran.err.find("foreshard: " + path("both") + ": found a file that process "), 0U) << ran.err;
+    EXPECT_FALSE(fs::exists(path("both"))) << option;
+  }
+}
+
+// The samples are those of the file and the seed, whatever the plan cuts.
+TEST_F(RunFiles, PartsOfAMicroBatchReadTheSameSamples) {
+  ASSERT_EQ(tuned_plan("--tp 2 --pp 2 --parts 2", "parts.json").code, ExitCode::Ok);
+  const std::string data = "--steps 2 --seed 9 --data " + kText;
+  EXPECT_EQ(last_loss(train(data, "parts.json")), last_loss(train(data)));
+  std::ofstream(path("short.txt")) << "sixteen tokens..";
+  EXPECT_NE(train("--data " + path("short.txt"), "parts.json").err.find("found 16 tokens, expected at least 17"),
+            std::string::npos);
 }
 
 // What a checkpoint was trained on goes with it: a training that goes on with something else would be another one.
@@ -167,15 +207,16 @@ TEST_F(RunFiles, ACheckpointKnowsItsDataAndItsStep) {
 TEST_F(RunFiles, ACheckpointWithoutItsDataIsTold) {
   ASSERT_EQ(train("--steps 1 --save " + path("new")).code, ExitCode::Ok);
   std::string text = read_text(path("new"));
-  for (const std::string word : {"data_format"}) {
-    const std::size_t at = text.find(word);
-    ASSERT_NE(at, std::string::npos);
-    text.replace(at, word.size(), "daten_forma");
-  }
+  for (const auto& [word, other] : {std::pair<std::string, std::string>{"data_format", "daten_forma"},
+                                    {"checksum", "chequsum"},
+                                    {"checkpoint-2", "checkpoint-1"}})
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
+      text.replace(at, word.size(), other);
   std::ofstream(path("old")) << text;
   const RanLine ran = train("--steps 1 --resume " + path("old") + " --data " + kText);
   EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
   EXPECT_NE(ran.err.find("old does not say what it was trained on"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("old has no checksums; an earlier version wrote it\n"), std::string::npos) << ran.err;
 }
 
 TEST_F(RunFiles, ARunSaysWhatItIsTrainedOn) {

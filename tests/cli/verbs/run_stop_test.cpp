@@ -55,6 +55,27 @@ TEST_F(RunStop, ThreadsSaveAtTheEndOfTheStepAndGoOnToTheSameBits) {
     }
 }
 
+// A terminal that is closed ends what was started from it: the run saves as after a SIGTERM, also when whoever read its output has ended, too.
+TEST_F(RunStop, AClosedTerminalIsARequestToStop) {
+  const std::string said = shell(
+      "trap 'kill -9 $pid0 2>/dev/null' EXIT\nmkfifo pipe; sleep 1000 <pipe & reader=$!\n"
+      "foreshard run p.plan.json --launcher none --patience 60 --progress json --steps 2000 --save kept --loss-log steps >pipe "
+      "2>&1 & pid0=$!\n"
+      "for i in $(seq 2000); do grep -qs '^1,' steps && break; sleep 0.02; done\n"
+      "kill -STOP $pid0; kill -HUP $pid0; kill -9 $reader; wait $reader; kill -CONT $pid0; wait $pid0; echo code $?");
+  EXPECT_TRUE(said.ends_with("code 130\n")) << said;
+  EXPECT_GT(step_of("kept"), 0);
+}
+
+TEST_F(RunStop, NohupStays) {
+  const std::string said =
+      shell("trap 'kill -9 $pid0 2>/dev/null' EXIT; trap '' HUP\n" + threads("--steps 2000 --save kept") + after_a_step("0") +
+            "kill -HUP $pid0; n=$(grep -c '\"step\"' err.0)\n"
+            "for i in $(seq 2000); do [ $(grep -c '\"step\"' err.0) -gt $((n + 3)) ] && break; sleep 0.02; done\n"
+            "kill -0 $pid0 && echo trains; kill -TERM $pid0; wait $pid0; echo code $?");
+  EXPECT_EQ(said, "trains\ncode 130\n") << file("err.0");
+}
+
 // To one process only, whichever, or to all: they agree on the step after which they stop.
 TEST_F(RunStop, FourProcessesSaveAtTheEndOfTheSameStepAndGoOnToTheSameBits) {
   for (const char* to : {"$pid0", "$pid2", "$pid0 $pid1 $pid2 $pid3"}) {

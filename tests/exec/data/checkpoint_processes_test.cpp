@@ -1,10 +1,13 @@
 // Checkpoints of runs in several processes: the same file as one process writes, whatever number of processes goes on from it.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "exec/data/checkpoint.h"
 #include "exec/data/safetensors.h"
@@ -69,7 +72,7 @@ TEST_F(CheckpointOfProcesses, TheFileIsThatOfThreads) {
 TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
   const Plan plan = plan_of({.dp = 2, .tp = 2, .batch = {.micro = 2}, .zero = {.stage = 1}});
   fs::create_directories(file("elsewhere"));
-  std::ofstream(file("elsewhere/alone.part")) << "what an earlier run left behind, long enough to be read";
+  std::ofstream(file("elsewhere/alone.0123456789ab.part")) << "what an earlier run left behind, long enough to be read";
   const auto saved = [&](const std::string& name, int apart) {
     std::vector<int> writers(3);
     in_processes(3, 4, [&](ProcessMesh& mesh) {
@@ -78,7 +81,7 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
       RankThreads team(plan, options, {});
       const std::string path = file(mesh.process() == apart ? "elsewhere/" + name : name);
       writers[static_cast<std::size_t>(mesh.process())] =
-          save_checkpoint(path, plan, team.ranks(), team.memories(), {.samples = 8}, &mesh);
+          save_checkpoint(path, plan, team.ranks(), team.memories(), {.samples = 8}, &mesh).writers;
     });
     return writers;
   };
@@ -106,8 +109,8 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileReadItThemselves) {
       ExecuteOptions options = quiet(1);
       options.processes = &mesh;
       RankThreads team(plan, options, {});
-      readers[static_cast<std::size_t>(mesh.process())] =
-          load_checkpoint(mesh.process() == 1 ? of_process_1 : saved, plan, team.ranks(), team.memories(), &mesh);
+      readers[static_cast<std::size_t>(mesh.process())] = load_checkpoint(
+          mesh.process() == 1 ? of_process_1 : saved, plan, team.ranks(), team.memories(), training_point(saved), &mesh);
       save_checkpoint(file("again"), plan, team.ranks(), team.memories(), training_point(saved), &mesh);
     });
     EXPECT_TRUE(bytes_of(file("again")) == words) << of_process_1;
@@ -187,8 +190,17 @@ TEST_F(CheckpointOfProcesses, WhatProcessZeroCannotDoAllAreTold) {
   options.save = file("kept");
   train(plan, 2, options);
   const std::string before = bytes_of(options.save);
-  fs::create_directories(file("kept.part"));  // where the new file would be written
-  for (const std::string& what : said(options)) EXPECT_NE(what.find("kept.part"), std::string::npos) << what;
+  rlimit limit = {};  // a disk that is full: here, a limit on the size of files
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlim_t old = std::exchange(limit.rlim_cur, 1000);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const std::vector<std::string> full = said(options);
+  limit.rlim_cur = old;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  ::signal(SIGXFSZ, handler);
+  for (const std::string& what : full)
+    EXPECT_NE(what.find("write of " + options.save + " failed: File too large"), std::string::npos) << what;
   EXPECT_EQ(bytes_of(options.save), before);
   options.save = {}, options.resume = file("nothing");
   for (const std::string& what : said(options)) EXPECT_NE(what.find("No such file"), std::string::npos) << what;

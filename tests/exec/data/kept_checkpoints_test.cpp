@@ -46,6 +46,19 @@ TEST_F(KeptCheckpoints, NewestIsByTime) {
   EXPECT_EQ(names(), (std::set<std::string>{"run", "run.step-12"}));
 }
 
+// A second name of the link would be no copy of what it leads to now.
+TEST_F(KeptCheckpoints, WhereTheNameIsALink) {
+  fs::create_directory(file("disk"));
+  fs::create_symlink("disk/real", file("link"));
+  std::ofstream(file("disk/real")) << "first";
+  keep_checkpoints(file("link"), 1, 2);
+  fs::remove(file("disk/real"));
+  std::ofstream(file("disk/real")) << "second";
+  keep_checkpoints(file("link"), 2, 2);
+  EXPECT_EQ(bytes_of(file("disk/real.step-1")), "first");
+  EXPECT_EQ(bytes_of(file("disk/real.step-2")), "second");
+}
+
 // The same step again takes the name over.
 TEST_F(KeptCheckpoints, AStepIsWrittenAgain) {
   write("first", 1), keep_checkpoints(file("run"), 7, 2);

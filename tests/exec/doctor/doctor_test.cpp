@@ -152,6 +152,24 @@ TEST_F(Doctor, TheRendezvousIsTried) {
             "  -> set MASTER_ADDR to the address of the machine of process 0, in all processes\n");
 }
 
+// Debian's /etc/hosts gives the machine's own name a loopback address: enough for processes of this machine only.
+TEST_F(Doctor, ANameOfTheLoopbackIsNotReachedFromOtherMachines) {
+  furnish();
+  Variables variables = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node01"}, {"LOCAL_WORLD_SIZE", "1"}};
+  ExaminedMachine debian = around(variables);
+  debian.only_this_machine = [](const std::string& address) { return address == "node01"; };
+  EXPECT_EQ(about("rendezvous", debian),
+            "wrong rendezvous: node01 is a loopback address here: other machines cannot connect\n"
+            "  -> set MASTER_ADDR to an address of the machine on which process 0 runs: that of eth0, mlx5_0/1\n");
+  variables["LOCAL_WORLD_SIZE"] = "2";
+  ExaminedMachine one = around(variables);
+  one.only_this_machine = debian.only_this_machine;
+  EXPECT_EQ(about("rendezvous", one), "ok rendezvous: node01 port 29500, free\n");
+  const ExaminedMachine here = this_machine([](const char*) -> const char* { return nullptr; });
+  EXPECT_TRUE(here.only_this_machine("127.1"));
+  EXPECT_FALSE(here.only_this_machine("0.0.0.0"));
+}
+
 // A real port: taken by this test, an address that no machine has (RFC 5737), and a free one.
 TEST_F(Doctor, ThisMachineCanListenOrNot) {
   const ExaminedMachine here = this_machine([](const char*) -> const char* { return nullptr; });

@@ -285,6 +285,25 @@ TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
 
 // What else knocks at the door (a scanner of ports, a browser, somebody who says nothing or sends noise) is shown out, and the
 // processes of the run meet all the same.
+// A name that this machine resolves to its own loopback address, as Debian's /etc/hosts does with the machine's name; here a spelling of it that is
+// no address to inet_pton. Nobody outside can connect, so process 0 says why the others may not come.
+TEST(ProcessMesh, ListensAtTheRequestedAddressOnly) {
+  EXPECT_EQ(ListeningSocket("127.1", 0).address(), "127.0.0.1");
+  EXPECT_EQ(ListeningSocket("127.0.0.2", 0).address(), "127.0.0.2");
+  EXPECT_EQ(ListeningSocket(0).address(), "0.0.0.0");
+  MeshOptions options = mesh_options(0, 2, 2, free_port());
+  options.place.address = "127.1", options.rendezvous = std::chrono::milliseconds(100);
+  std::string said;
+  try {
+    const ProcessMesh mesh(options);
+  } catch (const DeviceError& error) {
+    said = error.what();
+  }
+  EXPECT_TRUE(
+      said.ends_with("; 127.1 is 127.0.0.1 here, where other machines cannot connect (MASTER_ADDR: an address of the network)"))
+      << said;
+}
+
 TEST(ProcessMesh, StrangersAreShownOut) {
   const int port = free_port();
   std::vector<std::future<void>> all;
