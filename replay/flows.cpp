@@ -118,7 +118,8 @@ class FlowFinder {
   Error no_other_end(RankId rank, const std::string& what, int peer) const {
     const Peer& p = patterns_.peers[static_cast<std::size_t>(peer)];
     std::string found = what + " role " + std::to_string(ranks_.role(rank).value + p.role_shift);
-    if (p.axis.valid()) found += ", " + plan_.axes[p.axis.index()].name + " + " + std::to_string(p.shift);
+    for (const AxisId axis : p.axes) found += ", " + plan_.axes[axis.index()].name;
+    if (!p.axes.empty()) found += " + " + std::to_string(p.shift);
     return Error("plan", "role '" + plan_.roles[ranks_.role(rank).index()].name + "', rank " + std::to_string(rank.value),
                  found, "a send and a receive for every exchange");
   }

@@ -70,8 +70,9 @@ void check_bytes(Bytes bytes, const MakePlace& place) {
 
 template <class MakePlace>
 void check_peer(const Plan& plan, const std::optional<Peer>& peer, const MakePlace& place) {
-  if (peer && peer->axis.valid() && !within(peer->axis, plan.axes.size()))
-    place().in(".axis").bad(std::to_string(peer->axis.value), "an axis of the plan");
+  if (!peer) return;
+  for (const AxisId axis : peer->axes)
+    if (!within(axis, plan.axes.size())) place().in(".axis").bad(std::to_string(axis.value), "an axis of the plan");
 }
 
 // Checks an instruction without the roles that issue it.

@@ -104,8 +104,9 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
+  // The caller checks the plan while it is simulated.
   auto answer = tuned_plan(job.model, job.cluster, job.strategy,
-                           {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
+                           {.ignore_memory = true, .check = false, .profile = job.measured(), .settings = job.settings});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);

@@ -1,9 +1,9 @@
 // foreshard show plan: prints the contents of a saved plan.
 #include <ostream>
 
-#include "cli/job/sound_plan.h"
 #include "cli/program/table.h"
 #include "cli/program/verb.h"
+#include "core/check/check_plan.h"
 #include "core/plan/plan.h"
 #include "report/words/text_table.h"
 

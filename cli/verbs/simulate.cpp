@@ -21,6 +21,7 @@
 #include "cli/program/separate_files.h"
 #include "cli/program/terminal.h"
 #include "core/base/error.h"
+#include "core/check/check_plan.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/result/order_bound.h"
@@ -129,6 +130,7 @@ static Result play(const Arguments& arguments, SimulateOptions options, Prepared
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress.report(fraction); };
   const auto meanwhile = [&](const Plan& plan) {
+    if (!arguments.has("--plan")) expect_sound(plan);
     say_notes(arguments, prepared, plan, console);
     bounds = order_bounds(plan);
   };
@@ -175,6 +177,7 @@ static std::string as_text(const Summary& summary, const Prepared& prepared) {
 
 // The memory of a plan that does not fit, without simulating it.
 static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared, const Console& console) {
+  if (!arguments.has("--plan")) expect_sound(prepared.plan);
   say_notes(arguments, prepared, prepared.plan, console);
   const Result unplayed{.plan = std::move(prepared.plan)};
   Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, order_bounds(unplayed.plan));

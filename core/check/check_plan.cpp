@@ -137,4 +137,17 @@ std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& opt
   return defects.take();
 }
 
+static std::string in_words(const PlanDefect& defect) { return defect.where + ": " + defect.what + " [" + defect.rule + "]"; }
+
+std::string first_defect(const Plan& plan) {
+  const std::vector<PlanDefect> defects = check_plan(plan, {.most_defects = 1});
+  return defects.empty() ? "" : in_words(defects.front());
+}
+
+void expect_sound(const Plan& plan) {
+  const std::vector<PlanDefect> defects = check_plan(plan, {.most_defects = 1});
+  if (!defects.empty() && defects.front().rule != "too-large")
+    throw Bug("a plan was lowered that is not sound: " + in_words(defects.front()));
+}
+
 }  // namespace foreshard

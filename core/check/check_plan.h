@@ -91,5 +91,9 @@ struct CheckPlanOptions {
 // The defects of the plan; empty if it is sound. Time does not grow with the data-parallel degree, except that host memory per node and
 // memory of devices with several ranks are summed over ranks. Each rule names an instruction of a segment and role at most once.
 std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& options = {});
+// The first of them, "WHERE: WHAT [RULE]"; "" if the plan is sound.
+std::string first_defect(const Plan& plan);
+// For plans that this program has made: throws Bug with the first defect. A plan that is too large to be checked passes.
+void expect_sound(const Plan& plan);
 
 }  // namespace foreshard

@@ -171,9 +171,10 @@ class GradientCheck {
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       in = {.pushed = true};  // the data come from another rank
     }
+    const bool scales = compute && is<ops::ClipScale>(compute->op);  // a gradient, in place: it stays what it is
     if (compute && (compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward))
       write_gradients(writes, *compute);
-    else
+    else if (!scales)
       write(writes, in, keeps);
     for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
   }

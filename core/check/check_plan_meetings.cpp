@@ -12,7 +12,8 @@ namespace {
 
 // A channel: the sends of one role to one relative peer with one tag, and the receives that match them.
 struct Channel {
-  std::int32_t from = 0, to = 0, axis = -1, shift = 0;  // roles; from the sender's point of view
+  std::int32_t from = 0, to = 0, shift = 0;  // roles; from the sender's point of view
+  std::vector<std::int32_t> axes = {};
   std::string tag = {};
   auto operator<=>(const Channel&) const = default;
 };
@@ -91,12 +92,15 @@ class Meetings {
     if (wide_axes(role) != wide_axes(there)) return -1;
     Channel c{.from = role.value, .to = there.value, .tag = tag};
     if (!sends) std::swap(c.from, c.to);
-    const int size = peer.axis.valid() ? plan_.axes[peer.axis.index()].size : 1;
+    int size = 1;
+    for (const AxisId axis : peer.axes) size *= plan_.axes[axis.index()].size;
     c.shift = (((sends ? peer.shift : -peer.shift) % size) + size) % size;
     if (c.shift != 0) {
       const std::vector<std::int32_t> axes = wide_axes(role);
-      if (!std::binary_search(axes.begin(), axes.end(), peer.axis.value)) return -1;
-      c.axis = peer.axis.value;
+      for (const AxisId axis : peer.axes) {
+        if (!std::binary_search(axes.begin(), axes.end(), axis.value)) return -1;
+        c.axes.push_back(axis.value);
+      }
     }
     const auto [entry, fresh] = channels_.try_emplace(c, static_cast<std::int32_t>(sends_.size()));
     if (fresh) sends_.emplace_back(), receives_.emplace_back();

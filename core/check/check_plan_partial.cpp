@@ -3,7 +3,7 @@
 //             the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
 //   columns   some of the columns: a product whose weight is cut along the other dimension
 //   rows      some of the tokens: the result of a reduce-scatter of partial sums, until an all-gather
-//   unknown   perhaps some of the tokens, if the plan scatters tokens: data from another stage, and products with weights that
+//   unknown   perhaps some of the tokens, if the plan scatters tokens, or of the columns: data from another stage, and products with weights that
 //             were gathered into a ring without Buffer::holds, whose history is not known
 //   received  the rank's slice of a value from another stage (Exchange::slice), until an all-gather
 // Only a reduction, or another such product that adds to it, may access a partial sum, and only an all-gather a received slice.
@@ -149,7 +149,7 @@ class PartialSumCheck {
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
     Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
-    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= scattered_;
+    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= alike_;
     if (law.new_columns)  // weights are [out, in]
       out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
     const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;

@@ -41,10 +41,11 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-// The other end of an exchange, relative to the rank: role index own + role_shift, coordinate (own + shift) mod size on `axis`.
+// The other end of an exchange, relative to the rank: role index own + role_shift, coordinate (own + shift) mod size on `axes`. Several axes
+// together count as one, whose coordinate the last of them changes fastest: a ring over context ranks whose axis is split.
 struct Peer {
   std::int32_t role_shift = 0;
-  AxisId axis = {};
+  std::vector<AxisId> axes = {};
   std::int32_t shift = 0;
   bool operator==(const Peer&) const = default;
 };

@@ -132,7 +132,8 @@ void check_peer(const std::optional<Peer>& peer, const Plan& plan, const Where& 
   if (!peer) return;
   const auto roles = static_cast<std::int64_t>(plan.roles.size());
   in_range(peer->role_shift, -roles, roles, {&where, "role_shift"});
-  in_range(peer->axis.value, -1, static_cast<std::int64_t>(plan.axes.size()) - 1, {&where, "axis"});
+  for (const AxisId axis : peer->axes)
+    in_range(axis.value, 0, static_cast<std::int64_t>(plan.axes.size()) - 1, {&where, "axis"});
   in_range(peer->shift, -kMostRanks, kMostRanks, {&where, "shift"});
 }
 

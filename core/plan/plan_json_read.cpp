@@ -116,9 +116,14 @@ Use read_use(const JsonReader& json) {
 }
 
 Peer read_peer(const JsonReader& json) {
-  if (json.size() != 1) sized(json, 3, 3, "[role shift] or [role shift, axis, shift]");
+  if (json.size() != 1) sized(json, 3, 3, "[role shift], [role shift, axis, shift] or [role shift, [axis, ...], shift]");
   Peer peer{.role_shift = number(json.at(0))};
-  if (json.size() == 3) peer.axis = {index(json.at(1))}, peer.shift = number(json.at(2));
+  if (json.size() == 1) return peer;
+  if (json.at(1).is_array())
+    for (std::size_t i = 0; i < json.at(1).size(); ++i) peer.axes.push_back({index(json.at(1).at(i))});
+  else
+    peer.axes = {AxisId{index(json.at(1))}};
+  peer.shift = number(json.at(2));
   return peer;
 }
 

@@ -75,7 +75,14 @@ void write(JsonWriter& json, const Use& use) {
 void write(JsonWriter& json, const char* name, const std::optional<Peer>& peer) {
   if (!peer) return;
   json.key(name).begin_array().value(peer->role_shift);
-  if (peer->axis.value != -1 || peer->shift != 0) json.value(peer->axis.value).value(peer->shift);
+  if (peer->axes.size() == 1) {
+    json.value(peer->axes.front().value);
+  } else if (!peer->axes.empty()) {
+    json.begin_array();
+    for (const AxisId axis : peer->axes) json.value(axis.value);
+    json.end_array();
+  }
+  if (!peer->axes.empty()) json.value(peer->shift);
   json.end_array();
 }
 

@@ -42,7 +42,7 @@ class PointFinder {
   }
 
   int point(const MeetingPoint& p) {
-    const auto key = std::tuple(p.kind, p.peer.role_shift, p.peer.axis.value, p.peer.shift, p.tag, p.group.value);
+    const auto key = std::tuple(p.kind, p.peer.role_shift, p.peer.axes, p.peer.shift, p.tag, p.group.value);
     const auto [at, fresh] = point_of_.try_emplace(key, static_cast<int>(found_.points.size()));
     if (fresh) found_.points.push_back(p);
     return at->second;
@@ -60,7 +60,7 @@ class PointFinder {
   const Plan& plan_;
   MeetingPoints found_ = {};
   std::unordered_map<std::string, std::int32_t> tags_ = {};
-  std::map<std::tuple<MeetingPoint::Kind, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>, int>
+  std::map<std::tuple<MeetingPoint::Kind, std::int32_t, std::vector<AxisId>, std::int32_t, std::int32_t, std::int32_t>, int>
       point_of_ = {};
 };
 
@@ -102,11 +102,10 @@ std::vector<std::vector<std::int32_t>> event_users(const Plan& plan, const std::
 }  // namespace
 
 Peer reduced(const Plan& plan, Peer peer) {
-  if (peer.axis.valid()) {
-    const int size = plan.axes[peer.axis.index()].size;
-    peer.shift = ((peer.shift % size) + size) % size;
-  }
-  if (!peer.axis.valid() || peer.shift == 0) peer.axis = {}, peer.shift = 0;
+  std::int32_t size = 1;
+  for (const AxisId axis : peer.axes) size *= plan.axes[axis.index()].size;
+  peer.shift = ((peer.shift % size) + size) % size;
+  if (peer.shift == 0) peer.axes.clear();
   return peer;
 }
 

@@ -106,11 +106,19 @@ RankId Ranks::peer(RankId rank, const Peer& peer) const {
   if (index < 0 || index >= static_cast<std::int64_t>(plan_->roles.size())) return {};
   const RoleId role{static_cast<std::int32_t>(index)};
   RankId there = twin(rank, role);
-  if (!there.valid() || !peer.axis.valid() || peer.shift == 0) return there;
-  if (!has(role, peer.axis)) return {};
-  const int size = this->size(peer.axis), at = coordinate(there, peer.axis);
-  const auto moved = static_cast<int>((((std::int64_t{at} + peer.shift) % size) + size) % size);
-  return {there.value + (moved - at) * strides_[role.index()][peer.axis.index()]};
+  if (!there.valid() || peer.axes.empty() || peer.shift == 0) return there;
+  std::int64_t size = 1, at = 0;
+  for (const AxisId axis : peer.axes) {
+    if (!has(role, axis)) return {};
+    size *= this->size(axis), at = at * this->size(axis) + coordinate(there, axis);
+  }
+  std::int64_t moved = (((at + peer.shift) % size) + size) % size;
+  for (auto axis = peer.axes.rbegin(); axis != peer.axes.rend(); ++axis) {
+    const int of_axis = this->size(*axis), to = static_cast<int>(moved % of_axis);
+    there.value += (to - coordinate(there, *axis)) * strides_[role.index()][axis->index()];
+    moved /= of_axis;
+  }
+  return there;
 }
 
 int Ranks::members(GroupId group, RoleId role) const {

@@ -25,6 +25,9 @@ struct LowerOptions {
   // The reason why a plan does not fit states the memory it needs. False: nobody reads the reason, so a plan with too much alive at one
   // time is refused before packing, which takes most of the time of lowering many micro-batches.
   bool explain = true;
+  // tuned_plan and lower_tuned check the plan that they return: one that is not sound is a bug, and throws Bug. False: for plans of which only
+  // times are compared and whose winner is lowered anew, and where the caller checks.
+  bool check = true;
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
   std::vector<std::string> settings =
       {};  // changed fields of model and cluster ("cluster.fabric.levels=2"); kept in Plan::origin

@@ -217,11 +217,10 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
     return out.emit(std::move(instruction));
   }
   const std::vector<AxisId> axes = frame_.lowering.over(op.communication->over);
-  FS_ASSERT(axes.size() == 1);  // a ring goes round one axis
   const bool back = kind != *op.communication->forward;
   Instruction instruction{.name = op.name,
-                          .what = Exchange{.to = Peer{.axis = axes[0], .shift = back ? -1 : 1},
-                                           .from = Peer{.axis = axes[0], .shift = back ? 1 : -1},
+                          .what = Exchange{.to = Peer{.axes = axes, .shift = back ? -1 : 1},
+                                           .from = Peer{.axes = axes, .shift = back ? 1 : -1},
                                            .tag = op.name + (back ? ".grad" : ""),
                                            .bytes = op.communication->bytes},
                           .stream = way(op.communication->over).stream,

@@ -128,7 +128,7 @@ std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& clust
                                         const HybridJob& job, const Degrees& degrees, const MachineProfile* profile) {
   Strategy s = plain(strategy, degrees.tensor);
   s.pp = degrees.stages, s.dp = degrees.replicas, s.pipeline.layer_split = degrees.stages > 1 ? "auto" : "";
-  const auto answer = tuned_plan(model, cluster, s, {.pack_by_order = false, .profile = profile});
+  const auto answer = tuned_plan(model, cluster, s, {.pack_by_order = false, .check = false, .profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   UniformPlan plan{.strategy = lowered.strategy, .estimate = refine(lowered, cluster)};

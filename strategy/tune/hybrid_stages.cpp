@@ -94,7 +94,7 @@ class Staged {
       Proposal next = std::move(waiting_.front());
       waiting_.erase(waiting_.begin());
       auto answer = tuned_plan(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)),
-                               {.pack_by_order = false, .profile = limits_.profile});
+                               {.pack_by_order = false, .check = false, .profile = limits_.profile});
       if (auto* lowered = std::get_if<Lowered>(&answer)) {
         next.partition.cost = slowest(job_, next.partition);
         found_.push_back({std::move(next.partition), std::move(*lowered), next.guess});

@@ -75,7 +75,7 @@ std::string gib(Bytes bytes) {
 
 // "41.3 GiB on stage 0 of 80.0 GiB" when it fits.
 std::optional<std::string> fits(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  const auto answer = tuned_plan(model, cluster, strategy, {.explain = false});
+  const auto answer = tuned_plan(model, cluster, strategy, {.explain = false, .check = false});
   const auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   const Role* worst = nullptr;

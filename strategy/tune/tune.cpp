@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/check/check_plan.h"
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/server/asynchronous_server.h"
@@ -113,16 +114,22 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   return tuned;
 }
 
+static std::variant<Lowered, Infeasible> checked(std::variant<Lowered, Infeasible> answer, const LowerOptions& options) {
+  if (const auto* lowered = std::get_if<Lowered>(&answer); lowered && options.check) expect_sound(lowered->plan);
+  return answer;
+}
+
 std::variant<Lowered, Infeasible> lower_tuned(const Model& model, const Cluster& cluster, const Tuned& tuned,
                                               const LowerOptions& options) {
   const Strategy& strategy = tuned.strategy;
-  return (strategy.communication.asynchronous ? lower_asynchronous : lower)(model, cluster, strategy, options, tuned.rows);
+  const auto lowering = strategy.communication.asynchronous ? lower_asynchronous : lower;
+  return checked(lowering(model, cluster, strategy, options, tuned.rows), options);
 }
 
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
   if (!leaves_open(strategy) && !chooses_regions(strategy) && !chooses_times(strategy) && !strategy.communication.asynchronous)
-    return lower(model, cluster, strategy, options);
+    return checked(lower(model, cluster, strategy, options), options);
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
   return lower_tuned(model, cluster, std::get<Tuned>(tuned), options);

@@ -102,7 +102,7 @@ class RandomPlan {
   std::optional<Peer> peer(const Plan& p) {
     if (!pick(2)) return {};
     if (pick(2) || p.axes.empty()) return Peer{.role_shift = pick(1)};
-    return Peer{.axis = {pick(size(p.axes))}, .shift = pick(7) - 3};
+    return Peer{.axes = {AxisId{pick(size(p.axes))}}, .shift = pick(7) - 3};
   }
 
   std::vector<Shape> shapes_of_operands() {

@@ -80,6 +80,16 @@ TEST(ExpertModels, ExpertsFoldOverTensorAndContextRanks) {
   }
 }
 
+// Experts over all tensor-parallel ranks and half of the context-parallel ones split the context axis; its ring goes round both parts.
+TEST(ExpertModels, RingsGoRoundASplitContextAxis) {
+  for (const ModernModel& which : trained_mixtures()) {
+    if (which.name == "deepseek_v3" || which.name == "gpt_oss_experts") continue;  // attention that no ring has
+    Strategy split{.tp = 2, .cp = 4, .experts = {.ep = 4}, .sequence_parallel = true, .batch = {.micro = 1}};
+    split.context = ContextKind::Ring;
+    expect_as_one_device(which, split);
+  }
+}
+
 TEST(ExpertModels, ExpertsAreCutOverExpertTensorRanks) {
   for (const ModernModel& which : trained_mixtures()) {
     if (which.name == "gpt_oss_experts" || which.name == "switch") continue;  // biases: refused

@@ -234,13 +234,13 @@ TEST(CheckPlan, ARingOnAnAxisMeetsItselfBySymmetry) {
   Role role{.axes = {{0}}, .streams = {{"one"}}, .actions = {{{0}}}};
   role.buffers = {Buffer{.bytes = {8}, .resident = true}, Buffer{.bytes = {8}, .offsets = {{8}}, .resident = true}};
   plan.roles = {role};
-  const Peer next{.axis = {0}, .shift = 1}, before{.axis = {0}, .shift = -1};
+  const Peer next{.axes = {AxisId{0}}, .shift = 1}, before{.axes = {AxisId{0}}, .shift = -1};
   Instruction both{
       .what = Exchange{.to = next, .from = before, .bytes = {8}}, .stream = {0}, .reads = {{{0}}}, .writes = {{{1}}}};
   plan.segments = {Segment{.instructions = {both}}};
   EXPECT_FALSE(refused(plan, "deadlock"));
   EXPECT_FALSE(refused(plan, "exchange-mismatch"));
-  std::get<Exchange>(both.what).from = Peer{.axis = {0}, .shift = 3};  // -1 mod 4
+  std::get<Exchange>(both.what).from = Peer{.axes = {AxisId{0}}, .shift = 3};  // -1 mod 4
   plan.segments = {Segment{.instructions = {both}}};
   EXPECT_FALSE(refused(plan, "exchange-mismatch"));
   std::get<Exchange>(both.what).from = next;  // everybody waits for the wrong side

@@ -46,7 +46,7 @@ bool exists(const Plan& plan, std::int32_t role, const Peer& peer) {
   if (there < 0 || there >= static_cast<std::int32_t>(plan.roles.size())) return false;
   const std::vector<std::int32_t> axes = wide_axes(plan, role);
   return axes == wide_axes(plan, there) &&
-         (!peer.axis.valid() || std::binary_search(axes.begin(), axes.end(), peer.axis.value));
+         std::ranges::all_of(peer.axes, [&](AxisId axis) { return std::binary_search(axes.begin(), axes.end(), axis.value); });
 }
 
 // The exchanges of the plan as the program numbers them: the n-th send of a role to a peer is the n-th receive there.
@@ -59,7 +59,7 @@ CheckedMeetings numbered(const Plan& plan) {
     const MeetingPoint& point = meetings.points[static_cast<std::size_t>(number)];
     if (point.kind == MeetingPoint::Kind::Collective) all.calls.push_back({point.group, {role}, step, nth});
     if (point.kind != MeetingPoint::Kind::Send || !exists(plan, role, point.peer)) continue;
-    const Peer back = reduced(plan, {-point.peer.role_shift, point.peer.axis, -point.peer.shift});
+    const Peer back = reduced(plan, {-point.peer.role_shift, point.peer.axes, -point.peer.shift});
     const auto other = std::find(meetings.points.begin(), meetings.points.end(),
                                  MeetingPoint{MeetingPoint::Kind::Receive, back, point.tag, {}});
     if (other == meetings.points.end()) continue;

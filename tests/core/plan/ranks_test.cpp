@@ -107,8 +107,20 @@ TEST(Ranks, PeersAreRelative) {
   EXPECT_FALSE(ranks.peer(RankId{10}, Peer{.role_shift = 1}).valid());
   EXPECT_FALSE(ranks.peer(RankId{0}, Peer{.role_shift = -1}).valid());
   // a ring on tp: 5 is (dp 1, tp 2), the next is tp 0 = rank 3, four steps back is tp 1 = rank 4
-  EXPECT_EQ(ranks.peer(RankId{5}, Peer{.axis = {1}, .shift = 1}), RankId{3});
-  EXPECT_EQ(ranks.peer(RankId{5}, Peer{.axis = {1}, .shift = -4}), RankId{4});
+  EXPECT_EQ(ranks.peer(RankId{5}, Peer{.axes = {AxisId{1}}, .shift = 1}), RankId{3});
+  EXPECT_EQ(ranks.peer(RankId{5}, Peer{.axes = {AxisId{1}}, .shift = -4}), RankId{4});
+}
+
+// tp 3 and dp 2 as one ring of six, tp fastest: from (dp 0, tp 2) on to (dp 1, tp 0), from the last to the first, and back.
+TEST(Ranks, APeerOverSeveralAxesGoesRoundAllOfThem) {
+  const Plan plan = two_stages();
+  const Ranks ranks(plan);
+  const std::vector<AxisId> both = {AxisId{0}, AxisId{1}};
+  for (int rank = 0; rank < 6; ++rank) {
+    EXPECT_EQ(ranks.peer(RankId{rank}, Peer{.axes = both, .shift = 1}), RankId{(rank + 1) % 6});
+    EXPECT_EQ(ranks.peer(RankId{rank}, Peer{.axes = both, .shift = -2}), RankId{(rank + 4) % 6});
+  }
+  EXPECT_EQ(ranks.peer(RankId{5}, Peer{.axes = {AxisId{1}, AxisId{0}}, .shift = 1}), RankId{0});  // dp fastest: (1, 2) is the last
 }
 
 TEST(Ranks, APeerWithoutTheAxisIsMetOnlyFromCoordinateZero) {
@@ -118,7 +130,7 @@ TEST(Ranks, APeerWithoutTheAxisIsMetOnlyFromCoordinateZero) {
   EXPECT_EQ(ranks.peer(RankId{3}, Peer{.role_shift = 1}), RankId{7});  // (dp 1, tp 0) -> dp 1
   EXPECT_FALSE(ranks.peer(RankId{4}, Peer{.role_shift = 1}).valid());
   EXPECT_EQ(ranks.peer(RankId{7}, Peer{.role_shift = -1}), RankId{3});
-  EXPECT_FALSE(ranks.peer(RankId{7}, Peer{.axis = {1}, .shift = 1}).valid());
+  EXPECT_FALSE(ranks.peer(RankId{7}, Peer{.axes = {AxisId{1}}, .shift = 1}).valid());
 }
 
 TEST(Ranks, GroupsJoinRolesAndAxes) {
@@ -160,16 +172,16 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
         key.push_back(*axis == kRole ? one.role.value : zero_if_absent(one, axis->value));
       by_key.insert({key, r});
       for (int a : {0, 1, 2}) EXPECT_EQ(ranks.coordinate(RankId{r}, AxisId{a}), zero_if_absent(one, a));
-      const Peer peer{.role_shift = pick(3) - 1, .axis = {pick(3)}, .shift = pick(5) - 2};
+      const Peer peer{.role_shift = pick(3) - 1, .axes = {AxisId{pick(3)}}, .shift = pick(5) - 2};
       int found = -1;
       for (std::size_t other = 0; other < all.size(); ++other) {
         if (all[other].role.value != one.role.value + peer.role_shift) continue;
-        bool same = peer.shift == 0 || all[other].at.count(peer.axis.value) > 0;
+        bool same = peer.shift == 0 || all[other].at.count(peer.axes.front().value) > 0;
         for (int a : {0, 1, 2}) {
           const int size = plan.axes[static_cast<std::size_t>(a)].size;
           int want = zero_if_absent(one, a);
           if (want > 0 && all[other].at.count(a) == 0) same = false;
-          if (a == peer.axis.value && peer.shift != 0) want = (want + peer.shift + 2 * size) % size;
+          if (a == peer.axes.front().value && peer.shift != 0) want = (want + peer.shift + 2 * size) % size;
           same = same && zero_if_absent(all[other], a) == want;
         }
         if (same) found = static_cast<int>(other);

@@ -29,7 +29,7 @@ Instruction collective(CollectiveKind kind, std::int64_t bytes) {
 }
 Instruction shifted(std::int64_t bytes, int shift, bool sends) {
   Exchange what{.bytes = {bytes}};
-  (sends ? what.to : what.from) = Peer{.axis = {0}, .shift = shift};
+  (sends ? what.to : what.from) = Peer{.axes = {AxisId{0}}, .shift = shift};
   return {.what = what};
 }
 
