@@ -52,9 +52,10 @@ fuzz() {
 }
 
 plans() {
-  build release strategy_tests cli_tests foreshard
+  build release exec_tests cli_tests foreshard
   export FORESHARD_PLANS_TRAINED=${count:-5000} FORESHARD_PLANS_SIMULATED=$((2 * ${count:-5000})) FORESHARD_SEED=$seed
-  drawn release strategy_tests 'DrawnPlans*'
+  drawn release exec_tests 'DrawnPlans*'
+  drawn release cli_tests 'DrawnJobs*'
 }
 
 sanitized() {
