@@ -187,7 +187,9 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Console& t
   try {
     const ExitCode code = dispatch(arguments, console);
     console.out.flush();
-    if (!console.out) return complain("standard output: found an error while writing", ExitCode::DeviceFailure);
+    if (!console.out)  // a terminal that was closed
+      return complain("standard output: found an error while writing",
+                      code == ExitCode::Interrupted ? code : ExitCode::DeviceFailure);
     return code;
   } catch (const Error& error) {
     if (interrupted()) return complain("interrupted", ExitCode::Interrupted);
