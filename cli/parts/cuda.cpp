@@ -42,7 +42,7 @@ std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
   gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh, .runs = gpu_runs(arguments, options)};
-  nccl.meet = options.first_use;
+  nccl.meet = options.limits.first_use;
   nccl.shares_gpus = gpu::shares_gpus(*library, variable("NCCL_MULTI_RANK_GPU_ENABLE"));
   if (mesh) {
     const int here = mesh->first_rank(mesh->process() + 1) - mesh->first_rank(mesh->process());

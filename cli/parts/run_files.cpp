@@ -77,9 +77,9 @@ static std::unique_ptr<FileSamples> read_samples(const Arguments& arguments, con
 RunStart use_run_files(const Arguments& arguments, const Plan& plan, ExecuteOptions& options) {
   RunStart start{.trained_on = sample_needs(plan).sequence > 0 ? "random tokens" : "random samples"};
   if (arguments.has("--save")) options.save = arguments.text("--save");
-  options.save_every = static_cast<int>(arguments.integer("--save-every", 0, 0, 1'000'000));
-  options.keep = static_cast<int>(arguments.integer("--keep", 0, 0, 1'000'000));
-  options.save_not_finite = arguments.flag("--save-not-finite");
+  options.saves.every = static_cast<int>(arguments.integer("--save-every", 0, 0, 1'000'000));
+  options.saves.keep = static_cast<int>(arguments.integer("--keep", 0, 0, 1'000'000));
+  options.saves.not_finite = arguments.flag("--save-not-finite");
   for (const char* option : {"--save-every", "--save-not-finite", "--keep"})
     if (arguments.has(option) && options.save.empty()) throw Error(kCommandLine, option, "no --save", "where to save");
   if (!arguments.has("--data") && arguments.has("--data-format"))

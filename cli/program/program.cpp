@@ -187,8 +187,9 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Console& t
   try {
     const ExitCode code = dispatch(arguments, console);
     console.out.flush();
-    if (!console.out) throw DeviceError("writing to standard output", "the device is full, the reader has gone, or there is no memory");
-    return code;
+    if (console.out) return code;
+    if (code == ExitCode::Interrupted) return code;  // a terminal that was closed
+    throw DeviceError("writing to standard output", "the device is full, the reader has gone, or there is no memory");
   } catch (...) {
     return tell_failure(arguments, terminal.err);
   }

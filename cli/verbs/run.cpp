@@ -60,7 +60,7 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number(option, otherwise, 0.1, 1e6) * 1000));
   };
   options.patience = seconds("--patience", cuda ? kGpuPatience : 3);
-  if (cuda) options.first_use = seconds("--init-patience", kGpuPatience);
+  if (cuda) options.limits.first_use = seconds("--init-patience", kGpuPatience);
   if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience", "--no-epilogues", "--any-order"});
   return options;
 }

@@ -1,7 +1,6 @@
 #include "core/base/file_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -18,8 +17,8 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kLooks = 20;  // the last process may be ending
-constexpr std::chrono::milliseconds kBetweenLooks{50};
+constexpr int kLooks = 50;  // the last process may be ending
+constexpr std::chrono::milliseconds kBetweenLooks{20};
 constexpr std::size_t kMostHolder = 100;
 
 std::string lock_name(const std::string& path) {
@@ -28,10 +27,21 @@ std::string lock_name(const std::string& path) {
   return target.substr(0, name) + "." + target.substr(name).substr(0, 200) + ".foreshard-lock";
 }
 
+// Not open: errno says why; EAGAIN: another process has just removed it.
 OpenFile open_lock(const std::string& name) {
-  constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  OpenFile file(::open(name.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
-  if (!file.open() && errno == EACCES) file = OpenFile(::open(name.c_str(), O_RDONLY | kFlags));  // another user's
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  OpenFile file(::open(name.c_str(), O_CREAT | O_EXCL | kFlags, 0666));
+  if (file.open()) {
+    // Whatever the umask: in a shared folder, a killed process of another user must not be in the way for ever.
+    static_cast<void>(::fchmod(file.descriptor(), 0666));
+    return file;
+  }
+  if (errno != EEXIST) return file;
+  file = OpenFile(::open(name.c_str(), kFlags));
+  if (!file.open() && errno == ENOENT) errno = EAGAIN;
+  struct stat status = {};
+  if (file.open() && ::fstat(file.descriptor(), &status) == 0 && (!S_ISREG(status.st_mode) || status.st_nlink > 1))
+    throw Error(name, "", "a file of something else", "a lock of foreshard, or nothing");  // it is written to
   return file;
 }
 
@@ -58,29 +68,35 @@ void write_holder(int descriptor) {
 
 }  // namespace
 
+LockAnswer lock_file(int descriptor) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  if (::fcntl(descriptor, F_OFD_SETLK, &whole) == 0) return LockAnswer::Locked;
+  return errno == EAGAIN || errno == EACCES ? LockAnswer::Held : LockAnswer::No;
+}
+
 FileLock::FileLock(const std::string& path, IfHeld if_held) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return;
   const std::string name = lock_name(path);
   for (int look = 0; name_.empty();) {
     OpenFile file = open_lock(name);
+    if (!file.open() && errno == EAGAIN) continue;
     if (!file.open()) throw Error(path, "", std::strerror(errno), "a file that can be written");
-    const int how = LOCK_EX | (if_held == IfHeld::Refuse ? LOCK_NB : 0);
-    if (::flock(file.descriptor(), how) != 0) {
-      if (errno == EINTR) continue;
-      if (errno != EWOULDBLOCK) {  // no locks here
-        ::unlink(name.c_str());
+    switch (lock_file(file.descriptor())) {
+      case LockAnswer::Locked:
+        if (!has_name(file.descriptor(), name)) continue;
+        write_holder(file.descriptor());
+        file_ = std::move(file);
+        name_ = name;
         return;
-      }
-      if (++look == kLooks)
-        throw Error(path, "", "a file that " + holder_of(file.descriptor()) + " is writing", "one that nobody else writes");
-      std::this_thread::sleep_for(kBetweenLooks);
-      continue;
+      case LockAnswer::Held:
+        if (++look >= kLooks && if_held == IfHeld::Refuse)
+          throw Error(path, "", "a file that " + holder_of(file.descriptor()) + " is writing", "one that nobody else writes");
+        std::this_thread::sleep_for(kBetweenLooks);
+        continue;
+      case LockAnswer::No: ::unlink(name.c_str()); return;
     }
-    if (!has_name(file.descriptor(), name)) continue;
-    write_holder(file.descriptor());
-    file_ = std::move(file);
-    name_ = name;
   }
 }
 

@@ -1,18 +1,17 @@
 #include "core/base/file_replacement.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
+#include <filesystem>
 #include <random>
 
 #include "core/base/error.h"
+#include "core/base/file_lock.h"
 
 namespace foreshard {
 
@@ -46,28 +45,25 @@ bool is_temporary_name(const std::string& name, const std::string& stem) {
 // Whoever writes a temporary file holds a lock on it, which the system releases when the process ends. Returns false if somebody else has the
 // lock or has removed the file. On a file system without locks it is true.
 bool lock_temporary(int descriptor) {
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  if (lock_file(descriptor) == LockAnswer::Held) return false;
   struct stat status = {};
   return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
 }
 
-void remove_if_abandoned(int folder, const char* name) {
-  const OpenFile file(::openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+void remove_if_abandoned(const std::string& name) {
+  const OpenFile file(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status = {};
   if (!file.open() || ::fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
     return;
-  if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder, name, 0);
+  if (lock_file(file.descriptor()) == LockAnswer::Locked) ::unlink(name.c_str());
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 void remove_abandoned(const std::string& target) {
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(folder_of_file(target).c_str()));
   const std::string stem = stem_of(target);
-  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr)
-    if (is_temporary_name(entry->d_name, stem)) remove_if_abandoned(::dirfd(folder.get()), entry->d_name);
+  std::error_code problem;
+  for (std::filesystem::directory_iterator entry(folder_of_file(target), problem), end; !problem && entry != end;
+       entry.increment(problem))
+    if (is_temporary_name(entry->path().filename().string(), stem)) remove_if_abandoned(entry->path().string());
 }
 
 void expect_own_link(const std::string& link, const struct stat& status) {
@@ -129,7 +125,8 @@ bool FileReplacement::finish() {
   // So that the new name survives a power failure too.
   const OpenFile folder(::open(folder_of_file(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.open()) static_cast<void>(::fsync(folder.descriptor()));
-  return file_.close();
+  file_.close();
+  return true;
 }
 
 }  // namespace foreshard

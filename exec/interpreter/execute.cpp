@@ -40,18 +40,18 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
   if (!options.save.empty() && writes_files(options)) expect_writable(options.save);
-  if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
-  if (options.keep < 0) throw Error("options", "keep", std::to_string(options.keep), "0 or more");
+  if (options.saves.every < 0) throw Error("options", "save every", std::to_string(options.saves.every), "0 or more");
+  if (options.saves.keep < 0) throw Error("options", "keep", std::to_string(options.saves.keep), "0 or more");
 }
 
 // Saves a checkpoint if one is due after `done` steps of this run. Returns why the state was not saved; "": it was, or nothing is due.
 std::string save(const Plan& plan, const RankThreads& team, const ExecuteOptions& options, const TrainingPoint& start, int done,
                  const StepReport& last_step, bool last) {
-  const bool due = last || (options.save_every > 0 && done % options.save_every == 0);
+  const bool due = last || (options.saves.every > 0 && done % options.saves.every == 0);
   if (options.save.empty() || !due) return "";
   const int step = start.step + done;
   const std::string after = "after step " + std::to_string(step) + " ";
-  if (!options.save_not_finite && !std::isfinite(last_step.loss) && !last_step.skipped)
+  if (!options.saves.not_finite && !std::isfinite(last_step.loss) && !last_step.skipped)
     return after + "the loss is " + (std::isnan(last_step.loss) ? "nan" : "infinite");
   const SavedCheckpoint saved =
       save_checkpoint(options.save, plan, team.ranks(), team.memories(),
@@ -60,10 +60,10 @@ std::string save(const Plan& plan, const RankThreads& team, const ExecuteOptions
                        .seed = start.seed,
                        .loss_scale = team.loss_scale(done - 1),
                        .source = options.samples ? options.samples->source() : SampleSource{}},
-                      options.processes, options.save_not_finite ? NotFinite::Save : NotFinite::Refuse);
-  if (!saved.not_finite.empty() && !options.save_not_finite)
+                      options.processes, options.saves.not_finite ? NotFinite::Save : NotFinite::Refuse);
+  if (!saved.not_finite.empty() && !options.saves.not_finite)
     return after + saved.not_finite + " has elements that are not finite";
-  if (options.keep > 0 && writes_files(options)) keep_checkpoints(options.save, step, options.keep);
+  if (options.saves.keep > 0 && writes_files(options)) keep_checkpoints(options.save, step, options.saves.keep);
   return "";
 }
 
@@ -79,7 +79,7 @@ StepsDone run_steps(const Plan& plan, RankThreads& team, const ExecuteOptions& o
   int together = 1;
   for (int step = 0; step < options.steps; step += together) {
     if (!options.barrier)
-      together = std::min(options.save_every > 0 ? options.save_every : options.steps, options.steps - step);
+      together = std::min(options.saves.every > 0 ? options.saves.every : options.steps, options.steps - step);
     const Clock::time_point before = Clock::now();
     team.run(step, together);
     const double time = std::chrono::duration<double>(Clock::now() - before).count() / together;

@@ -46,18 +46,33 @@ struct StepReport {
   bool operator==(const StepReport&) const = default;
 };
 
+// When checkpoints are saved, besides the end of the run, and which ones.
+struct SaveRule {
+  int every = 0;            // after every so many steps; 0: only at the end
+  int keep = 0;             // number of earlier checkpoints to keep under names of their own (exec/data/kept_checkpoints.h)
+  bool not_finite = false;  // also when the loss or an element is NaN or infinite; else such a run ends where it would save
+  bool operator==(const SaveRule&) const = default;
+};
+
+// How long a run may be without progress, besides ExecuteOptions::patience.
+struct TimeLimits {
+  std::chrono::milliseconds longest_compute{60000};     // while ranks compute
+  std::chrono::milliseconds longest_when_asked{10000};  // the same once the run was asked to stop
+  // Added to these limits and to the patience until all ranks have ended their first run, as libraries and kernels are loaded and connections
+  // are made.
+  std::chrono::milliseconds first_use{0};
+  // The clock of the limits, for tests; empty: the steady clock.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
+};
+
 struct ExecuteOptions {
   int steps = 1;
   std::uint64_t seed = 0;   // of initial weights, samples and dropout
   std::string resume = {};  // a checkpoint (exec/data/checkpoint.h) from which to continue, with its seed; "": none
   // What training_point told of it; the run is refused if the file has been replaced since. Nothing: it is read again.
   std::optional<TrainingPoint> resume_point = {};
-  // file for checkpoints, written at the end and every `save_every` steps (0: only at the end); "": none
-  std::string save = {};
-  int save_every = 0;
-  int keep = 0;  // number of earlier checkpoints to keep under names of their own (exec/data/kept_checkpoints.h)
-  bool save_not_finite =
-      false;  // also saves when the loss or a weight is NaN or infinite; else such a run ends where it would save
+  std::string save = {};  // file for checkpoints, written at the end and as `saves` says; "": none
+  SaveRule saves = {};
   // When it becomes true, the running step is the last one in all processes, and a checkpoint is saved after it.
   const std::atomic<bool>* cancel = nullptr;
   OptimizerSettings optimizer = {};
@@ -66,14 +81,9 @@ struct ExecuteOptions {
   LinkModel link = {};                     // used by TimeMode::Emulated
   std::optional<Bytes> memory_limit = {};  // per rank, for the arena and the plan's framework memory
   MemoryChecks checks = {};
-  bool barrier = true;                               // all ranks synchronize after each step; false: only as the plan says
-  std::chrono::milliseconds patience{3000};          // the run is stopped after this time without progress, if no rank computes
-  std::chrono::milliseconds longest_compute{60000};  // limit on the time without progress while ranks compute
-  std::chrono::milliseconds longest_when_asked{10000};  // the same once `cancel` is set
-  // Added to these limits until all ranks have ended their first run, as libraries and kernels are loaded and connections are made.
-  std::chrono::milliseconds first_use{0};
-  // the clock of these limits, for tests; empty: the steady clock
-  std::function<std::chrono::steady_clock::time_point()> now = {};
+  bool barrier = true;                       // all ranks synchronize after each step; false: only as the plan says
+  std::chrono::milliseconds patience{3000};  // the run is stopped after this time without progress, if no rank computes
+  TimeLimits limits = {};
   // Makes the devices of the ranks for one run; empty: the ranks run on the CPU.
   std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
   MeasuredOn measured_on = {"host", "host"};  // describes the devices in the result

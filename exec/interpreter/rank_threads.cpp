@@ -21,7 +21,7 @@ static constexpr int kIdleLooks = 10;
 static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
 
 std::chrono::milliseconds RankThreads::longest_hang(const ExecuteOptions& options) {
-  return options.patience + options.first_use + kLook * (kIdleLooks + 1) + kLeave;
+  return options.patience + options.limits.first_use + kLook * (kIdleLooks + 1) + kLeave;
 }
 
 RankThreads::RankThreads(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
@@ -154,7 +154,7 @@ void RankThreads::run_here(int first_step, int steps) {
 }
 
 void RankThreads::watch() {
-  const auto clock = [this] { return options_.now ? options_.now() : std::chrono::steady_clock::now(); };
+  const auto clock = [this] { return options_.limits.now ? options_.limits.now() : std::chrono::steady_clock::now(); };
   std::int64_t ended = ended_steps();
   auto moved = clock();
   int idle = 0;  // number of consecutive checks in which no rank computed
@@ -166,11 +166,12 @@ void RankThreads::watch() {
       moved = clock();
     }
     const auto still = clock() - moved;
-    const auto more = first_run_ended() ? std::chrono::milliseconds(0) : options_.first_use;
+    const auto more = first_run_ended() ? std::chrono::milliseconds(0) : options_.limits.first_use;
     if (still < options_.patience + more) continue;
     idle = computes() ? 0 : idle + 1;
     const bool asked = options_.cancel && *options_.cancel;
-    const auto longest = asked ? std::min(options_.longest_compute, options_.longest_when_asked) : options_.longest_compute;
+    const auto longest =
+        asked ? std::min(options_.limits.longest_compute, options_.limits.longest_when_asked) : options_.limits.longest_compute;
     if (idle >= kIdleLooks || still > longest + more) stop_.raise(who_hangs(options_.patience + more));
   }
   if (stop_.raised()) stop_.rethrow("the run");

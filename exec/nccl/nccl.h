@@ -96,7 +96,7 @@ class Library {
 
 // Files that may be the NCCL library, in order of preference: $FORESHARD_NCCL; then those in NCCL_ROOT and NCCL_HOME; LD_LIBRARY_PATH; the
 // CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda); the folders of the distribution; Python wheels (nvidia/nccl/lib below VIRTUAL_ENV,
-// CONDA_PREFIX, HOME, PYTHONPATH and the system's Python). `variable`: value of an environment variable, null if it is not set. `root`:
+// CONDA_PREFIX, HOME, PYTHONPATH and the system's Python). Relative folders are left out. `variable`: value of an environment variable, null if it is not set. `root`:
 // prefix of all folders, for tests.
 std::vector<std::string> candidates(const std::function<const char*(const char*)>& variable, const std::string& root = "");
 // Opens the first candidate that can be used. Throws DeviceError that lists all that were tried.

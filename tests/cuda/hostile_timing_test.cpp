@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 
 // A minute for a step and for an instruction, ten more for first uses.
 ExecuteOptions patient(ExecuteOptions options, const FakeRuntime& runtime) {
-  options.patience = options.longest_compute = 60s;
-  options.first_use = 600s;
-  options.now = [&runtime] { return runtime.now(); };
+  options.patience = options.limits.longest_compute = 60s;
+  options.limits.first_use = 600s;
+  options.limits.now = [&runtime] { return runtime.now(); };
   return options;
 }
 
@@ -70,7 +70,7 @@ TEST(HostileTiming, NorOneOfEightGpusHoweverTheyAreDealt) {
       FakeRuntime& runtime = *machines[static_cast<std::size_t>(p)];
       ExecuteOptions options =
           patient(by_twin(runtime, twin.library(), {.ranks = ranks, .mesh = mesh, .first_gpu = p * each}, 2), runtime);
-      options.now = passed;
+      options.limits.now = passed;
       options.tensors = false, options.processes = mesh, options.across_processes = true;
       EXPECT_EQ(failure_of(plan, options), "") << "seed " << seed << ", process " << p << " of " << processes;
       for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << seed << ": " << conflict;
@@ -91,7 +91,7 @@ TEST(HostileTiming, LoadingIsWork) {
   settings.first_product = 1500ms;
   FakeRuntime runtime(settings);
   ExecuteOptions options = patient(on_fake(runtime, 2), runtime);
-  options.first_use = 0ms, options.longest_compute = 600s;
+  options.limits.first_use = 0ms, options.limits.longest_compute = 600s;
   EXPECT_EQ(failure_of(plan, options), "");
 }
 
@@ -103,8 +103,8 @@ TEST(HostileTiming, AGpuThatHangsIsToldAndLeftAlone) {
   // Never freed: an execution that cannot end keeps what its threads use.
   auto* runtime = new FakeRuntime({.hanging_work = whole.works() / 2, .hanging_question = 10ms});
   ExecuteOptions options = on_fake(*runtime, 3);
-  options.patience = options.longest_compute = 3s;
-  options.now = [runtime] { return runtime->now(); };
+  options.patience = options.limits.longest_compute = 3s;
+  options.limits.now = [runtime] { return runtime->now(); };
   options.barrier = false;  // the host is as far ahead as it can be
   const std::string told = failure_of(plan, options);
   EXPECT_NE(told.find("does not come to an end"), std::string::npos) << told;

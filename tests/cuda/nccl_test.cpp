@@ -194,7 +194,7 @@ TEST(Nccl, TwoRanksOnOneGpuNeedConnectionsOfTheirOwn) {
     TwinSession twin;
     ExecuteOptions options = options_for(plan, runtime, twin.library());
     options.devices = ranks_by_nccl(runtime, twin.library(), {.ranks = 2, .shares_gpus = true});
-    options.patience = options.longest_compute = std::chrono::seconds(connections == 2 ? 1 : 60);
+    options.patience = options.limits.longest_compute = std::chrono::seconds(connections == 2 ? 1 : 60);
     std::string why;
     try {
       static_cast<void>(execute(plan, options));

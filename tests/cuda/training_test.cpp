@@ -367,7 +367,7 @@ TEST(CudaFailures, TheCheckpointBeforeStays) {
   FakeRuntime whole;
   ExecuteOptions options = on(whole, 3);
   options.save = file;
-  options.save_every = 1;
+  options.saves.every = 1;
   Execution right = run(plan, options);
   std::filesystem::remove(file);
   EXPECT_NE(failure_of(plan, {.failing_work = whole.works() * 3 / 4}, options), "");

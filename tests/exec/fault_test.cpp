@@ -104,7 +104,7 @@ TEST(Fault, WhoIsAskedToStopDoesNotWaitForAnEndlessInstruction) {
   const std::atomic<bool> cancel = true;
   ExecuteOptions options = training(1);
   options.cancel = &cancel;
-  options.patience = std::chrono::milliseconds(100), options.longest_when_asked = std::chrono::milliseconds(300);
+  options.patience = std::chrono::milliseconds(100), options.limits.longest_when_asked = std::chrono::milliseconds(300);
   options.before = [](RankId rank, int action, int instruction, int) {
     const auto began = std::chrono::steady_clock::now();
     while (rank.value == 1 && action == 2 && instruction == 3 && !over)  // computes

@@ -89,6 +89,10 @@ TEST_F(Lock, WhatIsNoFileIsNotLocked) {
             path("no/such") + ": found No such file or directory, expected a file that can be written");
   fs::create_symlink("/dev/null", path(".a.foreshard-lock"));
   EXPECT_NE(error_of([&] { FileLock(path("a"), Refuse); }).find("symbolic link"), std::string::npos);  // not followed
+  std::ofstream(path("precious")) << "mine";
+  fs::create_hard_link(path("precious"), path(".b.foreshard-lock"));
+  EXPECT_NE(error_of([&] { FileLock(path("b"), Refuse); }).find("found a file of something else"), std::string::npos);
+  EXPECT_EQ(fs::file_size(path("precious")), 4U);
 }
 
 }  // namespace

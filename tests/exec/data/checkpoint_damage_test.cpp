@@ -175,7 +175,7 @@ TEST_F(CheckpointDamage, TwoWritersDoNotMix) {
 TEST_F(CheckpointDamage, ASecondRunOnTheFileIsRefused) {
   const Plan plan = lowered(tiny_mlp(), in_double({.batch = {.micro = 8}}));
   ExecuteOptions options = training(2);
-  options.save = file("f"), options.save_every = 1;
+  options.save = file("f"), options.saves.every = 1;
   std::string second;
   options.on_step = [&](int step, const StepReport&) {
     if (step != 1) return;
@@ -230,7 +230,7 @@ struct Divergence : CheckpointFolder {
     ExecuteOptions options = training(steps);
     options.tensors = false;
     options.optimizer.learning_rate = options.optimizer.weight_decay = 1e6;
-    options.save = path, options.save_every = 5;
+    options.save = path, options.saves.every = 5;
     return options;
   }
   static bool finite(const std::string& path) {
@@ -263,7 +263,7 @@ TEST_F(Divergence, DoesNotReplaceAGoodFile) {
 TEST_F(Divergence, IsSavedWhenAskedFor) {
   const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 8}}));
   ExecuteOptions options = diverging(60, file("f"));
-  options.save_not_finite = true;
+  options.saves.not_finite = true;
   const Execution done = run(plan, options);
   EXPECT_EQ(done.steps.size(), 60U);
   EXPECT_EQ(done.not_saved, "");

@@ -153,7 +153,7 @@ TEST_F(Checkpoint, SurvivesBeingKilled) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       ExecuteOptions options = saving(6, path);
-      options.save_every = 1;
+      options.saves.every = 1;
       try {
         static_cast<void>(execute(plan, options));
       } catch (const std::exception&) {

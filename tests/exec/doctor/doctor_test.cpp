@@ -219,6 +219,8 @@ TEST_F(Doctor, NcclIsLookedForEverywhere) {
             "/opt/env/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
             "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2\n");
   EXPECT_EQ(found({{"NCCL_ROOT", "/opt/nccl"}}).substr(0, 26), "/opt/nccl/lib/libnccl.so.2");
+  // Relative to the working directory, where anybody's file may lie: nowhere.
+  EXPECT_EQ(found({{"LD_LIBRARY_PATH", "opt/nccl/lib:."}, {"NCCL_ROOT", "opt/nccl"}, {"VIRTUAL_ENV", "opt/env"}}), found({}));
   const ExaminedMachine named = around({{"FORESHARD_NCCL", "/here/libnccl.so.2"}});
   EXPECT_EQ(nccl::candidates(named.variable, named.root), std::vector<std::string>{"/here/libnccl.so.2"});
   EXPECT_EQ(nccl::version_text(22809), "2.28.9");
