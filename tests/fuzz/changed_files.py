@@ -161,8 +161,8 @@ def kill(group):
 
 
 def remains(group):
-    """Whether a process of the group goes on, two seconds after its first one ended; then it is killed."""
-    for _ in range(40):
+    """Whether a process of the group goes on, ten seconds after its first one ended (a simulation's may take its time to exit); then it is killed."""
+    for _ in range(200):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
