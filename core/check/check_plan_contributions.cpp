@@ -323,8 +323,7 @@ class ContributionCheck {
 
   void put(std::size_t p, NodeId node, bool keeps) {
     Piece& piece = pieces_[p];
-    if (keeps && piece.taken && node != kNothing)
-      tell("gradient-repeated", "adds to a gradient that an update has read");
+    if (keeps && piece.taken && node != kNothing) tell("gradient-repeated", "adds to a gradient that an update has read");
     if (keeps && node == kNothing) return;
     NodeId next = node;
     if (keeps && piece.holds != kNothing && node != kNothing) {

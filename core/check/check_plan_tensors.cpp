@@ -69,8 +69,8 @@ class TensorCheck {
     }
     if (found.empty())
       return tell("shard-size", "uses bytes " + std::to_string(use.from.value) + " to " +
-                                    std::to_string(use.from.value + length) + " of \"" + buffer.name +
-                                    "\", where no " + (part == TensorPart::Value ? "value" : "gradient") + " of a tensor lies");
+                                    std::to_string(use.from.value + length) + " of \"" + buffer.name + "\", where no " +
+                                    (part == TensorPart::Value ? "value" : "gradient") + " of a tensor lies");
     if (found.size() == 1) tensors.try_emplace(found.front(), action_, instruction_);
   }
 

@@ -7,44 +7,12 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <utility>
 
 #include "core/check/check_plan_rules.h"
+#include "core/check/value_classes.h"
 
 namespace foreshard {
 namespace {
-
-using ValueId = std::uint64_t;  // 0: not known
-
-ValueId mixed(ValueId a, ValueId b) {
-  ValueId x = a * 0x9E3779B97F4A7C15ULL + b + 0x632BE59BD9B4E019ULL;
-  x = (x ^ (x >> 29U)) * 0xBF58476D1CE4E5B9ULL;
-  x ^= x >> 32U;
-  return x == 0 ? 1 : x;
-}
-ValueId mixed(ValueId a, const std::string& text) {
-  for (const char c : text) a = mixed(a, static_cast<unsigned char>(c));
-  return a;
-}
-
-// Union-find over values whose gradients are one.
-class ValueClasses {
- public:
-  ValueId of(ValueId value) {
-    ValueId top = value;
-    for (auto up = parents_.find(top); up != parents_.end(); up = parents_.find(top)) top = up->second;
-    while (value != top) value = std::exchange(parents_[value], top);
-    return top;
-  }
-  void join(ValueId a, ValueId b) {
-    if (a == 0 || b == 0) return;
-    a = of(a), b = of(b);
-    if (a != b) parents_[b] = a;  // the older one names the class
-  }
-
- private:
-  std::unordered_map<ValueId, ValueId> parents_;
-};
 
 class ValueCheck {
  public:
@@ -90,9 +58,9 @@ class ValueCheck {
     if (hashes.size() == instructions.size()) return;
     for (const Instruction& run : instructions) {
       const auto* compute = std::get_if<Compute>(&run.what);
-      hashes.push_back(compute ? mixed(mixed(compute->op.index() + 1, settings_text(compute->op)),
-                                       static_cast<ValueId>(run.layer.value + 2))
-                               : 0);
+      hashes.push_back(
+          compute ? mixed(mixed(compute->op.index() + 1, settings_text(compute->op)), static_cast<ValueId>(run.layer.value + 2))
+                  : 0);
     }
   }
 
@@ -357,12 +325,14 @@ class ValueCheck {
   void meet(const Action& action, const Collective& collective) {
     check_axes(collective);
     const bool gradient = any_gradient();
-    ValueId value = made_of_reads(mixed(static_cast<ValueId>(collective.kind) + 17, static_cast<ValueId>(collective.group.value)));
+    ValueId value =
+        made_of_reads(mixed(static_cast<ValueId>(collective.kind) + 17, static_cast<ValueId>(collective.group.value)));
     if (gradient) value = reads_.empty() ? 0 : reads_[0].value;
     const bool of_maxima = !reads_.empty() && maxima_.contains(reads_[0].value);
     const bool known = !reads_.empty() && reads_[0].value != 0;
     if (known && of_maxima != (collective.combine == Combine::Max))
-      tell("operator-differs", of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
+      tell("operator-differs",
+           of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
     for (const RoleUses::Access* access : writes_) {
       if (!gradient && !reads_.empty() && !reads_[0].parameter) classes_.join(reads_[0].value, value);
       write(*access, action, value, gradient);

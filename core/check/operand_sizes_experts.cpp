@@ -30,8 +30,7 @@ OperandSizes sizes(const ops::Dispatch& op, const Found& at) {
 OperandSizes sizes(const ops::Combine& op, const Found& at) {
   const Sizes &of = at.dims(0), &to = at.dims(1);
   const std::int64_t rows = times(to[0], to[1], of[1]), y = times(of[0], of[1]), choices = times(of[0], of[2]);
-  if (at.forward())
-    return {.reads = op.plain ? Sizes{rows, choices} : Sizes{rows, choices, choices}, .writes = {y}};
+  if (at.forward()) return {.reads = op.plain ? Sizes{rows, choices} : Sizes{rows, choices, choices}, .writes = {y}};
   if (op.plain) return {.reads = {y, choices}, .writes = {rows}};
   return {.reads = {y, rows, choices, choices}, .writes = {rows, choices}};
 }

@@ -93,8 +93,8 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   EXPECT_EQ(simulated.code, ExitCode::WrongInput);
   EXPECT_EQ(simulated.out, "");
   EXPECT_EQ(simulated.err, "foreshard: " + path + ": " + first + "; the plan is not sound\n");
-  EXPECT_EQ(run_line("run " + path).err, "foreshard: " + path + ": " + first +
-                                             "; the plan is not sound, --force runs it all the same\n");
+  EXPECT_EQ(run_line("run " + path).err,
+            "foreshard: " + path + ": " + first + "; the plan is not sound, --force runs it all the same\n");
   const RanLine shown = run_line("show plan " + path);
   EXPECT_EQ(shown.code, ExitCode::WrongInput);
   EXPECT_EQ(shown.err, simulated.err);
@@ -102,7 +102,8 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   plan.roles[1].actions = load_plan(path).roles[1].actions;
   plan.samples = std::int64_t{1} << 40U;
   save_plan(plan, path);
-  EXPECT_TRUE(run_line("check-plan " + path).err.starts_with("foreshard: " + path + ": samples: found 1099511627776, expected at most "));
+  EXPECT_TRUE(run_line("check-plan " + path)
+                  .err.starts_with("foreshard: " + path + ": samples: found 1099511627776, expected at most "));
   std::ofstream(path) << "{}";
   const RanLine broken = run_line("check-plan " + path);
   EXPECT_EQ(broken.code, ExitCode::WrongInput);

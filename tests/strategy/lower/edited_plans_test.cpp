@@ -13,7 +13,7 @@
 namespace foreshard::edited_plans_test {
 namespace {
 
-struct Scalar {  // of a JSON text
+struct Scalar {           // of a JSON text
   std::string path = {};  // keys and "*" for places in a list
   std::size_t begin = 0, end = 0;
 };
@@ -29,7 +29,9 @@ class Scanner {
 
  private:
   void blanks() {
-    while (at_ < text_.size() && (std::isspace(static_cast<unsigned char>(text_[at_])) || text_[at_] == ',' || text_[at_] == ':')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isspace(static_cast<unsigned char>(text_[at_])) || text_[at_] == ',' || text_[at_] == ':'))
+      ++at_;
   }
   std::string quoted() {
     const std::size_t begin = ++at_;
@@ -109,12 +111,17 @@ bool is_free(const std::string& path) {
 // A neighbour of the value: a number one larger or smaller, another word of the same list, a name with a letter more.
 std::string neighbour(const std::string& value, bool up) {
   static const std::vector<std::vector<std::string>> words = {
-      {"data", "tensor", "context"},       {"all_reduce", "reduce_scatter", "all_gather", "broadcast"},
-      {"sum", "mean", "max"},              {"fp32", "bf16"},
-      {"value", "gradient", "momentum", "variance"}, {"F", "B", "I", "W", "Update"},
+      {"data", "tensor", "context"},
+      {"all_reduce", "reduce_scatter", "all_gather", "broadcast"},
+      {"sum", "mean", "max"},
+      {"fp32", "bf16"},
+      {"value", "gradient", "momentum", "variance"},
+      {"F", "B", "I", "W", "Update"},
       {"forward", "recompute", "input_grad", "weight_grad", "backward", "update", "other"},
-      {"layernorm", "rmsnorm"},            {"microbatch", "slot"},
-      {"dense", "expert"},                 {"gelu", "relu", "tanh"}};
+      {"layernorm", "rmsnorm"},
+      {"microbatch", "slot"},
+      {"dense", "expert"},
+      {"gelu", "relu", "tanh"}};
   if (value == "true") return "false";
   if (value == "false") return "true";
   if (value.front() != '"') {
