@@ -34,6 +34,7 @@ class OperandCheck {
       expected_[segment].resize(instructions.size());
       for (std::size_t i = 0; i < instructions.size(); ++i) {
         instruction_ = static_cast<std::int32_t>(i);
+        check_borders(instructions[i]);
         check(instructions[i], expected_[segment][i]);
       }
     }
@@ -82,6 +83,17 @@ class OperandCheck {
       all.push_back(length.value / size_of(buffer.dtype).value);
     }
     return all;
+  }
+
+  // Ranges of bytes are of whole numbers.
+  void check_borders(const Instruction& instruction) {
+    for (const std::vector<Use>* uses : {&instruction.reads, &instruction.writes})
+      for (const Use& use : *uses) {
+        const Buffer& buffer = role_.buffers[use.buffer.index()];
+        const std::int64_t each = size_of(buffer.dtype).value;
+        if (each > 1 && (use.from.value % each != 0 || (use.length && use.length->value % each != 0)))
+          return tell("operand-size", "begins or ends inside a number of \"" + buffer.name + "\"");
+      }
   }
 
   std::int64_t slices_of(const Compute& compute) const {

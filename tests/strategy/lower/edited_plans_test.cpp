@@ -56,8 +56,18 @@ class Scanner {
       else
         while (std::string_view(",]} \n").find(text_[at_]) == std::string_view::npos) ++at_;
       scalar.end = at_;
+      if (path.find(".reads.") != std::string::npos || path.find(".writes.") != std::string::npos)
+        scalar.path += operator_before();
       found_.push_back(scalar);
     }
+  }
+
+  // " of add": an instruction states its operator before its operands.
+  std::string operator_before() const {
+    const std::size_t op = text_.rfind("\"op\":\"", at_);
+    if (op == std::string::npos) return "";
+    const std::size_t begin = op + 6, end = text_.find('"', begin);
+    return " of " + text_.substr(begin, end - begin);
   }
 
   const std::string& text_;
@@ -100,7 +110,7 @@ constexpr Free kFree[] = {
     {"exchange.tag", "both ends would have to change"},
     {"axes.*.expert", "of a plan without experts"},
     {"tensors.*.dtype", "the format in which checkpoints state the tensor"},
-    {".expected", "times"},
+    {"reads.*.* of add", "which of the earlier sums a residual sum adds, is the model"},
 };
 bool is_free(const std::string& path) {
   return std::ranges::any_of(kFree, [&](const Free& free) {
