@@ -185,7 +185,11 @@ class OperandCheck {
       if (exchange && !exchange->slice.valid())
         size = exchange->bytes.value / size_of(role_.buffers[use.buffer.index()].dtype).value;
       const auto* collective = std::get_if<Collective>(&instruction.what);
-      if (collective && collective->kind == CollectiveKind::AllReduce && content(use) != kAnySize) continue;
+      const auto* copy = std::get_if<Copy>(&instruction.what);
+      const bool keeps =
+          (copy && !copy->slice.valid()) ||
+          (collective && (collective->kind == CollectiveKind::AllReduce || collective->kind == CollectiveKind::AllToAll));
+      if (keeps && !instruction.reads.empty() && shared(instruction.reads[0])) size = content(instruction.reads[0]);
       const bool adds = compute && compute->accumulate && w < static_cast<std::size_t>(gradients(compute->op));
       if (adds)
         agree(use, size, "adds");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/check/check_plan_rules.h"
 #include "core/check/value_classes.h"
@@ -175,6 +176,11 @@ class ValueCheck {
       forward.writes.push_back(value);
     }
     if (gradient || writes_.empty()) return;
+    const bool known = std::ranges::find(forward.reads, ValueId{0}) == forward.reads.end();
+    if (compute.phase == Phase::Forward)
+      computed_.insert(forward.writes.front());
+    else if (compute.phase == Phase::Recompute && known && !computed_.contains(forward.writes.front()))
+      tell("operator-differs", "computes again what no forward of " + word(compute.op) + " in its layer computed");
     join(compute.op, forward);
     for (const std::vector<ValueId>* operands : {&forward.reads, &forward.writes})
       for (const ValueId value : *operands) {
@@ -410,6 +416,7 @@ class ValueCheck {
   std::vector<Forward> forwards_;
   std::unordered_map<ValueId, std::vector<std::int32_t>> by_operand_;  // operator and operand: forwards that have it
   std::unordered_map<ValueId, std::set<ValueId>> results_;             // operator: classes of what its forwards made
+  std::unordered_set<ValueId> computed_;                               // first results of forwards
   std::set<ValueId> maxima_;                                           // of rows, of losses in pieces
   static constexpr ValueId kSeveral = ~ValueId{0};
   std::map<std::pair<std::int32_t, std::int32_t>, ValueId> sent_, received_;  // [stage, micro-batch]: by a forward
