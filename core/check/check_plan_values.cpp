@@ -302,18 +302,18 @@ class ValueCheck {
     const std::size_t first = first_piece(access, action);
     for (std::size_t p = first; p < first + static_cast<std::size_t>(access.pieces); ++p) {
       Held& held = pieces_[p];
-      const std::string name = block_name(role_, access.buffer, value_of(access.slot, action));
+      const auto name = [&] { return block_name(role_, access.buffer, value_of(access.slot, action)); };
       if (adds && held.undefined) {
-        tell("use-undefined", "adds to " + name + ", which nothing has written since it was acquired");
+        tell("use-undefined", "adds to " + name() + ", which nothing has written since it was acquired");
         break;
       }
       if (adds && held.gradient && held.value != 0 && of != 0 && classes_.of(held.value) != classes_.of(of)) {
-        tell("operator-differs", "adds to the gradient of another value in " + name);
+        tell("operator-differs", "adds to the gradient of another value in " + name());
         break;
       }
       const bool same = held.value == 0 || of == 0 || classes_.of(held.value) == classes_.of(of);
       if (!adds && held.gradient && same && !held.undefined && !role_.buffers[access.buffer.index()].resident) {
-        tell("gradient-lost", "overwrites the gradient of a value in " + name + ", to which it should add");
+        tell("gradient-lost", "overwrites the gradient of a value in " + name() + ", to which it should add");
         break;
       }
       if (adds && of == 0) of = held.value;
