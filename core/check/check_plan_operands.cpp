@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/count_text.h"
 #include "core/check/check_plan_rules.h"
 #include "core/check/operand_sizes.h"
 
@@ -55,9 +56,9 @@ class OperandCheck {
     const std::int64_t parts = replicas * plan_.microbatches;  // at most kMostRanks times 2^24
     samples_ = plan_.samples / parts;
     if (plan_.samples % parts == 0 && samples_ > 0) return true;
-    defects_.add("samples-differ", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
-                 "trains on " + std::to_string(plan_.samples) + " samples in " + std::to_string(plan_.microbatches) +
-                     " micro-batches of " + std::to_string(replicas) + " replicas, which does not divide");
+    defects_.add("samples-differ", "samples",
+                 "found " + std::to_string(plan_.samples) + ", expected a multiple of " + counted(replicas, "replica") + " x " +
+                     counted(plan_.microbatches, "micro-batch", "micro-batches"));
     return false;
   }
 

@@ -259,8 +259,9 @@ TEST_F(PlanVerbs, ARefusedRunNamesThePlanFile) {
   Plan plan = load_plan(path);
   plan.samples = 17;
   save_plan(plan, path);
-  EXPECT_EQ(run_line("run " + path).err,
-            "foreshard: " + path + ": samples: found 17, expected a multiple of 4 replicas x 4 micro-batches\n");
+  const std::string wrong = "foreshard: " + path + ": samples: found 17, expected a multiple of 4 replicas x 4 micro-batches";
+  EXPECT_EQ(run_line("run " + path).err, wrong + " [samples-differ]; the plan is not sound, --force runs it all the same\n");
+  EXPECT_EQ(run_line("run " + path + " --force").err, wrong + "\n");
   plan.samples = 16, plan.updates = 7;
   save_plan(plan, path);
   EXPECT_EQ(run_line("run " + path).err,
