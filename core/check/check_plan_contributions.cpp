@@ -57,7 +57,6 @@ class ContributionCheck {
   struct Piece {
     NodeId holds = kNothing;
     bool taken = false;  // a step has read it since it was written
-    bool in_norm = false, clipped = false;
   };
   struct Range {  // bytes of an access, and its pieces
     std::int64_t from = 0, to = 0;
@@ -124,7 +123,7 @@ class ContributionCheck {
     if (phase == Phase::WeightGrad || phase == Phase::Backward) return differentiate(action, phase, settings);
     const bool passes = phase == Phase::Update || phase == Phase::Other || is<ops::Cast, ops::Encode, ops::Decode>(op);
     if (is<ops::GradNorm>(op)) return add_norm(settings);
-    if (is<ops::ClipScale>(op)) return clip();
+    if (is<ops::ClipScale>(op)) return take(false);  // in place
     if (is<ops::JudgeOverflow>(op)) take(false);
     if (!passes || is<ops::JudgeOverflow>(op)) return write_all(kNothing, settings.accumulate, writes_.size());
     if (is<ops::Cast>(op) && !settings.slice.valid()) return map_bytes(settings.accumulate);
@@ -132,22 +131,10 @@ class ContributionCheck {
     write_all(mixture(), settings.accumulate, encodes(op) ? 1 : writes_.size());
   }
 
-  // The norm is of every gradient that it scales, and every gradient is scaled before a step reads it.
+  // A part of the norm is lost like a gradient, unless gradients are scaled by it.
   void add_norm(const Compute& settings) {
-    for (const Range& range : reads_)
-      for (std::size_t p = range.first; p < range.last; ++p) pieces_[p].in_norm = true;
     const NodeId part = graph_.leaf({.action = action_, .instruction = instruction_, .run = run_});
     write_all(part, settings.accumulate, writes_.size());
-  }
-  void clip() {
-    take(false);
-    clips_ = true;
-    for (const Range& range : writes_)
-      for (std::size_t p = range.first; p < range.last; ++p) {
-        if (!pieces_[p].in_norm && pieces_[p].holds != kNothing)
-          return tell("gradient-not-reduced", "scales " + name_of(range, p) + ", which is not in the gradient norm");
-        pieces_[p].clipped = true;
-      }
   }
 
   void move(const Instruction& instruction) {
@@ -213,8 +200,6 @@ class ContributionCheck {
         if (piece.holds == kNothing) continue;
         if (by_step && piece.taken)
           tell("gradient-repeated", "reads " + name_of(range, p) + ", which an update has read before");
-        if (by_step && clips_ && !piece.clipped)
-          tell("gradient-not-reduced", "reads " + name_of(range, p) + ", which was not scaled by the gradient norm");
         piece.taken = by_step;
         graph_.use(piece.holds);
       }
@@ -315,7 +300,6 @@ class ContributionCheck {
   std::vector<NodeId> found_;
   std::vector<Leaf> lost_;
   std::int32_t action_ = 0, instruction_ = 0, run_ = 0;
-  bool clips_ = false;  // an instruction has scaled gradients
 };
 
 }  // namespace

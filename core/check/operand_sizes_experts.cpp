@@ -8,7 +8,7 @@ OperandSizes sizes(const ops::Route& op, const Found& at) {
   const std::int64_t logits = times(d[0], d[1]), choices = times(d[0], d[2]), experts = d[1];
   if (op.chosen != d[2]) return {.wrong = std::to_string(op.chosen) + " experts of a token, its shape " + std::to_string(d[2])};
   if (!at.forward()) return {.reads = {choices, logits, choices, experts}, .writes = {logits}};
-  OperandSizes all{.reads = {logits}, .writes = {choices, choices, experts}};
+  OperandSizes all{.reads = {logits}, .writes = {choices, choices, kAnySize}};  // loads: of a part, a part of them
   for (std::size_t more = 1; more < at.reads.size(); ++more) all.reads.push_back(experts);
   if (at.reads.size() > 2) all.writes.push_back(experts);
   return all;
