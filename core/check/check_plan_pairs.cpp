@@ -47,7 +47,7 @@ class PairCheck {
     if (const auto* host = std::get_if<HostCompute>(&instruction.what)) return add_update(host->op, at);
     if (!compute) return;
     if (is_of_update(compute->op)) return add_update(compute->op, at);
-    if (compute->phase == Phase::Update || compute->phase == Phase::Other || is<ops::Cast, ops::Add>(compute->op)) return;
+    if (compute->phase == Phase::Update || compute->phase == Phase::Other || is<ops::Cast, ops::Add, ops::Encode, ops::Decode>(compute->op)) return;
     OfLayer& layer = layers_[{instruction.layer.value, static_cast<std::int32_t>(compute->op.index())}];
     std::vector<SaidOperator>& list = compute->phase == Phase::Forward ? layer.forwards : layer.others;
     const bool known = std::ranges::any_of(

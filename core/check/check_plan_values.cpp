@@ -93,7 +93,7 @@ class ValueCheck {
       whole = whole && held.value == begin.value && held.offset - begin.offset == cuts[cut + p] - cuts[cut];
       all = mixed(mixed(all, held.value), static_cast<ValueId>(held.offset));
     }
-    if (undefined)
+    if (undefined && computes_)
       tell("use-undefined", "reads " + block_name(role_, access.buffer, value_of(access.slot, action)) +
                                 ", which nothing has written since it was acquired");
     if (access.pieces == 0 || !known) return operand;
@@ -116,6 +116,7 @@ class ValueCheck {
 
   void step(const Action& action, const Instruction& instruction) {
     for (const Block& block : instruction.acquires) mark(block, action, true);
+    computes_ = std::holds_alternative<Compute>(instruction.what);
     reads_.clear(), writes_.clear();
     for (const RoleUses::Access& access : uses_.of(action.segment, instruction_))
       if (access.write)
@@ -172,11 +173,13 @@ class ValueCheck {
     for (std::size_t w = 0; w < writes_.size(); ++w) {
       ValueId value = mixed(seed, w + 11);
       if (gradient && is<ops::Cast, ops::Add>(compute.op)) value = reads_[0].value;  // still the gradient of that
+      if (gradient && is<ops::Encode, ops::Decode>(compute.op)) value = 0;
       if (!compute.accumulate || w > 0) write(*writes_[w], action, value, gradient);
       forward.writes.push_back(value);
     }
     if (gradient || writes_.empty()) return;
     const bool known = std::ranges::find(forward.reads, ValueId{0}) == forward.reads.end();
+    if (!known) unsure_.insert(hash);
     if (compute.phase == Phase::Forward)
       computed_.insert(forward.writes.front());
     else if (compute.phase == Phase::Recompute && known && !computed_.contains(forward.writes.front()))
@@ -201,7 +204,7 @@ class ValueCheck {
     };
     if (is<ops::Add, ops::Cast>(op))
       for (std::size_t r = 0; r < reads_.size(); ++r) joined(r, 0);
-    if (is<ops::PositionEmbedding>(op)) joined(0, 0);
+    if (is<ops::PositionEmbedding, ops::TakeRows, ops::PutRows, ops::Encode, ops::Decode>(op)) joined(0, 0);
     if (is<ops::Dropout>(op)) joined(1, 0);
     if (is<ops::MergeAttention>(op)) joined(0, 0), joined(1, 1), joined(2, 0), joined(3, 1);
   }
@@ -275,12 +278,14 @@ class ValueCheck {
       tell("operator-differs", "reads a gradient that is not of the results of its forward");
       return almost;
     }
-    tell("operator-differs", "reads values that no forward of " + word(compute.op) + " in its layer had");
+    if (!unsure_.contains(hash))
+      tell("operator-differs", "reads values that no forward of " + word(compute.op) + " in its layer had");
     return nullptr;
   }
 
   void differentiate(const Action& action, const Compute& compute, ValueId hash) {
-    const Forward* forward = forward_of(compute, hash);
+    // A plan by hand that states no shapes says nothing of operands either.
+    const Forward* forward = compute.shapes.empty() ? nullptr : forward_of(compute, hash);
     const bool weights = compute.phase == Phase::WeightGrad;
     for (std::size_t w = 0; w < writes_.size(); ++w) {
       const RoleUses::Access& access = *writes_[w];
@@ -343,7 +348,7 @@ class ValueCheck {
     if (gradient) value = reads_.empty() ? 0 : reads_[0].value;
     const bool of_maxima = !reads_.empty() && maxima_.contains(reads_[0].value);
     const bool known = !reads_.empty() && reads_[0].value != 0;
-    if (known && of_maxima != (collective.combine == Combine::Max))
+    if (known && !gradient && of_maxima != (collective.combine == Combine::Max))
       tell("operator-differs",
            of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
     for (const RoleUses::Access* access : writes_) {
@@ -416,6 +421,7 @@ class ValueCheck {
   std::vector<Forward> forwards_;
   std::unordered_map<ValueId, std::vector<std::int32_t>> by_operand_;  // operator and operand: forwards that have it
   std::unordered_map<ValueId, std::set<ValueId>> results_;             // operator: classes of what its forwards made
+  std::unordered_set<ValueId> unsure_;                                 // operators of which some forward read a part of a value
   std::unordered_set<ValueId> computed_;                               // first results of forwards
   std::set<ValueId> maxima_;                                           // of rows, of losses in pieces
   static constexpr ValueId kSeveral = ~ValueId{0};
@@ -424,6 +430,7 @@ class ValueCheck {
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;
   std::int32_t action_ = 0, instruction_ = 0;
+  bool computes_ = false;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ OperandSizes sizes(const ops::Dispatch& op, const Found& at) {
   const std::int64_t rows = times(op.sources > 1 ? op.sources : to[0], to[1], of[1]), x = times(op.sources, of[0], of[1]);
   const std::int64_t choices = times(op.sources, of[0], of[2]);
   if (at.forward()) {
-    OperandSizes all{.reads = {x}, .writes = {rows, choices, op.sources > 1 ? times(op.sources, of[3] / to[0]) : of[3]}};
+    OperandSizes all{.reads = {x}, .writes = {rows, choices, kAnySize}};
     if (op.scaled) all.reads.push_back(choices);
     all.reads.push_back(choices);
     return all;

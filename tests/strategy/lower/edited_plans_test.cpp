@@ -110,6 +110,7 @@ constexpr Free kFree[] = {
     {"exchange.tag", "both ends would have to change"},
     {"axes.*.expert", "of a plan without experts"},
     {"tensors.*.dtype", "the format in which checkpoints state the tensor"},
+    {"params.*.name", "names are for people"},
     {"reads.*.* of add", "which of the earlier sums a residual sum adds, is the model"},
 };
 bool is_free(const std::string& path) {
