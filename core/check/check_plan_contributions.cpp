@@ -13,91 +13,10 @@
 #include <set>
 
 #include "core/check/check_plan_rules.h"
+#include "core/check/contribution_graph.h"
 
 namespace foreshard {
 namespace {
-
-using NodeId = std::int32_t;
-constexpr NodeId kNothing = -1;
-
-struct Leaf {  // where it was written
-  std::int32_t action = 0, instruction = 0, tensor = -1, run = 0;
-};
-
-class Contributions {
- public:
-  NodeId leaf(const Leaf& from) {
-    leaves_.push_back(from);
-    return add({.leaf = static_cast<std::int32_t>(leaves_.size()) - 1});
-  }
-  // The node of all of `parts`; kNothing without any. `parts` is sorted on return.
-  NodeId all_of(std::vector<NodeId>& parts) {
-    std::sort(parts.begin(), parts.end());
-    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
-    if (!parts.empty() && parts.front() == kNothing) parts.erase(parts.begin());
-    if (parts.size() < 2) return parts.empty() ? kNothing : parts.front();
-    Node node{.first = static_cast<std::int32_t>(parts_.size()), .parts = static_cast<std::int32_t>(parts.size())};
-    for (const NodeId part : parts) {
-      parts_.push_back(part);
-      ++at(part).holders;
-    }
-    return add(node);
-  }
-  void hold(NodeId id) {
-    if (id != kNothing) ++at(id).holders;
-  }
-  // Appends the leaves that are lost by it.
-  void drop(NodeId id, std::vector<Leaf>& lost) {
-    if (id == kNothing) return;
-    stack_.assign(1, id);
-    while (!stack_.empty()) {
-      const NodeId next = stack_.back();
-      stack_.pop_back();
-      Node& node = at(next);
-      if (--node.holders > 0 || node.used) continue;
-      if (node.leaf >= 0) lost.push_back(leaves_[static_cast<std::size_t>(node.leaf)]);
-      for_each_part(node, [&](NodeId part) { stack_.push_back(part); });
-    }
-  }
-  void use(NodeId id) {
-    if (id == kNothing) return;
-    stack_.assign(1, id);
-    while (!stack_.empty()) {
-      Node& node = at(stack_.back());
-      stack_.pop_back();
-      if (node.used) continue;
-      node.used = true;
-      for_each_part(node, [&](NodeId part) { stack_.push_back(part); });
-    }
-  }
-  std::vector<Leaf> unused_of_run(int run) const {
-    std::vector<Leaf> left;
-    for (const Node& node : nodes_)
-      if (node.leaf >= 0 && !node.used && node.holders > 0 && leaves_[static_cast<std::size_t>(node.leaf)].run == run)
-        left.push_back(leaves_[static_cast<std::size_t>(node.leaf)]);
-    return left;
-  }
-
- private:
-  struct Node {
-    std::int32_t leaf = -1, first = 0, parts = 0;  // a leaf, or `parts` entries of parts_ from `first` on
-    std::int32_t holders = 0;
-    bool used = false;  // a step has read it
-  };
-  Node& at(NodeId id) { return nodes_[static_cast<std::size_t>(id)]; }
-  NodeId add(const Node& node) {
-    nodes_.push_back(node);
-    return static_cast<NodeId>(nodes_.size()) - 1;
-  }
-  template <class F>
-  void for_each_part(const Node& node, F&& f) const {
-    for (std::int32_t p = node.first; p < node.first + node.parts; ++p) f(parts_[static_cast<std::size_t>(p)]);
-  }
-
-  std::vector<Node> nodes_;
-  std::vector<NodeId> parts_, stack_;
-  std::vector<Leaf> leaves_;
-};
 
 bool has_steps(const Plan& plan) {
   return std::ranges::any_of(plan.segments, [](const Segment& segment) {
@@ -203,11 +122,19 @@ class ContributionCheck {
     }
     if (phase == Phase::WeightGrad || phase == Phase::Backward) return differentiate(action, phase, settings);
     const bool passes = phase == Phase::Update || phase == Phase::Other || is<ops::Cast, ops::Encode, ops::Decode>(op);
-    if (!passes || is<ops::GradNorm, ops::JudgeOverflow>(op)) return write_all(kNothing, settings.accumulate, writes_.size());
-    if (is<ops::ClipScale>(op)) return;  // in place
+    if (is<ops::GradNorm>(op)) return add_norm(settings);
+    if (is<ops::ClipScale>(op)) return take(false);  // in place
+    if (is<ops::JudgeOverflow>(op)) take(false);
+    if (!passes || is<ops::JudgeOverflow>(op)) return write_all(kNothing, settings.accumulate, writes_.size());
     if (is<ops::Cast>(op) && !settings.slice.valid()) return map_bytes(settings.accumulate);
     // What a code leaves out waits in the residual for the next run; the codes stand for the gradient.
     write_all(mixture(), settings.accumulate, encodes(op) ? 1 : writes_.size());
+  }
+
+  // A part of the norm is lost like a gradient, unless gradients are scaled by it.
+  void add_norm(const Compute& settings) {
+    const NodeId part = graph_.leaf({.action = action_, .instruction = instruction_, .run = run_});
+    write_all(part, settings.accumulate, writes_.size());
   }
 
   void move(const Instruction& instruction) {
@@ -323,8 +250,7 @@ class ContributionCheck {
 
   void put(std::size_t p, NodeId node, bool keeps) {
     Piece& piece = pieces_[p];
-    if (keeps && piece.taken && node != kNothing)
-      tell("gradient-repeated", "adds to a gradient that an update has read");
+    if (keeps && piece.taken && node != kNothing) tell("gradient-repeated", "adds to a gradient that an update has read");
     if (keeps && node == kNothing) return;
     NodeId next = node;
     if (keeps && piece.holds != kNothing && node != kNothing) {

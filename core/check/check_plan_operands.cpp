@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/count_text.h"
 #include "core/check/check_plan_rules.h"
 #include "core/check/operand_sizes.h"
 
@@ -34,6 +35,7 @@ class OperandCheck {
       expected_[segment].resize(instructions.size());
       for (std::size_t i = 0; i < instructions.size(); ++i) {
         instruction_ = static_cast<std::int32_t>(i);
+        check_borders(instructions[i]);
         check(instructions[i], expected_[segment][i]);
       }
     }
@@ -54,9 +56,9 @@ class OperandCheck {
     const std::int64_t parts = replicas * plan_.microbatches;  // at most kMostRanks times 2^24
     samples_ = plan_.samples / parts;
     if (plan_.samples % parts == 0 && samples_ > 0) return true;
-    defects_.add("samples-differ", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
-                 "trains on " + std::to_string(plan_.samples) + " samples in " + std::to_string(plan_.microbatches) +
-                     " micro-batches of " + std::to_string(replicas) + " replicas, which does not divide");
+    defects_.add("samples-differ", "samples",
+                 "found " + std::to_string(plan_.samples) + ", expected a multiple of " + counted(replicas, "replica") + " x " +
+                     counted(plan_.microbatches, "micro-batch", "micro-batches"));
     return false;
   }
 
@@ -82,6 +84,17 @@ class OperandCheck {
       all.push_back(length.value / size_of(buffer.dtype).value);
     }
     return all;
+  }
+
+  // Ranges of bytes are of whole numbers.
+  void check_borders(const Instruction& instruction) {
+    for (const std::vector<Use>* uses : {&instruction.reads, &instruction.writes})
+      for (const Use& use : *uses) {
+        const Buffer& buffer = role_.buffers[use.buffer.index()];
+        const std::int64_t each = size_of(buffer.dtype).value;
+        if (each > 1 && (use.from.value % each != 0 || (use.length && use.length->value % each != 0)))
+          return tell("operand-size", "begins or ends inside a number of \"" + buffer.name + "\"");
+      }
   }
 
   std::int64_t slices_of(const Compute& compute) const {
@@ -173,7 +186,11 @@ class OperandCheck {
       if (exchange && !exchange->slice.valid())
         size = exchange->bytes.value / size_of(role_.buffers[use.buffer.index()].dtype).value;
       const auto* collective = std::get_if<Collective>(&instruction.what);
-      if (collective && collective->kind == CollectiveKind::AllReduce && content(use) != kAnySize) continue;
+      const auto* copy = std::get_if<Copy>(&instruction.what);
+      const bool keeps =
+          (copy && !copy->slice.valid()) ||
+          (collective && (collective->kind == CollectiveKind::AllReduce || collective->kind == CollectiveKind::AllToAll));
+      if (keeps && !instruction.reads.empty() && shared(instruction.reads[0])) size = content(instruction.reads[0]);
       const bool adds = compute && compute->accumulate && w < static_cast<std::size_t>(gradients(compute->op));
       if (adds)
         agree(use, size, "adds");

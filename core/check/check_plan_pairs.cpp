@@ -47,12 +47,11 @@ class PairCheck {
     if (const auto* host = std::get_if<HostCompute>(&instruction.what)) return add_update(host->op, at);
     if (!compute) return;
     if (is_of_update(compute->op)) return add_update(compute->op, at);
-    if (compute->phase == Phase::Update || compute->phase == Phase::Other || is<ops::Cast, ops::Add>(compute->op)) return;
+    if (compute->phase == Phase::Update || compute->phase == Phase::Other || is<ops::Cast, ops::Add, ops::Encode, ops::Decode>(compute->op)) return;
     OfLayer& layer = layers_[{instruction.layer.value, static_cast<std::int32_t>(compute->op.index())}];
     std::vector<SaidOperator>& list = compute->phase == Phase::Forward ? layer.forwards : layer.others;
-    const bool known = std::ranges::any_of(list, [&](const SaidOperator& said) {
-      return said.compute->phase == compute->phase && same(*said.compute, *compute);
-    });
+    const bool known = std::ranges::any_of(
+        list, [&](const SaidOperator& said) { return said.compute->phase == compute->phase && same(*said.compute, *compute); });
     if (!known) list.push_back({compute, at});
   }
 
@@ -75,9 +74,11 @@ class PairCheck {
     if (!backward) return;
     for (const SaidOperator& forward : layer.forwards) {
       const auto* loss = std::get_if<ops::CrossEntropy>(&forward.compute->op);
-      const bool alone = loss && (loss->piece == ops::CrossEntropy::Piece::Max || loss->piece == ops::CrossEntropy::Piece::Loss);
+      const bool alone =
+          loss && (loss->piece == ops::CrossEntropy::Piece::Max || loss->piece == ops::CrossEntropy::Piece::Loss);
       if (!forward.matched && !alone)
-        tell(forward.at, "differs in settings or formats from every backward of " + word(forward.compute->op) + " in its layer");
+        tell(forward.at,
+             "differs in settings or formats from every backward of " + word(forward.compute->op) + " in its layer");
     }
   }
 
@@ -128,8 +129,8 @@ class ScaleCheck {
     const double expected = updates_.scale.value_or(1) * plan_.updates;
     if (losses_.scale && updates_.scale && *losses_.scale != expected)
       defects_.add("operator-differs", "plan",
-                   "its losses take a loss scale of " + std::to_string(*losses_.scale) + ", expected " + std::to_string(expected) +
-                       ": that of its updates times the updates of a run");
+                   "its losses take a loss scale of " + std::to_string(*losses_.scale) + ", expected " +
+                       std::to_string(expected) + ": that of its updates times the updates of a run");
   }
 
  private:

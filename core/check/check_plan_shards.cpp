@@ -56,8 +56,8 @@ class ShardCheck {
 
   void tell_size(const Buffer& buffer, const Shard& shard, const std::string& what) {
     defects_.add("shard-size", "role " + std::to_string(id_.value) + ", buffer \"" + buffer.name + "\"",
-                 "the part of \"" + plan_.tensors[shard.tensor.index()].name + "\" at byte " + std::to_string(shard.at.value) + " " +
-                     what);
+                 "the part of \"" + plan_.tensors[shard.tensor.index()].name + "\" at byte " + std::to_string(shard.at.value) +
+                     " " + what);
   }
 
   // Why the tensor cannot be cut like this; empty if it can.
@@ -73,7 +73,8 @@ class ShardCheck {
     std::int64_t all = 0;
     for (const std::int64_t block : shard.block_rows) {
       all += std::min(block, rows + 1);
-      if (block % ranks != 0) return "has a block of " + std::to_string(block) + " rows, which " + std::to_string(ranks) + " ranks do not divide";
+      if (block % ranks != 0)
+        return "has a block of " + std::to_string(block) + " rows, which " + std::to_string(ranks) + " ranks do not divide";
     }
     return all == rows ? "" : "has blocks of other rows than the " + std::to_string(rows) + " of the tensor";
   }
@@ -97,11 +98,15 @@ class ShardCheck {
       end = std::max(end, shard.at.value + bytes);
       ends.insert(shard.at.value + bytes);
       if (shard.at.value + bytes > extent)
-        return tell_size(buffer, shard, "has " + std::to_string(bytes) + " bytes, which ends behind the " + std::to_string(extent) + " of its buffer");
+        return tell_size(
+            buffer, shard,
+            "has " + std::to_string(bytes) + " bytes, which ends behind the " + std::to_string(extent) + " of its buffer");
     }
     for (const Shard& shard : shards)
       if (shard.at.value != 0 && !ends.contains(shard.at.value)) return tell_size(buffer, shard, "begins where no other ends");
-    if (!flat && end != extent)
+    // Gradients and values that are scattered whole are padded to equal parts.
+    const std::int64_t padding = 32 * ranks_over(role_.axes) * size_of(buffer.dtype).value;
+    if (!flat && extent - end >= padding)
       tell_size(buffer, shards.back(), "ends at byte " + std::to_string(end) + " of " + std::to_string(extent));
   }
 

@@ -32,7 +32,7 @@ class TensorCheck {
  private:
   struct Layer {  // the operators of one kind in one layer: tensors and the first place that uses them
     std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> values = {}, again = {}, gradients = {};
-    bool unknown = false;  // some weight has no name: it was gathered
+    bool unknown = false;  // some weight has no name, or one of several
   };
 
   void check(const Instruction& instruction) {
@@ -51,27 +51,34 @@ class TensorCheck {
     for (const Use& use : instruction.reads) {
       const Buffer& buffer = role_.buffers[use.buffer.index()];
       layer.unknown = layer.unknown || (buffer.category == Category::Parameters && buffer.holds.empty());
-      note(use, TensorPart::Value, compute->phase == Phase::Forward ? layer.values : layer.again);
+      note(use, TensorPart::Value, compute->phase == Phase::Forward ? layer.values : layer.again, layer);
     }
-    for (const Use& use : instruction.writes) note(use, TensorPart::Gradient, layer.gradients);
+    for (const Use& use : instruction.writes) note(use, TensorPart::Gradient, layer.gradients, layer);
   }
 
   // Finds the tensor of which the range is all that the rank has. Several uses of the buffer may lie on the same bytes.
-  void note(const Use& use, TensorPart part, std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>>& tensors) {
+  void note(const Use& use, TensorPart part, std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>>& tensors,
+            Layer& layer) {
     const Buffer& buffer = role_.buffers[use.buffer.index()];
     if (buffer.holds.empty()) return;
     const std::int64_t length = use.length ? use.length->value : buffer.bytes.value - use.from.value;
     std::vector<std::int32_t> found;
     for (const Shard& shard : buffer.holds) {
-      if (!shard.flat_by.empty()) return;
+      if (!shard.flat_by.empty()) {
+        layer.unknown = true;
+        return;
+      }
       if (shard.part == part && shard.at == use.from && shard_bytes(plan_, role_, buffer, shard) == length)
         found.push_back(shard.tensor.value);
     }
     if (found.empty())
       return tell("shard-size", "uses bytes " + std::to_string(use.from.value) + " to " +
-                                    std::to_string(use.from.value + length) + " of \"" + buffer.name +
-                                    "\", where no " + (part == TensorPart::Value ? "value" : "gradient") + " of a tensor lies");
-    if (found.size() == 1) tensors.try_emplace(found.front(), action_, instruction_);
+                                    std::to_string(use.from.value + length) + " of \"" + buffer.name + "\", where no " +
+                                    (part == TensorPart::Value ? "value" : "gradient") + " of a tensor lies");
+    if (found.size() == 1)
+      tensors.try_emplace(found.front(), action_, instruction_);
+    else
+      layer.unknown = true;
   }
 
   void compare(const Layer& layer) {

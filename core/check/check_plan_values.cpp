@@ -7,44 +7,13 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <utility>
+#include <unordered_set>
 
 #include "core/check/check_plan_rules.h"
+#include "core/check/value_classes.h"
 
 namespace foreshard {
 namespace {
-
-using ValueId = std::uint64_t;  // 0: not known
-
-ValueId mixed(ValueId a, ValueId b) {
-  ValueId x = a * 0x9E3779B97F4A7C15ULL + b + 0x632BE59BD9B4E019ULL;
-  x = (x ^ (x >> 29U)) * 0xBF58476D1CE4E5B9ULL;
-  x ^= x >> 32U;
-  return x == 0 ? 1 : x;
-}
-ValueId mixed(ValueId a, const std::string& text) {
-  for (const char c : text) a = mixed(a, static_cast<unsigned char>(c));
-  return a;
-}
-
-// Union-find over values whose gradients are one.
-class ValueClasses {
- public:
-  ValueId of(ValueId value) {
-    ValueId top = value;
-    for (auto up = parents_.find(top); up != parents_.end(); up = parents_.find(top)) top = up->second;
-    while (value != top) value = std::exchange(parents_[value], top);
-    return top;
-  }
-  void join(ValueId a, ValueId b) {
-    if (a == 0 || b == 0) return;
-    a = of(a), b = of(b);
-    if (a != b) parents_[b] = a;  // the older one names the class
-  }
-
- private:
-  std::unordered_map<ValueId, ValueId> parents_;
-};
 
 class ValueCheck {
  public:
@@ -77,7 +46,7 @@ class ValueCheck {
   };
   struct Operand {
     ValueId value = 0;
-    bool gradient = false, parameter = false;
+    bool gradient = false, parameter = false, stays = false;  // stays: in a resident buffer
     const RoleUses::Access* access = nullptr;
   };
   struct Forward {  // operands of a forward that was run
@@ -90,9 +59,9 @@ class ValueCheck {
     if (hashes.size() == instructions.size()) return;
     for (const Instruction& run : instructions) {
       const auto* compute = std::get_if<Compute>(&run.what);
-      hashes.push_back(compute ? mixed(mixed(compute->op.index() + 1, settings_text(compute->op)),
-                                       static_cast<ValueId>(run.layer.value + 2))
-                               : 0);
+      hashes.push_back(
+          compute ? mixed(mixed(compute->op.index() + 1, settings_text(compute->op)), static_cast<ValueId>(run.layer.value + 2))
+                  : 0);
     }
   }
 
@@ -106,7 +75,7 @@ class ValueCheck {
 
   Operand read(const RoleUses::Access& access, const Action& action) {
     const Buffer& buffer = role_.buffers[access.buffer.index()];
-    Operand operand{.parameter = buffer.category == Category::Parameters, .access = &access};
+    Operand operand{.parameter = buffer.category == Category::Parameters, .stays = buffer.resident, .access = &access};
     const std::vector<std::int64_t>& cuts = uses_.cuts(access.buffer);
     const std::size_t first = first_piece(access, action), cut = static_cast<std::size_t>(access.first);
     bool whole = true, known = true, undefined = access.pieces > 0;
@@ -124,7 +93,7 @@ class ValueCheck {
       whole = whole && held.value == begin.value && held.offset - begin.offset == cuts[cut + p] - cuts[cut];
       all = mixed(mixed(all, held.value), static_cast<ValueId>(held.offset));
     }
-    if (undefined)
+    if (undefined && computes_)
       tell("use-undefined", "reads " + block_name(role_, access.buffer, value_of(access.slot, action)) +
                                 ", which nothing has written since it was acquired");
     if (access.pieces == 0 || !known) return operand;
@@ -147,6 +116,7 @@ class ValueCheck {
 
   void step(const Action& action, const Instruction& instruction) {
     for (const Block& block : instruction.acquires) mark(block, action, true);
+    computes_ = std::holds_alternative<Compute>(instruction.what);
     reads_.clear(), writes_.clear();
     for (const RoleUses::Access& access : uses_.of(action.segment, instruction_))
       if (access.write)
@@ -162,7 +132,9 @@ class ValueCheck {
     else if (const auto* copy = std::get_if<Copy>(&instruction.what); copy && !copy->slice.valid())
       move(action);
     else
-      for (const RoleUses::Access* access : writes_) write(*access, action, ++fresh_, any_gradient());
+      for (const RoleUses::Access* access : writes_)
+        write(*access, action, copy ? made_of_reads(mixed(31, static_cast<ValueId>(copy->slice.value))) : ++fresh_,
+              any_gradient());
     for (const Block& block : instruction.releases) mark(block, action, false);
   }
   void mark(const Block& block, const Action& action, bool acquired) {
@@ -201,10 +173,17 @@ class ValueCheck {
     for (std::size_t w = 0; w < writes_.size(); ++w) {
       ValueId value = mixed(seed, w + 11);
       if (gradient && is<ops::Cast, ops::Add>(compute.op)) value = reads_[0].value;  // still the gradient of that
+      if (gradient && is<ops::Encode, ops::Decode>(compute.op)) value = 0;
       if (!compute.accumulate || w > 0) write(*writes_[w], action, value, gradient);
       forward.writes.push_back(value);
     }
     if (gradient || writes_.empty()) return;
+    const bool known = std::ranges::find(forward.reads, ValueId{0}) == forward.reads.end();
+    if (!known) unsure_.insert(hash);
+    if (compute.phase == Phase::Forward)
+      computed_.insert(forward.writes.front());
+    else if (compute.phase == Phase::Recompute && known && !computed_.contains(forward.writes.front()))
+      tell("operator-differs", "computes again what no forward of " + word(compute.op) + " in its layer computed");
     join(compute.op, forward);
     for (const std::vector<ValueId>* operands : {&forward.reads, &forward.writes})
       for (const ValueId value : *operands) {
@@ -225,7 +204,7 @@ class ValueCheck {
     };
     if (is<ops::Add, ops::Cast>(op))
       for (std::size_t r = 0; r < reads_.size(); ++r) joined(r, 0);
-    if (is<ops::PositionEmbedding>(op)) joined(0, 0);
+    if (is<ops::PositionEmbedding, ops::TakeRows, ops::PutRows, ops::Encode, ops::Decode>(op)) joined(0, 0);
     if (is<ops::Dropout>(op)) joined(1, 0);
     if (is<ops::MergeAttention>(op)) joined(0, 0), joined(1, 1), joined(2, 0), joined(3, 1);
   }
@@ -257,10 +236,14 @@ class ValueCheck {
   // The forward that had all the values that the backward reads; none if it reads no value.
   const Forward* forward_of(const Compute& compute, ValueId hash) {
     const std::vector<std::int32_t>* candidates = nullptr;
-    std::vector<ValueId> saved;
+    std::vector<ValueId> saved, weights;
     for (const Operand& operand : reads_) {
       const bool scale = compute.dynamic_scale && &operand == &reads_.back();
-      if (operand.gradient || operand.parameter || operand.value == 0 || scale) continue;
+      if (operand.gradient || operand.value == 0 || scale) continue;
+      if (operand.parameter) {  // gathered ones are those of the forward; others may have been updated since
+        if (!operand.stays) weights.push_back(operand.value);
+        continue;
+      }
       saved.push_back(operand.value);
       const auto found = by_operand_.find(mixed(hash, operand.value));
       if (found != by_operand_.end() && (!candidates || found->second.size() < candidates->size())) candidates = &found->second;
@@ -287,6 +270,7 @@ class ValueCheck {
       for (const std::int32_t index : *candidates) {
         const Forward& forward = forwards_[static_cast<std::size_t>(index)];
         if (!std::ranges::all_of(saved, [&](ValueId value) { return has(forward, value); })) continue;
+        if (!std::ranges::all_of(weights, [&](ValueId value) { return among(forward.reads, ops::kAll, value); })) continue;
         if (of_results(forward)) return &forward;
         almost = &forward;
       }
@@ -294,12 +278,14 @@ class ValueCheck {
       tell("operator-differs", "reads a gradient that is not of the results of its forward");
       return almost;
     }
-    tell("operator-differs", "reads values that no forward of " + word(compute.op) + " in its layer had");
+    if (!unsure_.contains(hash))
+      tell("operator-differs", "reads values that no forward of " + word(compute.op) + " in its layer had");
     return nullptr;
   }
 
   void differentiate(const Action& action, const Compute& compute, ValueId hash) {
-    const Forward* forward = forward_of(compute, hash);
+    // A plan by hand that states no shapes says nothing of operands either.
+    const Forward* forward = compute.shapes.empty() ? nullptr : forward_of(compute, hash);
     const bool weights = compute.phase == Phase::WeightGrad;
     for (std::size_t w = 0; w < writes_.size(); ++w) {
       const RoleUses::Access& access = *writes_[w];
@@ -321,18 +307,18 @@ class ValueCheck {
     const std::size_t first = first_piece(access, action);
     for (std::size_t p = first; p < first + static_cast<std::size_t>(access.pieces); ++p) {
       Held& held = pieces_[p];
-      const std::string name = block_name(role_, access.buffer, value_of(access.slot, action));
+      const auto name = [&] { return block_name(role_, access.buffer, value_of(access.slot, action)); };
       if (adds && held.undefined) {
-        tell("use-undefined", "adds to " + name + ", which nothing has written since it was acquired");
+        tell("use-undefined", "adds to " + name() + ", which nothing has written since it was acquired");
         break;
       }
       if (adds && held.gradient && held.value != 0 && of != 0 && classes_.of(held.value) != classes_.of(of)) {
-        tell("operator-differs", "adds to the gradient of another value in " + name);
+        tell("operator-differs", "adds to the gradient of another value in " + name());
         break;
       }
       const bool same = held.value == 0 || of == 0 || classes_.of(held.value) == classes_.of(of);
       if (!adds && held.gradient && same && !held.undefined && !role_.buffers[access.buffer.index()].resident) {
-        tell("gradient-lost", "overwrites the gradient of a value in " + name + ", to which it should add");
+        tell("gradient-lost", "overwrites the gradient of a value in " + name() + ", to which it should add");
         break;
       }
       if (adds && of == 0) of = held.value;
@@ -357,12 +343,14 @@ class ValueCheck {
   void meet(const Action& action, const Collective& collective) {
     check_axes(collective);
     const bool gradient = any_gradient();
-    ValueId value = made_of_reads(mixed(static_cast<ValueId>(collective.kind) + 17, static_cast<ValueId>(collective.group.value)));
+    ValueId value =
+        made_of_reads(mixed(static_cast<ValueId>(collective.kind) + 17, static_cast<ValueId>(collective.group.value)));
     if (gradient) value = reads_.empty() ? 0 : reads_[0].value;
     const bool of_maxima = !reads_.empty() && maxima_.contains(reads_[0].value);
     const bool known = !reads_.empty() && reads_[0].value != 0;
-    if (known && of_maxima != (collective.combine == Combine::Max))
-      tell("operator-differs", of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
+    if (known && !gradient && of_maxima != (collective.combine == Combine::Max))
+      tell("operator-differs",
+           of_maxima ? "combines the maxima of a loss, but not to their maximum" : "takes the maximum of what is no maximum");
     for (const RoleUses::Access* access : writes_) {
       if (!gradient && !reads_.empty() && !reads_[0].parameter) classes_.join(reads_[0].value, value);
       write(*access, action, value, gradient);
@@ -433,6 +421,8 @@ class ValueCheck {
   std::vector<Forward> forwards_;
   std::unordered_map<ValueId, std::vector<std::int32_t>> by_operand_;  // operator and operand: forwards that have it
   std::unordered_map<ValueId, std::set<ValueId>> results_;             // operator: classes of what its forwards made
+  std::unordered_set<ValueId> unsure_;                                 // operators of which some forward read a part of a value
+  std::unordered_set<ValueId> computed_;                               // first results of forwards
   std::set<ValueId> maxima_;                                           // of rows, of losses in pieces
   static constexpr ValueId kSeveral = ~ValueId{0};
   std::map<std::pair<std::int32_t, std::int32_t>, ValueId> sent_, received_;  // [stage, micro-batch]: by a forward
@@ -440,6 +430,7 @@ class ValueCheck {
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;
   std::int32_t action_ = 0, instruction_ = 0;
+  bool computes_ = false;
 };
 
 }  // namespace

@@ -36,6 +36,20 @@ struct Found {  // a compute, and the elements of its operands
   std::int64_t all(std::size_t shape = 0) const { return product_of(dims(shape)); }
 };
 
+// Laws of attention and of heads: operand_sizes_attention.cpp.
+OperandSizes sizes(const ops::Attention& op, const Found& at);
+OperandSizes sizes(const ops::Scores& op, const Found& at);
+OperandSizes sizes(const ops::WeightedValues& op, const Found& at);
+OperandSizes sizes(const ops::Softmax& op, const Found& at);
+OperandSizes sizes(const ops::MergeAttention& op, const Found& at);
+OperandSizes sizes(const ops::HeadParts& op, const Found& at);
+OperandSizes sizes(const ops::Rope& op, const Found& at);
+OperandSizes sizes(const ops::HeadNorm& op, const Found& at);
+OperandSizes sizes(const ops::LatentHeads& op, const Found& at);
+OperandSizes sizes(const ops::TokenScores& op, const Found& at);
+OperandSizes sizes(const ops::KeepTokens& op, const Found& at);
+OperandSizes sizes(const ops::TakeRows& op, const Found& at);
+OperandSizes sizes(const ops::PutRows& op, const Found& at);
 // Laws of mixtures of experts: operand_sizes_experts.cpp.
 OperandSizes sizes(const ops::Route& op, const Found& at);
 OperandSizes sizes(const ops::Dispatch& op, const Found& at);

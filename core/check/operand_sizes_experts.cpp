@@ -8,7 +8,7 @@ OperandSizes sizes(const ops::Route& op, const Found& at) {
   const std::int64_t logits = times(d[0], d[1]), choices = times(d[0], d[2]), experts = d[1];
   if (op.chosen != d[2]) return {.wrong = std::to_string(op.chosen) + " experts of a token, its shape " + std::to_string(d[2])};
   if (!at.forward()) return {.reads = {choices, logits, choices, experts}, .writes = {logits}};
-  OperandSizes all{.reads = {logits}, .writes = {choices, choices, experts}};
+  OperandSizes all{.reads = {logits}, .writes = {choices, choices, kAnySize}};  // loads: of a part, a part of them
   for (std::size_t more = 1; more < at.reads.size(); ++more) all.reads.push_back(experts);
   if (at.reads.size() > 2) all.writes.push_back(experts);
   return all;
@@ -19,7 +19,7 @@ OperandSizes sizes(const ops::Dispatch& op, const Found& at) {
   const std::int64_t rows = times(op.sources > 1 ? op.sources : to[0], to[1], of[1]), x = times(op.sources, of[0], of[1]);
   const std::int64_t choices = times(op.sources, of[0], of[2]);
   if (at.forward()) {
-    OperandSizes all{.reads = {x}, .writes = {rows, choices, op.sources > 1 ? times(op.sources, of[3] / to[0]) : of[3]}};
+    OperandSizes all{.reads = {x}, .writes = {rows, choices, kAnySize}};
     if (op.scaled) all.reads.push_back(choices);
     all.reads.push_back(choices);
     return all;
@@ -30,8 +30,7 @@ OperandSizes sizes(const ops::Dispatch& op, const Found& at) {
 OperandSizes sizes(const ops::Combine& op, const Found& at) {
   const Sizes &of = at.dims(0), &to = at.dims(1);
   const std::int64_t rows = times(to[0], to[1], of[1]), y = times(of[0], of[1]), choices = times(of[0], of[2]);
-  if (at.forward())
-    return {.reads = op.plain ? Sizes{rows, choices} : Sizes{rows, choices, choices}, .writes = {y}};
+  if (at.forward()) return {.reads = op.plain ? Sizes{rows, choices} : Sizes{rows, choices, choices}, .writes = {y}};
   if (op.plain) return {.reads = {y, choices}, .writes = {rows}};
   return {.reads = {y, rows, choices, choices}, .writes = {rows, choices}};
 }

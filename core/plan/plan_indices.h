@@ -14,8 +14,8 @@ namespace foreshard {
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50U;  // of one buffer, offset, message
 inline constexpr std::int64_t kMostRanks = std::int64_t{1} << 22U;
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 20U;  // of a micro-batch, for each rank of the plan
-inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 26U;  // instructions of a run, all roles
-inline constexpr std::size_t kMostStreams = 64;                     // of a role
+inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 26U;    // instructions of a run, all roles
+inline constexpr std::size_t kMostStreams = 64;                       // of a role
 
 struct PlanProblem {
   std::string path = {};  // "roles[3].actions[17].args[1]"

@@ -93,8 +93,8 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   EXPECT_EQ(simulated.code, ExitCode::WrongInput);
   EXPECT_EQ(simulated.out, "");
   EXPECT_EQ(simulated.err, "foreshard: " + path + ": " + first + "; the plan is not sound\n");
-  EXPECT_EQ(run_line("run " + path).err, "foreshard: " + path + ": " + first +
-                                             "; the plan is not sound, --force runs it all the same\n");
+  EXPECT_EQ(run_line("run " + path).err,
+            "foreshard: " + path + ": " + first + "; the plan is not sound, --force runs it all the same\n");
   const RanLine shown = run_line("show plan " + path);
   EXPECT_EQ(shown.code, ExitCode::WrongInput);
   EXPECT_EQ(shown.err, simulated.err);
@@ -102,7 +102,8 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   plan.roles[1].actions = load_plan(path).roles[1].actions;
   plan.samples = std::int64_t{1} << 40U;
   save_plan(plan, path);
-  EXPECT_TRUE(run_line("check-plan " + path).err.starts_with("foreshard: " + path + ": samples: found 1099511627776, expected at most "));
+  EXPECT_TRUE(run_line("check-plan " + path)
+                  .err.starts_with("foreshard: " + path + ": samples: found 1099511627776, expected at most "));
   std::ofstream(path) << "{}";
   const RanLine broken = run_line("check-plan " + path);
   EXPECT_EQ(broken.code, ExitCode::WrongInput);
@@ -258,8 +259,9 @@ TEST_F(PlanVerbs, ARefusedRunNamesThePlanFile) {
   Plan plan = load_plan(path);
   plan.samples = 17;
   save_plan(plan, path);
-  EXPECT_EQ(run_line("run " + path).err,
-            "foreshard: " + path + ": samples: found 17, expected a multiple of 4 replicas x 4 micro-batches\n");
+  const std::string wrong = "foreshard: " + path + ": samples: found 17, expected a multiple of 4 replicas x 4 micro-batches";
+  EXPECT_EQ(run_line("run " + path).err, wrong + " [samples-differ]; the plan is not sound, --force runs it all the same\n");
+  EXPECT_EQ(run_line("run " + path + " --force").err, wrong + "\n");
   plan.samples = 16, plan.updates = 7;
   save_plan(plan, path);
   EXPECT_EQ(run_line("run " + path).err,

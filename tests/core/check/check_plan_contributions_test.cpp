@@ -29,7 +29,9 @@ bool names(const Plan& plan, const std::string& rule) {
   return std::ranges::any_of(check_plan(plan), [&](const PlanDefect& d) { return d.rule == rule; });
 }
 
-Compute& backward(Plan& plan, const char* segment) { return std::get<Compute>(instruction_named(plan, segment, "gradient").what); }
+Compute& backward(Plan& plan, const char* segment) {
+  return std::get<Compute>(instruction_named(plan, segment, "gradient").what);
+}
 
 // Stage 0 keeps its gradient in host memory, where the update reads it: every backward copies there what it computed.
 Plan with_copies(bool accumulates) {
@@ -89,8 +91,7 @@ TEST(Contributions, PlantedMistakesAreNamed) {
          std::swap(update.instructions[1].reads, update.instructions[2].reads);
          std::swap(update.instructions[1].writes, update.instructions[2].writes);
        }},
-      {"never read", "gradient-lost",
-       [](Plan& p) { instruction_named(p, "update", "adam").reads[0].buffer = kMomentum; }},
+      {"never read", "gradient-lost", [](Plan& p) { instruction_named(p, "update", "adam").reads[0].buffer = kMomentum; }},
       {"one micro-batch computes no gradient", "gradient-lost",
        [](Plan& p) {
          p.costs.clear();

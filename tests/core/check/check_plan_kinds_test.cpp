@@ -34,7 +34,7 @@ Plan plan_with_experts() {
   plan.placement.order.clear();
   plan.groups = {{"dense gradients", {}, {kExpert, kData}}, {"expert gradients", {}, {kData}}};
   for (Role& role : plan.roles) role.axes = {kData, kExpert, kTensor};
-  plan.samples = 12;  // one for each of 3 micro-batches of 4 replicas
+  plan.samples = 12;                                                      // one for each of 3 micro-batches of 4 replicas
   plan.tensors[1].grid = Grid::Expert, plan.tensors[1].shape = {64, 16};  // a quarter on each rank
   for (Buffer& buffer : plan.roles[1].buffers)
     for (Shard& shard : buffer.holds) shard.split_by = {kTensor, kExpert};
