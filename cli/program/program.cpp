@@ -187,7 +187,8 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Console& t
   try {
     const ExitCode code = dispatch(arguments, console);
     console.out.flush();
-    if (!console.out) throw DeviceError("writing to standard output", "the device is full, the reader has gone, or there is no memory");
+    if (!console.out)
+      throw DeviceError("writing to standard output", "the device is full, the reader has gone, or there is no memory");
     return code;
   } catch (...) {
     return tell_failure(arguments, terminal.err);
