@@ -29,7 +29,9 @@ TEST(RefusedRows, AWrongCellIsTheMatterOfItsRow) {
                 "foreshard: " + file +
                 ":4: micro_batch: found \"1e-06\", expected a whole number from 1 to 1,048,576; the row is left out\n");
   const JsonReader answer = JsonReader::parse(ran.out, "out");
-  EXPECT_EQ(answer.at("skipped").at("bad_cell").as_int(0, 10), 2);
+  const auto skipped = answer.at("skipped").elements();
+  ASSERT_EQ(skipped.size(), 2U);
+  for (const JsonReader& row : skipped) EXPECT_EQ(row.at("reason").as_string(), "bad_cell");
   EXPECT_EQ(run_line("validate " + file).code, ExitCode::WrongInput);
   write_file(file, header + row("64", "1"));
   EXPECT_EQ(run_line("validate " + file).code, ExitCode::Ok);
