@@ -28,7 +28,8 @@ struct Asked {
 // [row]. Predicts the rows in parallel; equal configurations are evaluated once. A row with wrong input or a bug of ours is one that is not
 // predicted, with its reason.
 using ReadCase = std::function<std::variant<MeasuredCase, SkipReason>(const MeasuredRow&)>;
-std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read = measured_case);
+std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows,
+                               const ReadCase& read = measured_case);
 // Converts a prediction to the unit of the row: some tables state MFU as a share, where predictions are per cent.
 double in_unit_of(const Asked& asked, double value);
 

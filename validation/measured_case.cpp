@@ -5,7 +5,6 @@
 #include <cmath>
 #include <optional>
 
-#include "core/base/count_text.h"
 #include "core/base/error.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/framework_split.h"
@@ -13,6 +12,7 @@
 #include "validation/catalogue_gpu.h"
 #include "validation/measured_cluster.h"
 #include "validation/measured_experts.h"
+#include "validation/measured_limits.h"
 #include "validation/measured_preset.h"
 #include "validation/measured_recipe.h"
 #include "validation/measured_words.h"
@@ -70,31 +70,10 @@ constexpr QuantityWord kQuantities[] = {{"iter_time_s", Quantity::IterationTime}
                                         {"stage_backward_weight_ms", Quantity::StageBackwardWeight},
                                         {"stage_p2p_ms", Quantity::StageTransfer}};
 
-void expect_heads(const MeasuredRow& row, const Transformer& t) {
-  const auto fail = [&](const char* column, const std::string& expected) {
-    throw Error(row.where(), column, "\"" + row.text(column) + "\"", expected);
-  };
-  if (t.head_dim < 1) fail("heads", "at most the hidden size " + row.text("hidden"));
-  if (t.heads % t.kv_heads != 0) fail("kv_heads", "a divisor of the " + counted(t.heads, "head"));
-  constexpr std::int64_t kMostWidth = 1 << 21;
-  if (t.heads * t.head_dim > kMostWidth) fail("head_dim", "heads of at most " + count_text(kMostWidth) + " elements together");
-}
-
-// What is lowered of a pipeline grows with pp x vpp x the micro-batches that are played, of which there are at most some 4 x pp.
-void expect_short_pipeline(const MeasuredRow& row, const Strategy& s) {
-  constexpr std::int64_t kMostActions = 1 << 20;
-  const std::int64_t microbatches = std::max<std::int64_t>(1, s.batch.global / (s.batch.micro * s.dp));
-  const std::int64_t actions = std::int64_t{s.pp} * s.virtual_stages * std::min<std::int64_t>(microbatches, 4 * std::max(1, s.pp));
-  if (actions > kMostActions)
-    throw Error(row.where(), s.virtual_stages > 1 ? "vpp" : "pp", count_text(actions) + " forwards of a chunk and micro-batch",
-                "at most " + count_text(kMostActions) + " in a row that is predicted");
-}
-
 // Llama-like, GPT-like, BERT-like and squared-ReLU models differ in biases, positions and tied embeddings.
 std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& preset, std::vector<std::string>& assumed) {
   Transformer t;
-  const auto layers = row.whole("layers"), hidden = row.whole("hidden"), heads = row.whole("heads"),
-             seq = row.whole("seq_len");
+  const auto layers = row.whole("layers"), hidden = row.whole("hidden"), heads = row.whole("heads"), seq = row.whole("seq_len");
   if (!layers || !hidden || !heads || !seq) return {};
   const bool geglu = row.mentions("activation", "geglu"), llama = geglu || row.mentions("activation", "swiglu"),
              squared = row.mentions("activation", "squared relu");

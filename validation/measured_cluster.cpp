@@ -112,8 +112,7 @@ void write_nvlink(JsonWriter& json, const MeasuredRow& row, const Card& card, do
 
 // Host memory of the node: in proportion to its GPUs, from that of a node with eight.
 double host_memory(const MeasuredRow& row, const Generation& g, const Card& card, std::int64_t per_node) {
-  const double gpus =
-      row.number("gpus_per_node").value_or(static_cast<double>(card.per_node));
+  const double gpus = row.number("gpus_per_node").value_or(static_cast<double>(card.per_node));
   return card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0)) * static_cast<double>(per_node);
 }
 

@@ -11,7 +11,7 @@
 namespace foreshard {
 
 // The largest of the shipped tables: 128 layers, hidden 25600, 1e6 tokens, 11616 GPUs, pp 64, vpp 24, batch 65536.
-static constexpr NumberColumn kColumns[] = {{"layers", true, 1, 4096},
+static constexpr NumberColumn kColumns[] = {{"layers", true, 1, 1024},
                                             {"hidden", true, 1, 1 << 21},
                                             {"ffn_hidden", true, 1, 1 << 21},
                                             {"heads", true, 1, 1 << 14},

@@ -214,6 +214,10 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
         continue;
       }
     }
+    if (is_memory(question.quantity) && next.memory->ranks.empty()) {
+      best.reason = "the memory of " + question.framework + " for this strategy is not known";
+      continue;
+    }
     const bool better = !chosen.strategy || (next.fits && !chosen.fits) ||
                         (next.fits == chosen.fits && next.outcome.iteration < chosen.outcome.iteration);
     if (better) chosen = next;

@@ -19,6 +19,7 @@ constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;  // per rank that is rep
 constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // per GPU
 constexpr double kChoiceSeconds = 3e-3;                        // per layer, and per doubling of batch and of GPUs
 constexpr double kSearchedBatch = 16, kSearchedPlays = 5;      // sequences of a micro-batch, strategies replayed completely
+constexpr double kLayerSeconds = 0.8e-6;                       // per pair of layers of a rank, whose blocks are packed together
 constexpr std::int64_t kLittle = 20'000;                       // actions and ranks below which no estimate is made
 constexpr double kMostBytes = 4.0 * (1 << 30), kMostSeconds = 60;
 
@@ -122,6 +123,11 @@ Effort effort_of(const Job& job, const EffortOptions& work) {
   if (!s || !s->stages.empty() || s->dp < 1) return {};
   const std::int64_t microbatches = s->batch.global / (std::int64_t{s->batch.micro} * s->dp);
   const std::int64_t actions = 2 * microbatches * s->pp * s->virtual_stages;
+  const double layers = static_cast<double>(split_layers(job.model)) / s->pp;
+  if (const double packing = s->pp * layers * layers * kLayerSeconds; packing > kMostSeconds)
+    return {.time = {packing},
+            .size = number(layers) + " layers on a GPU, whose memory is planned together,",
+            .instead = "a model of fewer layers, or more --pp, takes less"};
   const std::int64_t ranks = work.folding == Folding::Full ? 1 : std::int64_t{s->dp} * s->cp * s->tp;
   if (actions <= kLittle && ranks * s->pp <= kLittle && actions * ranks <= kLittle) return {};
   const std::int64_t few = std::min<std::int64_t>(microbatches, 2 * s->pp);
@@ -141,7 +147,7 @@ void refuse_large(const Effort& effort, const Arguments& arguments, const std::s
   const auto bytes = static_cast<double>(effort.memory.value);
   if ((bytes <= kMostBytes && effort.time.value <= kMostSeconds) || arguments.flag("--force")) return;
   throw Error(effort.size + " would take about " + in_gib_text(effort.memory) + " GiB and " + in_time(effort.time) + " here; " +
-              instead + ", or --force");
+              (effort.instead.empty() ? instead : effort.instead) + ", or --force");
 }
 
 void refuse_large_search(const Job& job, const Arguments& arguments) {

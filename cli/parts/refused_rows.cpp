@@ -31,8 +31,8 @@ ExitCode tell_refused_rows(const std::vector<Asked>& asked, const Console& conso
     if (!run.problem.empty()) all.push_back({asked[run.asked].row, run.problem, true});
   for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
     const Told& told = all[i];
-    const std::string text =
-        told.bug ? told.row->where() + ": " + bug_report(told.problem, show_row(*told.row)) : told.problem + "; the row is left out";
+    const std::string text = told.bug ? told.row->where() + ": " + bug_report(told.problem, show_row(*told.row))
+                                      : told.problem + "; the row is left out";
     console.err << "foreshard: " << printable(text) << "\n";
   }
   if (all.size() > kMost)

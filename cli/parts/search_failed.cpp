@@ -44,12 +44,6 @@ std::string simulate_command(const Arguments& arguments, const Strategy& strateg
   return shell_line(words);
 }
 
-std::string failed_text(const SearchResult& result) {
-  std::int64_t count = 0;
-  for (const FailedCandidate& failed : result.failed) count += failed.candidates;
-  return count == 0 ? "" : "; " + count_text(count) + " failed by an internal error";
-}
-
 void write_failed(JsonWriter& json, const Arguments& arguments, const std::vector<FailedCandidate>& failed) {
   json.begin_array();
   for (const FailedCandidate& each : failed) {
@@ -63,12 +57,13 @@ void write_failed(JsonWriter& json, const Arguments& arguments, const std::vecto
 void ToldSearches::tell(const Arguments& arguments, const SearchResult& result) {
   for (const FailedCandidate& failed : result.failed) {
     any_ = true;
-    console_.err << "foreshard: " << counted(failed.candidates, "strategy", "strategies") << " left out: "
-                 << bug_report(failed.why, simulate_command(arguments, failed.strategy)) << "\n";
+    console_.err << "foreshard: " << counted(failed.candidates, "strategy", "strategies")
+                 << " left out: " << bug_report(failed.why, simulate_command(arguments, failed.strategy)) << "\n";
   }
 }
 
-std::variant<SearchResult, Infeasible> ToldSearches::run(const Arguments& arguments, const Job& job, const SearchOptions& options) {
+std::variant<SearchResult, Infeasible> ToldSearches::run(const Arguments& arguments, const Job& job,
+                                                         const SearchOptions& options) {
   try {
     auto answer = run_search(job, options, read_top(arguments));
     if (const auto* result = std::get_if<SearchResult>(&answer)) tell(arguments, *result);

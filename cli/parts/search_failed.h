@@ -14,8 +14,6 @@ namespace foreshard {
 // "foreshard simulate ...": the command that evaluates this strategy for the model and cluster of `arguments` (a search's).
 std::string simulate_command(const Arguments& arguments, const Strategy& strategy);
 
-// ", 3 failed by an internal error"; "" if none failed.
-std::string failed_text(const SearchResult& result);
 // An array: {"why", "candidates", "strategy", "command"} each.
 void write_failed(JsonWriter& json, const Arguments& arguments, const std::vector<FailedCandidate>& failed);
 

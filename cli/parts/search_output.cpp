@@ -6,7 +6,6 @@
 
 #include "cli/job/interval.h"
 #include "cli/parts/framework_words.h"
-#include "cli/parts/search_failed.h"
 #include "cli/parts/search_words.h"
 #include "cli/program/help.h"
 #include "core/json/json.h"
@@ -164,7 +163,8 @@ static std::string counts_text(const SearchResult& result, const SearchOptions& 
                      count_text(pruned.memory) + " out of memory, " +
                      (pruned.framework > 0 ? count_text(pruned.framework) + " unsupported by " + options.base.framework + ", "
                                            : "") +
-                     count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly" + failed_text(result) + ".",
+                     count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly" +
+                     failed_text(result) + ".",
                  2) +
          "\n";
 }
@@ -302,8 +302,7 @@ static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c
   else
     json.null();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
-  json.field("bound_by", name_of(c.estimate.bound_by));
-  json.end_object();
+  json.field("bound_by", name_of(c.estimate.bound_by)).end_object();
 }
 
 std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, const SearchJson& how) {

@@ -80,4 +80,10 @@ std::string experts_text(const Point& point) {
   return std::to_string(point.ep) + (point.etp > 1 ? "x" + std::to_string(point.etp) : "");
 }
 
+std::string failed_text(const SearchResult& result) {
+  std::int64_t count = 0;
+  for (const FailedCandidate& failed : result.failed) count += failed.candidates;
+  return count == 0 ? "" : "; " + count_text(count) + " failed by an internal error";
+}
+
 }  // namespace foreshard

@@ -16,5 +16,7 @@ std::string degree_text(const Candidate& candidate, int of_all, int StageDegrees
 std::string stages_text(const Candidate& candidate);       // number of pipeline stages: "8"
 std::string schedule_word(const Candidate& candidate);     // "-" for one stage, which has one order only
 std::string in_host_memory(const OffloadChoice& offload);  // "states, parameters, gradients"; empty: nothing is offloaded
+// "; 3 failed by an internal error"; "" if none failed.
+std::string failed_text(const SearchResult& result);
 
 }  // namespace foreshard

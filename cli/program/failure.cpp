@@ -43,13 +43,15 @@ Line out_of_memory() {
   const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   const double taken = address_space() / kMiB;
   if (limited)
-    std::snprintf(line.data(), line.size(),
-                  "foreshard: out of memory: an allocation was refused when the process had %.0f of the %.0f MiB of address space that "
-                  "ulimit -v allows; raise that limit, or ask for a smaller job\n",
-                  taken, static_cast<double>(limit.rlim_cur) / kMiB);
+    std::snprintf(
+        line.data(), line.size(),
+        "foreshard: out of memory: an allocation was refused when the process had %.0f of the %.0f MiB of address space that "
+        "ulimit -v allows; raise that limit, or ask for a smaller job\n",
+        taken, static_cast<double>(limit.rlim_cur) / kMiB);
   else
     std::snprintf(line.data(), line.size(),
-                  "foreshard: out of memory: an allocation was refused when the process had %.0f MiB of address space; free memory on this "
+                  "foreshard: out of memory: an allocation was refused when the process had %.0f MiB of address space; free "
+                  "memory on this "
                   "machine, or ask for a smaller job\n",
                   taken);
   return line;
@@ -98,7 +100,8 @@ ExitCode tell(const std::vector<std::string>& words, std::ostream& err) {
   } catch (const std::exception& error) {
     std::snprintf(line.data(), line.size(), "foreshard: internal error: %s; please report it with the command\n", error.what());
   } catch (...) {
-    std::snprintf(line.data(), line.size(), "foreshard: internal error: an exception of an unknown kind; please report it with the command\n");
+    std::snprintf(line.data(), line.size(),
+                  "foreshard: internal error: an exception of an unknown kind; please report it with the command\n");
   }
   static_cast<void>(!::write(STDERR_FILENO, line.data(), std::strlen(line.data())));
   _exit(code);

@@ -62,7 +62,8 @@ std::string text_of(const std::vector<Fit>& fits, const Cluster& cluster, const 
                               {"speed"}}};
   for (const Fit& fit : fits) {
     if (!fit.model) {
-      table.rows.push_back({fit.way.name, fit.bug ? "failed" : "none", "", "", "", "", fit.bug ? "internal error" : name_of(fit.binds), ""});
+      table.rows.push_back(
+          {fit.way.name, fit.bug ? "failed" : "none", "", "", "", "", fit.bug ? "internal error" : name_of(fit.binds), ""});
       continue;
     }
     char day[32];
@@ -138,8 +139,8 @@ ExitCode run_fit(const Arguments& arguments, const Console& console) {
   for (const Fit& fit : fits) {
     if (!fit.bug) continue;
     bug = true;
-    console.err << "foreshard: " << fit.way.name << ": " << fit.why << "; please report it with this command: "
-                << shell_line("fit", fit_verb().options, arguments) << "\n";
+    console.err << "foreshard: " << fit.way.name << ": " << fit.why
+                << "; please report it with this command: " << shell_line("fit", fit_verb().options, arguments) << "\n";
   }
   if (interrupted()) return ExitCode::Interrupted;
   if (bug) return ExitCode::Bug;

@@ -13,7 +13,8 @@ namespace foreshard {
 // The error for a thread that the system did not start.
 inline DeviceError refused_thread(const std::system_error& why) {
   return {"start of a thread",
-          why.code().message() + " (limits: of threads ulimit -u, of the memory for their stacks ulimit -v, or those of the container)"};
+          why.code().message() +
+              " (limits: of threads ulimit -u, of the memory for their stacks ulimit -v, or those of the container)"};
 }
 
 // A thread that runs `work`. Throws DeviceError if the system starts none.

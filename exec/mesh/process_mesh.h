@@ -3,11 +3,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <exception>
 #include <string>
 #include <thread>
 #include <vector>

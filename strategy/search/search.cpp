@@ -59,10 +59,9 @@ class Searching {
     const auto begin = std::chrono::steady_clock::now();
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_)
-      in_parallel(costs_->jobs(), 0, 0.4,
-                  [&](std::size_t job, std::size_t) {
-                    at_point(costs_->point_of(job), [&] { costs_->measure(job, [this] { return stopped(); }); });
-                  });
+      in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) {
+        at_point(costs_->point_of(job), [&] { costs_->measure(job, [this] { return stopped(); }); });
+      });
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     auto answer = screen_and_refine();
@@ -113,7 +112,8 @@ class Searching {
   // Calls work(), which is about this point and maybe others of its kind; a bug of ours in it is reported with this point, and the rest goes
   // on.
   void at_point(const Point& point, const std::function<void()>& work) const {
-    isolated(options_, [&] { return strategy_at(options_.base, point, space_.layers); }, work);
+    isolated(
+        options_, [&] { return strategy_at(options_.base, point, space_.layers); }, work);
   }
 
   bool stopped() const { return options_.cancel && options_.cancel->load(); }
@@ -143,10 +143,9 @@ class Searching {
   void screen_all(std::vector<ScreeningTotals>& tallies) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     const std::int64_t most = finishing_ ? kLastPoints : std::numeric_limits<std::int64_t>::max();
-    in_parallel(grids.size(), 0.4, 0.3,
-                [&](std::size_t i, std::size_t thread) {
-                  at_point(space_.grids[grids[i]], [&] { screening_->screen(grids[i], tallies[thread], most); });
-                });
+    in_parallel(grids.size(), 0.4, 0.3, [&](std::size_t i, std::size_t thread) {
+      at_point(space_.grids[grids[i]], [&] { screening_->screen(grids[i], tallies[thread], most); });
+    });
   }
 
   std::variant<SearchResult, Infeasible> finish(const std::vector<ScreeningTotals>& tallies, SearchResult result) {
@@ -382,7 +381,9 @@ class Searching {
     if (balanced) strategy.pipeline.layer_split = "auto";
     if (!screen_ && kept.point.pp > 1 && options_.base.pipeline.layer_split.empty() && takes_any_split()) {
       const auto split = [&] { strategy.pipeline.layer_split = splits_.of(strategy, kept.point); };
-      if (!isolated(options_, [&] { return strategy; }, split)) return {};
+      if (!isolated(
+              options_, [&] { return strategy; }, split))
+        return {};
     }
     return refined(strategy, kept);
   }
@@ -415,7 +416,8 @@ class Searching {
 
 }  // namespace
 
-static std::variant<SearchResult, Infeasible> search_all(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+static std::variant<SearchResult, Infeasible> search_all(const Model& model, const Cluster& cluster,
+                                                         const SearchOptions& options) {
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
   if (!is_fixed(options, "delay_wgrad")) settled.base.pipeline.delay_wgrad = false;

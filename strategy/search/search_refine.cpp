@@ -46,7 +46,8 @@ std::optional<double> Refiner::framework_memory(const Strategy& strategy, double
 
 std::optional<Candidate> Refiner::refined(const Strategy& strategy, const Point& point, const Screened& screened) const {
   std::optional<Candidate> candidate;
-  isolated(options_, [&] { return strategy; }, [&] { candidate = evaluated(strategy, point, screened); });
+  isolated(
+      options_, [&] { return strategy; }, [&] { candidate = evaluated(strategy, point, screened); });
   return candidate;
 }
 

@@ -72,10 +72,11 @@ Rules parse_rules(const std::string& markdown) {
 
 static bool is_system_header(const std::string& name) {
   // The C++ library has no dots and no folders; of POSIX we use these.
-  static const std::set<std::string> posix = {
-      "unistd.h",     "fcntl.h",        "sched.h",    "signal.h",  "sys/wait.h",   "sys/types.h", "sys/stat.h",
-      "sys/ioctl.h",  "sys/resource.h", "poll.h",     "dlfcn.h",   "netdb.h",      "arpa/inet.h", "sys/socket.h",
-      "netinet/in.h", "netinet/tcp.h",  "ucontext.h", "sys/uio.h", "sys/random.h", "sys/prctl.h", "sys/mman.h"};
+  static const std::set<std::string> posix = {"unistd.h",      "fcntl.h",    "sched.h",     "signal.h",       "sys/wait.h",
+                                              "sys/types.h",   "sys/stat.h", "sys/ioctl.h", "sys/resource.h", "poll.h",
+                                              "dlfcn.h",       "netdb.h",    "arpa/inet.h", "sys/socket.h",   "netinet/in.h",
+                                              "netinet/tcp.h", "ucontext.h", "sys/uio.h",   "sys/random.h",   "sys/prctl.h",
+                                              "sys/mman.h",    "dirent.h"};
   return name.find_first_of("./") == std::string::npos ? !name.starts_with("Q") : posix.contains(name);
 }
 

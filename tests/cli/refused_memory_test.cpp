@@ -38,22 +38,25 @@ constexpr const char* kTable =
 
 struct Command {
   std::string name = {};
-  std::string line = {};                 // behind "foreshard"
+  std::string line = {};                  // behind "foreshard"
   std::vector<std::string> written = {};  // its files; they are the same in every run, but where `measured`
   bool measured = false;
 };
 
 std::vector<Command> commands() {
   const std::string model = kModel;
-  return {{"simulate", "simulate " + model + " --gpus 2 --save-plan a.plan --save-result a.result", {"a.plan", "a.result"}},
-          {"search", "search " + model + " --gpus 2 --global-batch 4 --refine 1 --top 1 --fix recompute=none --fix pp=1 --save-plan a.plan",
-           {"a.plan"}},
-          {"sweep", "sweep " + model + " --gpus 2 --vary global-batch=2,4 --refine 1 --top 0 --fix recompute=none --fix pp=1 --svg a.svg",
-           {"a.svg"}},
-          {"validate", "validate rows.csv --json --svg a.svg", {"a.svg"}},
-          {"learn", "calibrate --runs rows.csv --save-profile a.profile", {"a.profile"}},
-          {"check", "check-plan p.plan", {}},
-          {"run", "run p.plan --steps 2 --save a.safetensors --save-result a.result", {"a.safetensors", "a.result"}, true}};
+  return {
+      {"simulate", "simulate " + model + " --gpus 2 --save-plan a.plan --save-result a.result", {"a.plan", "a.result"}},
+      {"search",
+       "search " + model + " --gpus 2 --global-batch 4 --refine 1 --top 1 --fix recompute=none --fix pp=1 --save-plan a.plan",
+       {"a.plan"}},
+      {"sweep",
+       "sweep " + model + " --gpus 2 --vary global-batch=2,4 --refine 1 --top 0 --fix recompute=none --fix pp=1 --svg a.svg",
+       {"a.svg"}},
+      {"validate", "validate rows.csv --json --svg a.svg", {"a.svg"}},
+      {"learn", "calibrate --runs rows.csv --save-profile a.profile", {"a.profile"}},
+      {"check", "check-plan p.plan", {}},
+      {"run", "run p.plan --steps 2 --save a.safetensors --save-result a.result", {"a.safetensors", "a.result"}, true}};
 }
 
 struct Ended {
@@ -67,7 +70,8 @@ class RefusedMemory : public testing::TestWithParam<Command> {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("foreshard-refused-" + GetParam().name + "-" + std::to_string(::getpid()));
     fs::create_directories(folder_ / "work");
-    const std::string made = run_in_shell(std::string("foreshard lower ") + kModel + " --gpus 2 --save-plan p.plan >/dev/null", folder_.string());
+    const std::string made =
+        run_in_shell(std::string("foreshard lower ") + kModel + " --gpus 2 --save-plan p.plan >/dev/null", folder_.string());
     ASSERT_EQ(made, "");
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -79,8 +83,8 @@ class RefusedMemory : public testing::TestWithParam<Command> {
     fs::create_directories(work);
     fs::copy_file(folder_ / "p.plan", work / "p.plan");
     std::ofstream(work / "rows.csv") << kTable;
-    run_in_shell("timeout -s KILL 120 env LD_PRELOAD=" FORESHARD_REFUSE_LIBRARY " " + environment + " foreshard " + GetParam().line +
-                     " >../out 2>../err; echo $? >../code",
+    run_in_shell("timeout -s KILL 120 env LD_PRELOAD=" FORESHARD_REFUSE_LIBRARY " " + environment + " foreshard " +
+                     GetParam().line + " >../out 2>../err; echo $? >../code",
                  work.string());
     Ended ended{.err = read_text((folder_ / "err").string())};
     std::istringstream(read_text((folder_ / "code").string())) >> ended.code;
@@ -103,7 +107,8 @@ class RefusedMemory : public testing::TestWithParam<Command> {
   }
 
   void expect_one_sentence(const Ended& ended, const Ended& whole, const std::string& what) const {
-    SCOPED_TRACE("foreshard " + GetParam().line + "; refused: " + what + "; exit code " + std::to_string(ended.code) + "\n" + ended.err);
+    SCOPED_TRACE("foreshard " + GetParam().line + "; refused: " + what + "; exit code " + std::to_string(ended.code) + "\n" +
+                 ended.err);
     const auto lines = std::ranges::count(ended.err, '\n');
     if (ended.code == 0)  // what was refused was not needed
       EXPECT_EQ(ended.err, whole.err);
@@ -112,7 +117,8 @@ class RefusedMemory : public testing::TestWithParam<Command> {
     for (const auto& [name, text] : ended.files) {
       const auto& written = GetParam().written;
       EXPECT_NE(std::ranges::find(written, name), written.end()) << name << " is left";
-      if (!GetParam().measured) EXPECT_TRUE(whole.files.contains(name) && whole.files.at(name) == text) << name << " is not whole";
+      if (!GetParam().measured)
+        EXPECT_TRUE(whole.files.contains(name) && whole.files.at(name) == text) << name << " is not whole";
     }
   }
 
@@ -141,7 +147,8 @@ TEST_P(RefusedMemory, EndsInOneSentence) {
     int refused = 0;  // FORESHARD_REFUSE_FOR
     int tries = 0;
   };
-  const std::vector<Kind> kinds = {{"memory", 0, tries(3)}, {"memory", 1, tries(4)}, {"maps", 1, tries(2)}, {"threads", 0, tries(2)}};
+  const std::vector<Kind> kinds = {
+      {"memory", 0, tries(3)}, {"memory", 1, tries(4)}, {"maps", 1, tries(2)}, {"threads", 0, tries(2)}};
   Ended whole;
   const std::map<std::string, std::int64_t> counted = calls(whole);
   ASSERT_EQ(whole.code, 0) << whole.err;
@@ -150,17 +157,23 @@ TEST_P(RefusedMemory, EndsInOneSentence) {
     const std::int64_t all = counted.at(kind.name);
     if (all == 0) continue;
     for (const std::int64_t at : spread(all, kind.tries))
-      expect_one_sentence(run("FORESHARD_REFUSE=" + kind.name + " FORESHARD_REFUSE_AT=" + std::to_string(at) +
-                              " FORESHARD_REFUSE_FOR=" + std::to_string(kind.refused)),
-                          whole, kind.name + " " + std::to_string(at) + " of " + std::to_string(all) + (kind.refused == 0 ? " and all after" : ""));
+      expect_one_sentence(
+          run("FORESHARD_REFUSE=" + kind.name + " FORESHARD_REFUSE_AT=" + std::to_string(at) +
+              " FORESHARD_REFUSE_FOR=" + std::to_string(kind.refused)),
+          whole,
+          kind.name + " " + std::to_string(at) + " of " + std::to_string(all) + (kind.refused == 0 ? " and all after" : ""));
   }
 }
 
 // Each search needs more threads than the system starts: it goes on with those that it has, and the answer is the same.
 TEST(RefusedThreads, ASearchGoesOnWithFewer) {
-  const std::string search = "foreshard search --model gpt2-355m --cluster dgx-a100 --global-batch 16 --rows 1 --top 1 --max-tp 2 --fix pp=1";
+  const std::string search =
+      "foreshard search --model gpt2-355m --cluster dgx-a100 --global-batch 16 --rows 1 --top 1 --max-tp 2 --fix pp=1";
   const std::string folder = fs::temp_directory_path().string();
-  EXPECT_EQ(run_in_shell("timeout -s KILL 120 env LD_PRELOAD=" FORESHARD_REFUSE_LIBRARY " FORESHARD_REFUSE=threads FORESHARD_REFUSE_AT=1 " + search, folder),
+  EXPECT_EQ(run_in_shell("timeout -s KILL 120 env LD_PRELOAD=" FORESHARD_REFUSE_LIBRARY
+                         " FORESHARD_REFUSE=threads FORESHARD_REFUSE_AT=1 " +
+                             search,
+                         folder),
             run_in_shell(search, folder));
 }
 

@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
-#include "core/base/error.h"
 #include "validation/learning.h"
 #include "validation/score_rows.h"
 
@@ -54,7 +54,8 @@ TEST(LearnedRuns, ABugIsTheMatterOfItsRow) {
   EXPECT_EQ(std::get<SkipReason>(asked[0].question), SkipReason::Bug);
   EXPECT_EQ(asked[0].problem, "one is two is false (here.cpp:1)");
   EXPECT_EQ(std::get<SkipReason>(asked[1].question), SkipReason::BadCell);
-  EXPECT_NE(asked[1].problem.find("tp: found \"two\", expected a whole number from 1 to 4,096"), std::string::npos) << asked[1].problem;
+  EXPECT_NE(asked[1].problem.find("tp: found \"two\", expected a whole number from 1 to 4,096"), std::string::npos)
+      << asked[1].problem;
   for (const std::size_t i : {2U, 3U}) EXPECT_GT(asked[i].prediction.value, 0) << i;
   const ScoredRows scored = score_rows(asked, {});
   EXPECT_EQ(scored.validation.scored.size(), 2U);

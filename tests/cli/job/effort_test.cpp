@@ -124,4 +124,13 @@ TEST(Effort, ForceStartsIt) {
   EXPECT_NE(forced.err.find("names layer 600"), std::string::npos) << forced.err;
 }
 
+// Memory is planned for the layers of a rank together, in time that grows with their square: 65,536 layers would take an hour.
+TEST(Effort, ManyLayersAreRefused) {
+  const std::string job = "simulate --model gpt2-124m --cluster dgx-a100 --global-batch 8 --seq 128 --set model.n_layer=";
+  const RanLine refused = run_line(job + "65536");
+  EXPECT_EQ(refused.code, ExitCode::WrongInput);
+  EXPECT_NE(refused.err.find("65,536 layers on a GPU"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("more --pp"), std::string::npos) << refused.err;
+}
+
 }  // namespace foreshard::effort_test

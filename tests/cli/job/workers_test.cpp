@@ -57,7 +57,8 @@ TEST(Workers, ABugOfOneCall) {
     return static_cast<double>(i);
   };
   std::vector<std::string> told;
-  const auto results = in_workers(3, work, {.failed = [&](std::size_t i, const Bug& bug) { told.push_back(std::to_string(i) + " " + bug.what()); }});
+  const auto results = in_workers(
+      3, work, {.failed = [&](std::size_t i, const Bug& bug) { told.push_back(std::to_string(i) + " " + bug.what()); }});
   EXPECT_EQ(told, std::vector<std::string>{"1 one is two is false (here.cpp:1)"});
   EXPECT_EQ(results[0], 0.0);
   EXPECT_FALSE(results[1]);

@@ -57,8 +57,8 @@ void write_count() {
   in_main = false;
   const int to = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (to >= 0)
-    dprintf(to, "memory %lld maps %lld threads %lld\n", static_cast<long long>(calls[kMemory]), static_cast<long long>(calls[kMaps]),
-            static_cast<long long>(calls[kThreads]));
+    dprintf(to, "memory %lld maps %lld threads %lld\n", static_cast<long long>(calls[kMemory]),
+            static_cast<long long>(calls[kMaps]), static_cast<long long>(calls[kThreads]));
   if (to >= 0) close(to);
 }
 
@@ -67,7 +67,11 @@ Main real_main = nullptr;
 
 int counting_main(int argc, char** argv, char** environment) {
   const char* what = getenv("FORESHARD_REFUSE");
-  if (what) kind = strcmp(what, "memory") == 0 ? kMemory : strcmp(what, "maps") == 0 ? kMaps : strcmp(what, "threads") == 0 ? kThreads : kNone;
+  if (what)
+    kind = strcmp(what, "memory") == 0    ? kMemory
+           : strcmp(what, "maps") == 0    ? kMaps
+           : strcmp(what, "threads") == 0 ? kThreads
+                                          : kNone;
   first = number("FORESHARD_REFUSE_AT"), count = number("FORESHARD_REFUSE_FOR");
   in_main = true;
   const int code = real_main(argc, argv, environment);
@@ -150,6 +154,7 @@ void* operator new(size_t size, std::align_val_t alignment) {
   return real(size, alignment);
 }
 void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t& none) noexcept {
-  static const auto real = next<void* (*)(size_t, std::align_val_t, const std::nothrow_t&)>("_ZnwmSt11align_val_tRKSt9nothrow_t");
+  static const auto real =
+      next<void* (*)(size_t, std::align_val_t, const std::nothrow_t&)>("_ZnwmSt11align_val_tRKSt9nothrow_t");
   return refuses(kMemory) ? nullptr : real(size, alignment, none);
 }

@@ -1,4 +1,4 @@
-// A search on one core of several: its threads end all the same (TBB's would be waited for without end where two are made for one core).
+// A search on one core of several, whatever number of threads is asked for: it ends, with the same answer.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>

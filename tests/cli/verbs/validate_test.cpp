@@ -78,43 +78,6 @@ TEST(Measured, ReadsQuotesAndNamesWhatIsWrong) {
   EXPECT_NE(message(header + "\n\"a,b\n").find("a closing quote"), std::string::npos);
 }
 
-// A row with a wrong cell is left out with its reason, on standard error too; the other one is predicted. The exit code says so.
-TEST(Validate, AWrongCellIsTheMatterOfItsRow) {
-  const std::string header =
-      "source,row_id,model_name,layers,hidden,ffn_hidden,heads,kv_heads,seq_len,vocab,precision,gpu,num_gpus,tp,pp,micro_batch,"
-      "global_batch,measured_quantity,measured_value\n";
-  const auto row = [](const std::string& hidden, const std::string& micro) {
-    return "here,a,small,2," + hidden + ",256,4,4,32,128,bf16,A100-80GB,2,1,1," + micro + ",4,iter_time_s,0.002\n";
-  };
-  const std::string file = testing::TempDir() + "/cells.csv";
-  write_file(file, header + row("\"6,144\"", "1") + row("64", "1") + row("64", "1e-06"));
-  const RanLine ran = run_line("validate " + file + " --json --per-row");
-  EXPECT_EQ(ran.code, ExitCode::WrongInput);
-  EXPECT_EQ(ran.err, "foreshard: " + file + ":2: hidden: found \"6,144\", expected a whole number from 1 to 2,097,152; the row is left out\n" +
-                         "foreshard: " + file + ":4: micro_batch: found \"1e-06\", expected a whole number from 1 to 1,048,576; the row is left out\n");
-  const JsonReader answer = JsonReader::parse(ran.out, "out");
-  EXPECT_EQ(answer.at("skipped").at("bad_cell").as_int(0, 10), 2);
-  EXPECT_EQ(run_line("validate " + file).code, ExitCode::WrongInput);
-  write_file(file, header + row("64", "1"));
-  EXPECT_EQ(run_line("validate " + file).code, ExitCode::Ok);
-}
-
-// calibrate --runs learns from the rows that can be read, and tells the others the same way.
-TEST(Validate, LearningLeavesAWrongRowOut) {
-  std::string text = read_file(kData + "vtrain_single.csv");
-  std::istringstream lines(text);
-  std::string header, first, second;
-  std::getline(lines, header), std::getline(lines, first), std::getline(lines, second);
-  const std::string file = testing::TempDir() + "/runs.csv", profile = testing::TempDir() + "/cells.profile.json";
-  std::string wrong = second;
-  wrong.replace(wrong.find(",iter_time_s,"), 13, ",iter_time_s,x");
-  write_file(file, header + "\n" + first + "\n" + wrong + "\n");
-  const RanLine ran = run_line("calibrate --runs " + file + " --json --save-profile " + profile);
-  EXPECT_EQ(ran.code, ExitCode::WrongInput) << ran.err;
-  EXPECT_NE(ran.err.find(file + ":3: measured_value: found \"x"), std::string::npos) << ran.err;
-  EXPECT_NE(ran.out.find("learned"), std::string::npos) << ran.out;
-}
-
 TEST(Measured, TheRowBecomesTheConfigurationItStates) {
   const auto answer = measured_case(row_of_175b());
   const auto& question = std::get<MeasuredCase>(answer);

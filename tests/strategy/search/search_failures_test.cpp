@@ -23,7 +23,9 @@ Strategy of_tp(int tp) {
 SearchResult searched(const SearchOptions& options, const std::function<void(int tp)>& evaluate) {
   SearchResult result;
   for (const int tp : {4, 2, 1})
-    if (isolated(options, [&] { return of_tp(tp); }, [&] { evaluate(tp); })) result.ranked.push_back({.strategy = of_tp(tp)});
+    if (isolated(
+            options, [&] { return of_tp(tp); }, [&] { evaluate(tp); }))
+      result.ranked.push_back({.strategy = of_tp(tp)});
   return result;
 }
 

@@ -32,7 +32,8 @@ TEST(SearchThreads, ShareEveryLoop) {
 TEST(SearchThreads, StopWhenTheyShall) {
   SearchThreads threads(2);
   std::atomic<int> done = 0;
-  threads.run(1000, [&] { return done < 10; }, [&](std::size_t, std::size_t) { ++done; }, [](std::size_t) {});
+  threads.run(
+      1000, [&] { return done < 10; }, [&](std::size_t, std::size_t) { ++done; }, [](std::size_t) {});
   EXPECT_LT(done, 10 + threads.count());
 }
 
@@ -43,9 +44,12 @@ TEST(SearchThreads, AnExceptionEndsTheLoopOnly) {
     const auto work = [](std::size_t i, std::size_t) {
       if (i == 7) throw std::runtime_error("seven");
     };
-    EXPECT_THROW(threads.run(1000, [] { return true; }, work, [](std::size_t) {}), std::runtime_error);
+    EXPECT_THROW(threads.run(
+                     1000, [] { return true; }, work, [](std::size_t) {}),
+                 std::runtime_error);
     std::atomic<int> done = 0;
-    threads.run(100, [] { return true; }, [&](std::size_t, std::size_t) { ++done; }, [](std::size_t) {});
+    threads.run(
+        100, [] { return true; }, [&](std::size_t, std::size_t) { ++done; }, [](std::size_t) {});
     EXPECT_EQ(done, 100);
   }
 }
