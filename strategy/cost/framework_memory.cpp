@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/cluster/cluster.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "core/profile/machine_profile.h"
 #include "strategy/kernels/machine_constants.h"
 
@@ -36,7 +36,9 @@ Bytes attention_memory_on(const Cluster& cluster, const Operation& op, const std
   return most;
 }
 
-bool runs_ours(const Strategy& strategy) { return strategy.framework == Strategy{}.framework; }
+bool needs_workspace(const Strategy& strategy) {
+  return strategy.framework == Strategy{}.framework && !strategy.device_memory.framework;
+}
 
 }  // namespace
 
@@ -47,7 +49,7 @@ std::optional<Bytes> measured_outside(const MachineProfile* profile, const Clust
 
 Bytes attention_workspace(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
   Bytes most = {};
-  if (!runs_ours(strategy)) return most;
+  if (!needs_workspace(strategy)) return most;
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions)
       if (const auto* compute = std::get_if<Compute>(&instruction.what))
@@ -57,7 +59,7 @@ Bytes attention_workspace(const Plan& plan, const Cluster& cluster, const Strate
 
 Bytes attention_workspace(const OpGraph& graph, const Cluster& cluster, const Strategy& strategy) {
   Bytes most = {};
-  if (!runs_ours(strategy)) return most;
+  if (!needs_workspace(strategy)) return most;
   for (const LayerGraph& layer : graph.kinds)
     for (const Operator& op : layer.operators)
       if (!op.communication) most = std::max(most, attention_memory_on(cluster, op.op, op.shapes));

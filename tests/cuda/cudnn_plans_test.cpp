@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "exec/cuda/module/attention_library.h"
 
 namespace foreshard::gpu::cudnn_plans_test {
@@ -18,11 +18,12 @@ struct Described {
 };
 
 static std::string text_of(const Described& gpu) {
-  return R"({"deviceVer":)" + std::to_string(10 * gpu.capability) +
-         R"(,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":)" + std::to_string(gpu.memory) +
+  return R"({"deviceVer":)" + std::to_string(10 * gpu.capability) + R"(,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":)" +
+         std::to_string(gpu.memory) +
          R"(,"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":)" +
          std::to_string(gpu.multiprocessors) +
-         R"(,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":)" + std::to_string(gpu.shared_memory) +
+         R"(,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":)" +
+         std::to_string(gpu.shared_memory) +
          R"(,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
          R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,)"
          R"("memClockRateKHz":3201000,"l2CacheSize":62914560,"deviceName":"a GPU that is not there"})";
@@ -64,8 +65,7 @@ TEST(CudnnPlans, TheWorkspaceIsWithinItsBoundAndNeitherDirectionComesAlone) {
       for (const bool any_order : {false, true}) {
         const std::string name = version + ", sm " + std::to_string(gpu.capability) + ", " + std::to_string(form.queries) +
                                  " positions" + (any_order ? ", any order" : "");
-        const AttentionAnswer backward =
-            cudnn->answer_for(packed(form, true, any_order, 0), text_of(gpu), gpu.capability);
+        const AttentionAnswer backward = cudnn->answer_for(packed(form, true, any_order, 0), text_of(gpu), gpu.capability);
         ASSERT_TRUE(backward.workspace) << name << ": " << backward.refusal;
         const std::int64_t bound = attention_workspace(form, fixed_order_of(gpu.capability), any_order).value;
         EXPECT_LE(backward.workspace->value, bound) << name;

@@ -3,9 +3,8 @@
 
 #include "core/cluster/cluster.h"
 #include "core/model/model.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "strategy/cost/framework_memory.h"
-#include "strategy/estimate/estimate_screen.h"
 #include "strategy/lower/lower.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/tune/tune.h"
@@ -21,23 +20,24 @@ Model llama(std::int64_t positions) {
   return model;
 }
 
-// One layer's worth of choices: 16 bits, one sample at a time, over `tp` GPUs.
-Strategy strategy(std::int64_t positions, int tp) {
-  Strategy s{.tp = tp, .batch = {.micro = 1, .global = 1, .seq = positions}, .attention = AttentionKernel::Flash};
-  s.precision = DType::BF16, s.sequence_parallel = tp > 1;
+// 16 bits, one sample at a time, on the eight GPUs of a node.
+Strategy strategy(std::int64_t positions, int tp, int cp = 1) {
+  Strategy s{.tp = tp, .batch = {.micro = 1, .global = 8 / (tp * cp), .seq = positions}, .attention = AttentionKernel::Flash};
+  s.precision = DType::BF16, s.cp = cp, s.sequence_parallel = tp > 1;
   return s;
 }
 
-Plan plan_of(const Model& model, const std::string& cluster, const Strategy& s) {
+Lowered lowered(const Model& model, const std::string& cluster, const Strategy& s) {
   auto answer = tuned_plan(model, load_cluster(cluster), s, {.ignore_memory = true});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return {};
   }
-  return std::get<Lowered>(std::move(answer)).plan;
+  return std::get<Lowered>(std::move(answer));
 }
 Bytes beside_the_rest(const Model& model, const std::string& cluster, const Strategy& s) {
-  return plan_of(model, cluster, s).framework - framework_memory(s);
+  const Lowered made = lowered(model, cluster, s);
+  return made.plan.framework - framework_memory(made.strategy);
 }
 
 }  // namespace
@@ -78,20 +78,16 @@ TEST(AttentionWorkspace, IsOfOurExecutorOnly) {
 TEST(AttentionWorkspace, GraphAndPlanAgree) {
   const Model model = llama(8192);
   const Cluster cluster = load_cluster("dgx-h100");
-  for (const int tp : {1, 2, 8}) {
+  for (const int tp : {1, 2, 8})
     for (const int cp : {1, 2}) {
-      Strategy s = strategy(8192, tp);
-      s.cp = cp;
       if (tp * cp > 8) continue;
-      auto resolved = resolve(model, cluster, s);
-      ASSERT_TRUE(std::holds_alternative<Strategy>(resolved));
-      const Strategy& chosen = std::get<Strategy>(resolved);
-      const auto graph = graph_of(model, chosen);
+      const Lowered made = lowered(model, "dgx-h100", strategy(8192, tp, cp));
+      const auto graph = graph_of(model, made.strategy);
       ASSERT_TRUE(std::holds_alternative<OpGraph>(graph));
-      EXPECT_EQ(attention_workspace(std::get<OpGraph>(graph), cluster, chosen), beside_the_rest(model, "dgx-h100", s))
+      EXPECT_EQ(attention_workspace(std::get<OpGraph>(graph), cluster, made.strategy),
+                made.plan.framework - framework_memory(made.strategy))
           << tp << " " << cp;
     }
-  }
 }
 
 }  // namespace foreshard::attention_workspace_test

@@ -1,4 +1,4 @@
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 
 #include <algorithm>
 #include <bit>
