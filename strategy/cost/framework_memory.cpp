@@ -5,7 +5,6 @@
 #include "core/cluster/cluster.h"
 #include "core/plan/attention_memory.h"
 #include "core/profile/machine_profile.h"
-#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 
@@ -22,9 +21,9 @@ constexpr double kPairCommunicator = 544e6, kCommunicator = 688e6;
 constexpr double kAmpereChannels = 24, kLaterChannels = 32;
 
 FixedOrder fixed_order_of(const Gpu& gpu) {
-  if (gpu.architecture == "blackwell") return foreshard::fixed_order_of(is_rtx_blackwell(gpu) ? 120 : 100);
-  if (gpu.architecture == "hopper") return foreshard::fixed_order_of(90);
-  return foreshard::fixed_order_of(gpu.architecture == "ampere" || gpu.architecture == "ada" ? 80 : 0);
+  const std::string& name = gpu.architecture;
+  const bool has_library = name == "ampere" || name == "ada" || name == "hopper" || name == "blackwell";
+  return has_library ? FixedOrder::ByMap : FixedOrder::None;
 }
 
 // The most that the attention needs on any of the GPUs, if `op` is one.

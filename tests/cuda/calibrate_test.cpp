@@ -210,7 +210,7 @@ namespace {
 class Fails : public CudaMeasures {
  public:
   Fails(Runtime& runtime, int first, int until)
-      : CudaMeasures(runtime, {.product = 16, .sum = 3000, .reduced = 4096, .times = 2}), first_(first), until_(until) {}
+      : CudaMeasures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10, .times = 2}), first_(first), until_(until) {}
   void instructions(const Plan& plan, int steps, const TellCompute& tell) override {
     CudaMeasures::instructions(plan, steps, tell);
     if (calls_ == first_ || calls_ >= until_) ++calls_, throw DeviceError("cudaMalloc of 7 bytes", "cudaErrorMemoryAllocation");

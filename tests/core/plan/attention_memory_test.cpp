@@ -63,7 +63,7 @@ TEST(AttentionMemory, IsAnUpperBoundOfWhatTheLibraryAnswers) {
       const FixedOrder order = fixed_order_of(capability);
       const std::int64_t bound = attention_workspace(answer.sizes, order, answer.any_order).value;
       EXPECT_GE(bound, bytes) << answer.name << ", sm " << capability;
-      if (order == FixedOrder::ByMap && !answer.any_order)
+      if (capability != 100 && !answer.any_order)
         EXPECT_LE(bound, bytes + kMiB) << answer.name << ", sm " << capability;
       else if (capability == 80)
         EXPECT_LE(bound, bytes + kMiB) << answer.name << ", sm " << capability;
@@ -74,8 +74,8 @@ TEST(AttentionMemory, IsAnUpperBoundOfWhatTheLibraryAnswers) {
 TEST(AttentionMemory, GpusByTheirCapability) {
   EXPECT_EQ(fixed_order_of(0), FixedOrder::None);
   EXPECT_EQ(fixed_order_of(70), FixedOrder::None);
-  for (const int with_map : {80, 86, 89, 90, 120, 121}) EXPECT_EQ(fixed_order_of(with_map), FixedOrder::ByMap) << with_map;
-  for (const int without : {100, 103}) EXPECT_EQ(fixed_order_of(without), FixedOrder::WithoutMap) << without;
+  for (const int capability : {80, 86, 89, 90, 100, 103, 120, 121})
+    EXPECT_EQ(fixed_order_of(capability), FixedOrder::ByMap) << capability;
 }
 
 // A seventh, rounded down to a power of two; what a GPU reports is up to a fiftieth less than its datasheet.
