@@ -51,11 +51,10 @@ std::string run_json(const RunWords& words) {
   const Execution& done = words.done;
   JsonWriter json;
   json.begin_object().field("plan_hash", done.result.trace.plan_hash).field("device", words.gpu.empty() ? "host" : "cuda");
-  if (!words.gpu.empty()) {
-    json.field("gpu", words.gpu).key("notes").begin_array();
-    for (const std::string& note : done.notes) json.value(note);
-    json.end_array();
-  }
+  if (!words.gpu.empty()) json.field("gpu", words.gpu);
+  json.key("notes").begin_array();
+  for (const std::string& note : done.notes) json.value(note);
+  json.end_array();
   json.field("ranks", words.ranks).field("mode", words.time == TimeMode::Wall ? "wall" : "emulated");
   if (words.gpu.empty()) json.field("cores", words.cores);
   json.key("checks").begin_line_array();

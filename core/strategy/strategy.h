@@ -222,7 +222,7 @@ struct CommunicationChoice {
 };
 
 struct DeviceMemory {
-  std::optional<Bytes> framework = {};  // context, workspaces but the attention's, NCCL, per GPU; empty: estimated
+  std::optional<Bytes> framework = {};  // context, workspaces, NCCL, per GPU; empty: estimated from GPU and groups
   double reserve = 0.06;                // share of the device memory kept free
   bool exact_packing = false;           // packing by search instead of best fit
   bool operator==(const DeviceMemory&) const = default;

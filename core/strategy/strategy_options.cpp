@@ -214,8 +214,7 @@ std::vector<StrategyOption> memory_options() {
       framework_memory({.path = "framework_memory",
                         .flag = "--framework-memory",
                         .unit = "bytes",
-                        .help = "context, workspaces and communication buffers per GPU, but for the attention's workspace, which "
-                                "comes on top; auto: by GPU and groups",
+                        .help = "context, workspaces and communication buffers per GPU; auto: by GPU and groups",
                         .group = group}),
       number(part(&Strategy::device_memory, &DeviceMemory::reserve), 0, 1, true,
              {.path = "reserve",

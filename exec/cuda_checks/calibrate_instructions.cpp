@@ -7,7 +7,7 @@
 #include "core/base/count_text.h"
 #include "core/base/error.h"
 #include "core/base/words.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "core/plan/joined_products.h"
 #include "exec/cuda_checks/calibrate_bench.h"
 #include "exec/cuda_checks/calibrate_cuda.h"
@@ -157,8 +157,7 @@ void CudaMeasures::instructions(const Plan& plan, int, const TellCompute& tell) 
   const RandomSamples samples(0);
   Bench bench(runtime_, sizes_.times, sizes_.lasting);
   // As in runs: a form whose workspace is too large there is measured with the kernels that compute it there.
-  const Libraries libraries{.runtime = &runtime_,
-                            .attention_limit = attention_workspace_limit(runtime_.properties(0).memory)};
+  const Libraries libraries{.runtime = &runtime_, .attention_limit = attention_workspace_limit(runtime_.properties(0).memory)};
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const RankPlace place = place_of(plan, ranks, ranks.first({static_cast<std::int32_t>(r)}));
     for (const Action& action : plan.roles[r].actions) {

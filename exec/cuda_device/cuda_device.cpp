@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "exec/cuda/numa_cpus.h"
 #include "exec/host/host_ops.h"
 

@@ -89,10 +89,10 @@ class CudaDevice : public DeviceBackend {
   GpuMemory& memory_;
   ProductChoice& choice_;
   int gpu_;
-  const bool fuses_;              // as in GpuRuns
-  const Libraries libraries_;     // that kernels may use
-  const std::vector<int> cpus_;   // the CPUs of the GPU's NUMA node
-  bool settled_ = false;          // the rank's thread is bound to them
+  const bool fuses_;             // as in GpuRuns
+  const Libraries libraries_;    // that kernels may use
+  const std::vector<int> cpus_;  // the CPUs of the GPU's NUMA node
+  bool settled_ = false;         // the rank's thread is bound to them
   const Stop& stop_;
   std::mutex* alone_;
   std::deque<Channel> channels_;  // [StreamId]

@@ -50,7 +50,7 @@ inline std::vector<Operand> head_rows(const host::Form& form, const AttentionFor
 
 // What the library answers for an attention.
 struct LibraryPlan {
-  AttentionCall call = {};   // of this instruction, without addresses
+  AttentionCall call = {};  // of this instruction, without addresses
   Bytes workspace = {};
   std::string refusal = {};  // why it is not used; empty: it is
 };

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/base/count_text.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "exec/base/philox.h"
 #include "exec/cuda_ops/attention_form.h"
 
@@ -114,8 +114,7 @@ LibraryPlan by_library(const host::Form& form, const AttentionForm& attention, c
     if (!workspace) return {.refusal = libraries.runtime->attention_refusal(call)};
     if (libraries.attention_limit && *workspace > *libraries.attention_limit)
       return {.refusal = "cuDNN would need " + in_size(*workspace) + " of workspace, more than " +
-                         in_size(*libraries.attention_limit) +
-                         (call.any_order || !backward ? "" : "; less with --any-order")};
+                         in_size(*libraries.attention_limit) + (call.any_order || !backward ? "" : "; less with --any-order")};
     if (backward != form.forward()) plan.call = call, plan.workspace = *workspace;
   }
   return plan;

@@ -216,8 +216,9 @@ class Examination {
 
   void look_at_kernels() {
     if (around_.kernels.empty()) return;
-    tell("kernels", around_.slow_kernels ? Health::Note : Health::Good, around_.kernels,
-         around_.slow_kernels ? "not optimized: cmake --preset release && cmake --build build/release compiles them again" : "");
+    tell(
+        "kernels", around_.slow_kernels ? Health::Note : Health::Good, around_.kernels,
+        around_.slow_kernels ? "not optimized: cmake --preset release && cmake --build build/release compiles them again" : "");
   }
 
   void look_at_nccl() {

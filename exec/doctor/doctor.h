@@ -32,12 +32,12 @@ struct ExaminedMachine {
   std::function<bool(const std::string& address)> only_this_machine = [](const std::string&) { return false; };
   // Limits on open files and on bytes of locked memory (ulimit -n, -l); -1: unlimited.
   std::int64_t open_files = 0, locked_bytes = 0;
-  Bytes shared_memory = {-1};                                  // free in /dev/shm; negative: there is no /dev/shm
-  bool needs_gpu = false;                                      // whether the run would use GPUs
-  std::vector<std::string> gpus = {};                          // one description per GPU
-  std::string no_gpus = {};                                    // why `gpus` is empty
-  std::string kernels = {};                                    // how those of the CUDA module were compiled; "": there is no module
-  bool slow_kernels = false;                                   // they were hardly optimized
+  Bytes shared_memory = {-1};          // free in /dev/shm; negative: there is no /dev/shm
+  bool needs_gpu = false;              // whether the run would use GPUs
+  std::vector<std::string> gpus = {};  // one description per GPU
+  std::string no_gpus = {};            // why `gpus` is empty
+  std::string kernels = {};            // how those of the CUDA module were compiled; "": there is no module
+  bool slow_kernels = false;           // they were hardly optimized
   std::vector<std::pair<std::string, std::string>> nccl = {};  // file of an NCCL library; its version, or why it cannot be used
   std::string usable_nccl = {};                                // the file among them that a run would use; "": none
 };

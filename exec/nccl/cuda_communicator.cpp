@@ -267,8 +267,7 @@ std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runti
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
-  auto device =
-      std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
+  auto device = std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
   devices_.push_back(device.get());
   return device;
 }

@@ -40,7 +40,8 @@ class NcclDevices : public RankDevices {
   struct Rank {
     const CudaDevice* device = nullptr;
     nccl::Comm* world = nullptr;
-    nccl::Comm* none = nullptr;  // of splits that the rank is not part of: NCCL stores null here, maybe after the call has returned
+    nccl::Comm* none =
+        nullptr;  // of splits that the rank is not part of: NCCL stores null here, maybe after the call has returned
     std::map<GroupId, nccl::Comm*> groups = {};
     std::map<GroupId, std::vector<RankId>> members = {};  // of the groups that this rank uses
     std::map<Lane, nccl::Comm*> lanes = {};

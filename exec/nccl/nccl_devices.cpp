@@ -183,8 +183,8 @@ void NcclDevices::split(const std::function<Part(RankId, Rank&)>& part_of) {
     runtime_.select(rank->gpu());
     const Part part = part_of(id, *rank);
     nccl::Config config;
-    expect(library_.comm_split(rank->world, part.color, part.key, part.made ? part.made : &rank->none, &config), "ncclCommSplit",
-           rank->world);
+    expect(library_.comm_split(rank->world, part.color, part.key, part.made ? part.made : &rank->none, &config),
+           "ncclCommSplit", rank->world);
   }
   expect(library_.group_end(), "ncclGroupEnd", nullptr);
   wait_until_ready("ncclCommSplit");

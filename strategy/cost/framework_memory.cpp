@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "core/cluster/cluster.h"
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "core/profile/machine_profile.h"
-#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 
@@ -22,9 +21,9 @@ constexpr double kPairCommunicator = 544e6, kCommunicator = 688e6;
 constexpr double kAmpereChannels = 24, kLaterChannels = 32;
 
 FixedOrder fixed_order_of(const Gpu& gpu) {
-  if (gpu.architecture == "blackwell") return foreshard::fixed_order_of(is_rtx_blackwell(gpu) ? 120 : 100);
-  if (gpu.architecture == "hopper") return foreshard::fixed_order_of(90);
-  return foreshard::fixed_order_of(gpu.architecture == "ampere" || gpu.architecture == "ada" ? 80 : 0);
+  const std::string& name = gpu.architecture;
+  const bool has_library = name == "ampere" || name == "ada" || name == "hopper" || name == "blackwell";
+  return has_library ? FixedOrder::ByMap : FixedOrder::None;
 }
 
 // The most that the attention needs on any of the GPUs, if `op` is one.
@@ -36,7 +35,9 @@ Bytes attention_memory_on(const Cluster& cluster, const Operation& op, const std
   return most;
 }
 
-bool runs_ours(const Strategy& strategy) { return strategy.framework == Strategy{}.framework; }
+bool needs_workspace(const Strategy& strategy) {
+  return strategy.framework == Strategy{}.framework && !strategy.device_memory.framework;
+}
 
 }  // namespace
 
@@ -47,7 +48,7 @@ std::optional<Bytes> measured_outside(const MachineProfile* profile, const Clust
 
 Bytes attention_workspace(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
   Bytes most = {};
-  if (!runs_ours(strategy)) return most;
+  if (!needs_workspace(strategy)) return most;
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions)
       if (const auto* compute = std::get_if<Compute>(&instruction.what))
@@ -57,7 +58,7 @@ Bytes attention_workspace(const Plan& plan, const Cluster& cluster, const Strate
 
 Bytes attention_workspace(const OpGraph& graph, const Cluster& cluster, const Strategy& strategy) {
   Bytes most = {};
-  if (!runs_ours(strategy)) return most;
+  if (!needs_workspace(strategy)) return most;
   for (const LayerGraph& layer : graph.kinds)
     for (const Operator& op : layer.operators)
       if (!op.communication) most = std::max(most, attention_memory_on(cluster, op.op, op.shapes));

@@ -166,6 +166,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
     pad_ranks(plan, of.cluster, framework_preset(of.base.framework), of.profile, between);
     probes[static_cast<std::size_t>(layers) - 1] =
         read_probe(plan, of.cluster, size_of(of.types.param), point.sequence_parallel);
+    if (s.device_memory.framework == measured_outside(of.profile, of.cluster)) s.device_memory.framework.reset();
     workspace = static_cast<double>(attention_workspace(plan, of.cluster, s).value);
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)

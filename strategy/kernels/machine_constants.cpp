@@ -138,15 +138,14 @@ const MachineConstants& machine_constants(const std::string& architecture) {
   return kUnknown;
 }
 
-// Recognized by the 16-bit FLOPs per SM and clock: 512 and 1024 on these cards, 8192 on datacenter cards.
-bool is_rtx_blackwell(const Gpu& gpu) {
-  if (std::string_view(gpu.architecture) != std::string_view("blackwell")) return false;
-  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
-  return clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
-}
-
 const MachineConstants& machine_constants(const Gpu& gpu) {
-  return is_rtx_blackwell(gpu) ? kAda : machine_constants(gpu.architecture);
+  // Recognized by the 16-bit FLOPs per SM and clock: 512 and 1024 on these cards, 8192 on datacenter cards.
+  const auto is_warp = [&] {
+    const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
+    return clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
+  };
+  return std::string_view(gpu.architecture) == std::string_view("blackwell") && is_warp() ? kAda
+                                                                                          : machine_constants(gpu.architecture);
 }
 
 // Share of a peak that the power limit leaves; `sixteen`: the peak, in products of 16 bits that switch as much.

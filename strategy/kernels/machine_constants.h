@@ -77,7 +77,6 @@ const MachineConstants& machine_constants(const std::string& architecture);
 
 // The constants of a GPU. Blackwell's GeForce and RTX PRO cards have no tensor memory; a warp computes their products, as on Ada.
 const MachineConstants& machine_constants(const Gpu& gpu);
-bool is_rtx_blackwell(const Gpu& gpu);  // one of these cards (compute capability 12.0), not a datacenter GPU (10.x)
 
 // NCCL's own latency table (src/graph/tuning.cc), ring algorithm, per protocol.
 struct ProtocolLatency {

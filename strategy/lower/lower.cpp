@@ -15,6 +15,7 @@
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/memory_planner.h"
 #include "strategy/lower/role_program.h"
+#include "strategy/resolve/measured_memory.h"
 #include "strategy/schedule/receive_slots.h"
 #include "strategy/state/correction_bias.h"
 
@@ -167,11 +168,9 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options, const TunedRows& tuned) {
-  Strategy measured = strategy;
-  if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
-  auto resolved = resolve(model, cluster, measured);
+  auto resolved = resolve(model, cluster, strategy);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
-  Strategy& s = std::get<Strategy>(resolved);
+  Strategy s = with_measured_memory(model, cluster, std::get<Strategy>(std::move(resolved)), options.profile);
   if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
   FS_ASSERT(!s.communication.asynchronous);  // lower_asynchronous
   FS_ASSERT(!leaves_open(s) || !tuned.runs.empty() || tuned.moves);

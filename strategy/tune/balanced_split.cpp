@@ -33,8 +33,7 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
   };
   const auto graph = graph_of(model, strategy);
   const auto* operators = std::get_if<OpGraph>(&graph);
-  const Bytes beside =
-      framework_memory(strategy) + (operators ? attention_workspace(*operators, cluster, strategy) : Bytes{});
+  const Bytes beside = framework_memory(strategy) + (operators ? attention_workspace(*operators, cluster, strategy) : Bytes{});
   std::vector<StagePlace> groups;
   double first = 0;
   for (const NodeGroup& group : cluster.nodes) {

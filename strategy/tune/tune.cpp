@@ -5,6 +5,7 @@
 #include "core/check/check_plan.h"
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
+#include "strategy/resolve/measured_memory.h"
 #include "strategy/server/asynchronous_server.h"
 #include "strategy/tune/bucket_choice.h"
 #include "strategy/tune/order_choice.h"
@@ -81,11 +82,9 @@ static std::variant<Tuned, Infeasible> tune_worker(const Model& model, const Clu
 
 std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                      const LowerOptions& options) {
-  Strategy measured = strategy;
-  if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
-  auto resolved = resolve(model, cluster, measured);
+  auto resolved = resolve(model, cluster, strategy);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
-  Tuned tuned{.strategy = std::get<Strategy>(std::move(resolved))};
+  Tuned tuned{.strategy = with_measured_memory(model, cluster, std::get<Strategy>(std::move(resolved)), options.profile)};
   if (tuned.strategy.communication.asynchronous) return tune_worker(model, cluster, tuned.strategy, options);
   if (!tuned.strategy.stages.empty()) {
     if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;

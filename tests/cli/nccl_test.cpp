@@ -126,18 +126,21 @@ TEST_F(NcclRun, TheDoctorTellsGpusAndTheirLinks) {
 TEST_F(NcclRun, ARunSaysByWhatItsAttentionIsComputed) {
   const RanLine made = run_line(
       "lower --model gpt2-124m --cluster dgx-a100 --set model.n_layer=2 --set model.n_embd=32 --set model.n_head=4 --set "
-      "model.vocab_size=64 --set model.n_positions=16 --gpus 1 --global-batch 1 --micro-batch 1 --precision bf16 --attention flash "
+      "model.vocab_size=64 --set model.n_positions=16 --gpus 1 --global-batch 1 --micro-batch 1 --precision bf16 --attention "
+      "flash "
       "--save-plan " +
       (folder_ / "flash.plan.json").string());
   ASSERT_EQ(made.code, ExitCode::Ok) << made.err;
-  const std::string note = "attention of 2 layers: own kernels, because cuDNN is not there", run = "run flash.plan.json --steps 1 ";
+  const std::string note = "attention of 2 layers: own kernels, because cuDNN is not there",
+                    run = "run flash.plan.json --steps 1 ";
   const std::string text = twin(run + "--device cuda");
   EXPECT_NE(text.find("foreshard: " + note + "\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("not optimized"), std::string::npos) << text;
   const std::string json = twin(run + "--device cuda --json 2>/dev/null");
   EXPECT_NE(json.find("\"notes\": [\n    \"" + note + "\"\n  ]"), std::string::npos) << json;
   const std::string slow = "TWIN_KERNELS='90|-O3 -Xcicc -O1'";
-  EXPECT_NE(twin(run + "--device cuda", slow).find("the GPU kernels were not optimized (nvcc -O3 -Xcicc -O1)"), std::string::npos);
+  EXPECT_NE(twin(run + "--device cuda", slow).find("the GPU kernels were not optimized (nvcc -O3 -Xcicc -O1)"),
+            std::string::npos);
   EXPECT_NE(twin("doctor", slow).find("-> not optimized: cmake --preset release"), std::string::npos);
   EXPECT_NE(twin("doctor").find("kernels        for sm 90, nvcc -O3\n"), std::string::npos) << twin("doctor");
   EXPECT_EQ(twin(run).find("attention of"), std::string::npos) << "a run on the host has one kernel";

@@ -179,7 +179,7 @@ Plan with_attention() {
 TEST(CudaCalibrate, AnInstructionWhoseScratchDoesNotFitIsLeftOut) {
   const Plan plan = with_attention();
   const auto told = [&](WantsMuch& runtime, std::vector<std::string>& notes) {
-    CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+    CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10, .times = 2});
     int attentions = 0;
     measures.instructions(plan, 0, [&](const Compute& what, Seconds, bool) {
       attentions += is<ops::Attention>(what.op) && what.phase == Phase::InputGrad ? 1 : 0;
@@ -200,7 +200,8 @@ TEST(CudaCalibrate, AnInstructionWhoseScratchDoesNotFitIsLeftOut) {
   EXPECT_EQ(told(full, notes), 0);
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_EQ(notes[0],
-            "attention input_grad 2x16x4x8,2x16x4x8 is not measured: beside its operands it needs 100.00 MiB, and 90.00 MiB are free");
+            "attention input_grad 2x16x4x8,2x16x4x8 is not measured: beside its operands it needs 100.00 MiB, and 90.00 MiB "
+            "are free");
 }
 
 namespace {
@@ -209,7 +210,7 @@ namespace {
 class Fails : public CudaMeasures {
  public:
   Fails(Runtime& runtime, int first, int until)
-      : CudaMeasures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10}), first_(first), until_(until) {}
+      : CudaMeasures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10, .times = 2}), first_(first), until_(until) {}
   void instructions(const Plan& plan, int steps, const TellCompute& tell) override {
     CudaMeasures::instructions(plan, steps, tell);
     if (calls_ == first_ || calls_ >= until_) ++calls_, throw DeviceError("cudaMalloc of 7 bytes", "cudaErrorMemoryAllocation");
@@ -225,10 +226,12 @@ class Fails : public CudaMeasures {
 // A probe that fails is told and left out; when the device does not go on, what was measured before is handed over.
 TEST(CudaCalibrate, AFailureLosesNothingThatWasMeasured) {
   FakeRuntime runtime;
-  const std::vector<Plan> probes(4, with_attention());
+  Strategy strategy = in_double({.batch = {.micro = 2}});
+  strategy.precision = DType::F32;
+  const std::vector<Plan> probes(4, lowered(tiny_mlp(), strategy));
   const auto measured = [&](int first, int until, std::optional<MachineProfile>& kept, std::vector<std::string>& notes) {
     Fails measures(runtime, first, until);
-    CalibrateOptions options{.device = "a GPU", .dtypes = {DType::BF16}, .largest_product = 16};
+    CalibrateOptions options{.device = "a GPU", .dtypes = {DType::F32}, .largest_product = 16};
     options.measures = &measures;
     options.keep = [&](const MachineProfile& found) { kept = found; };
     return calibrate(probes, options, &notes);

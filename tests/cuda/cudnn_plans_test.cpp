@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 #include "exec/cuda/module/attention_library.h"
 
 namespace foreshard::gpu::cudnn_plans_test {
@@ -18,11 +18,12 @@ struct Described {
 };
 
 static std::string text_of(const Described& gpu) {
-  return R"({"deviceVer":)" + std::to_string(10 * gpu.capability) +
-         R"(,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":)" + std::to_string(gpu.memory) +
+  return R"({"deviceVer":)" + std::to_string(10 * gpu.capability) + R"(,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":)" +
+         std::to_string(gpu.memory) +
          R"(,"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":)" +
          std::to_string(gpu.multiprocessors) +
-         R"(,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":)" + std::to_string(gpu.shared_memory) +
+         R"(,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":)" +
+         std::to_string(gpu.shared_memory) +
          R"(,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,)"
          R"("maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,)"
          R"("memClockRateKHz":3201000,"l2CacheSize":62914560,"deviceName":"a GPU that is not there"})";
@@ -57,20 +58,17 @@ TEST(CudnnPlans, TheWorkspaceIsWithinItsBoundAndNeitherDirectionComesAlone) {
   if (cudnn == nullptr) GTEST_SKIP() << "no cuDNN here";
   const std::string version = cudnn->version();
   const Described gpus[] = {{}, {100, 148, 191'503'138'816}, {80, 108, 85'100'000'000, 166'912}};
-  const AttentionSizes forms[] = {
-      {4, 14, 14, 2048, 2048, 128, 128}, {1, 32, 8, 8192, 8192, 128, 128}, {2, 8, 8, 1000, 1000, 64, 64}};
+  const AttentionSizes form = {1, 32, 8, 8192, 8192, 128, 128};  // llama-3-8b; half a second of compilation each
   for (const Described& gpu : gpus)
-    for (const AttentionSizes& form : forms)
-      for (const bool any_order : {false, true}) {
-        const std::string name = version + ", sm " + std::to_string(gpu.capability) + ", " + std::to_string(form.queries) +
-                                 " positions" + (any_order ? ", any order" : "");
-        const AttentionAnswer backward =
-            cudnn->answer_for(packed(form, true, any_order, 0), text_of(gpu), gpu.capability);
-        ASSERT_TRUE(backward.workspace) << name << ": " << backward.refusal;
-        const std::int64_t bound = attention_workspace(form, fixed_order_of(gpu.capability), any_order).value;
-        EXPECT_LE(backward.workspace->value, bound) << name;
-      }
-  const AttentionAnswer forward = cudnn->answer_for(packed(forms[0], false, false, 0), text_of({}), 90);
+    for (const bool any_order : {false, true}) {
+      if (any_order && gpu.capability == 100) continue;
+      const std::string name = version + ", sm " + std::to_string(gpu.capability) + (any_order ? ", any order" : "");
+      const AttentionAnswer backward = cudnn->answer_for(packed(form, true, any_order, 0), text_of(gpu), gpu.capability);
+      ASSERT_TRUE(backward.workspace) << name << ": " << backward.refusal;
+      const std::int64_t bound = attention_workspace(form, fixed_order_of(gpu.capability), any_order).value;
+      EXPECT_LE(backward.workspace->value, bound) << name;
+    }
+  const AttentionAnswer forward = cudnn->answer_for(packed(form, false, false, 0), text_of({}), 90);
   ASSERT_TRUE(forward.workspace) << forward.refusal;
   EXPECT_LE(forward.workspace->value, 1 << 20);
   // Heads of no multiple of 8 elements it has in no direction, which beyond_library says.

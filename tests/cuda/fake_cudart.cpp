@@ -14,10 +14,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaS
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrComputeCapabilityMajor            ? 9
-           : which == cudaDevAttrMultiProcessorCount             ? 132
-           : which == cudaDevAttrMaxSharedMemoryPerBlockOptin    ? 232448
-                                                                 : 0;
+  *value = which == cudaDevAttrComputeCapabilityMajor         ? 9
+           : which == cudaDevAttrMultiProcessorCount          ? 132
+           : which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
+                                                              : 0;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int) {

@@ -35,5 +35,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, std::uint64_t, i
 }
 int cuGetProcAddress(const char* name, void** function) { return cuGetProcAddress_v2(name, function, 0, 0, nullptr); }
 
+#define NOTHING(name) \
+  int name() { return 0; }
 #include "fake_driver_rest.inc"
 }

@@ -9,7 +9,8 @@ namespace foreshard::gpu::module_test {
 TEST(CudaModule, OptionsThatTakeOptimizationsBack) {
   for (const char* options : {"-O3", "-O3 -lineinfo", "-O3 -Xptxas -v", "-O3 -Xptxas=-O3 --threads=2"})
     EXPECT_TRUE((KernelBuild{"90", options}.optimized())) << options;
-  for (const char* options : {"-O3 -Xcicc -O1", "-O3 -Xptxas -O1", "-O3 -Xptxas=-O0", "-O3 -G", "-O3 -O2", "-O3 --device-debug"})
+  for (const char* options :
+       {"-O3 -Xcicc -O1", "-O3 -Xptxas -O1", "-O3 -Xptxas=-O0", "-O3 -G", "-O3 -O2", "-O3 --device-debug"})
     EXPECT_FALSE((KernelBuild{"90", options}.optimized())) << options;
 }
 

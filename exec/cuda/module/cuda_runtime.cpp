@@ -193,7 +193,8 @@ class CudaRuntime : public Runtime {
   std::string attention_refusal(const AttentionCall& call) override {
     AttentionLibrary* library = attentions();
     if (!library) return "cuDNN is not there";
-    return library->version() + " has no " + (call.backward ? "backward" : "forward") + ": " + library->refusal(call, selected());
+    return library->version() + " has no " + (call.backward ? "backward" : "forward") + ": " +
+           library->refusal(call, selected());
   }
   void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override {
     const std::string problem = attentions()->run(call, selected(), workspace, stream);

@@ -1,4 +1,4 @@
-#include "core/op/attention_memory.h"
+#include "core/plan/attention_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,10 +18,7 @@ std::int64_t in_tiles(std::int64_t rows, std::int64_t tile) { return (rows + til
 
 }  // namespace
 
-FixedOrder fixed_order_of(int capability) {
-  if (capability < 80) return FixedOrder::None;
-  return capability / 10 == 10 ? FixedOrder::WithoutMap : FixedOrder::ByMap;
-}
+FixedOrder fixed_order_of(int capability) { return capability < 80 ? FixedOrder::None : FixedOrder::ByMap; }
 
 AttentionSizes attention_sizes(const ops::Attention& op, const std::vector<Shape>& shapes) {
   FS_ASSERT(shapes.size() >= 2 && shapes[0].dims.size() == 4 && shapes[1].dims.size() == 4);

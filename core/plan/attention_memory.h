@@ -10,8 +10,8 @@
 namespace foreshard {
 
 // How cuDNN adds up the gradient of the queries in a fixed order. None: it has no attention for this GPU. ByMap: through a map of
-// S_q x S_kv numbers per head and sample. WithoutMap: no such map.
-enum class FixedOrder : std::uint8_t { None, ByMap, WithoutMap };
+// S_q x S_kv numbers per head and sample. On a B200 it does without for long sequences: with 32,768 positions, not with 8192.
+enum class FixedOrder : std::uint8_t { None, ByMap };
 // Of a compute capability times ten: 80 (A100), 90 (H100), 100 (B200), 120 (RTX 5090); 0: unknown.
 FixedOrder fixed_order_of(int capability);
 
@@ -33,7 +33,7 @@ std::string beyond_library(const ops::Attention& op);
 //   both                     4 b a S_q         row sums of dO times O in fp32
 //                            2 b a S_kv (d+v)  dK and dV of each query head, with grouped queries
 //                            1 MiB             alignment, random numbers
-// Equal, but for the last row, to what cuDNN 9.19 answers for 64 forms on H200, A100, B200 and RTX 5090 (tests/cuda/cudnn_plans_test.cpp).
+// Equal, but for the last row, to what cuDNN 9.19 answers on H200, A100 and RTX 5090 (tests/cuda/cudnn_plans_test.cpp asks it).
 Bytes attention_workspace(const AttentionSizes& sizes, FixedOrder order, bool any_order);
 
 // The largest workspace that a run uses on a GPU of this memory: a seventh of it, rounded down to a power of two (8 GiB of 80, 16 of 141).
