@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/check/check_plan.h"
-#include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/resolve/measured_memory.h"
 #include "strategy/server/asynchronous_server.h"
