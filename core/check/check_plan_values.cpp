@@ -160,7 +160,8 @@ class ValueCheck {
     const ValueId hash = hashes_[action.segment.index()][static_cast<std::size_t>(instruction_)];
     const bool backward =
         compute.phase == Phase::InputGrad || compute.phase == Phase::WeightGrad || compute.phase == Phase::Backward;
-    if (backward) return differentiate(action, compute, hash);
+    if (backward && !is<ops::Encode, ops::Decode, ops::Cast, ops::Zero>(compute.op))
+      return differentiate(action, compute, hash);
     if (compute.phase == Phase::Update) {
       for (const RoleUses::Access* access : writes_) write(*access, action, ++fresh_, false);
       return;
