@@ -27,6 +27,11 @@ class ValueCheck {
         hashes_(plan.segments.size()) {}
 
   void run() {
+    for (const Action& action : role_.actions) {
+      plain_ = plain_ && action.does.size() < 2;
+      for (const Instruction& run : plan_.segments[action.segment.index()].instructions)
+        if (const auto* exchange = std::get_if<Exchange>(&run.what)) plain_ = plain_ && !exchange->slice.valid();
+    }
     for (std::size_t a = 0; a < role_.actions.size() && !defects_.full(); ++a) {
       const Action& action = role_.actions[a];
       const std::vector<Instruction>& instructions = plan_.segments[action.segment.index()].instructions;
@@ -275,7 +280,7 @@ class ValueCheck {
       tell("operator-differs", "reads a gradient that is not of the results of its forward");
       return almost;
     }
-    if (!unsure_.contains(hash) && !is<ops::Add>(compute.op))
+    if (plain_ && !unsure_.contains(hash) && !is<ops::Add>(compute.op))
       tell("operator-differs", "reads values that no forward of " + word(compute.op) + " in its layer had");
     return nullptr;
   }
@@ -363,7 +368,7 @@ class ValueCheck {
     }
     const bool gradient = reads_.empty() ? backward && !forward : any_gradient();
     const bool known = reads_.empty() ? forward != backward : !gradient;
-    if (action.does.size() == 1) follow(action.does[0], gradient);
+    if (action.does.size() == 1) follow(action.does[0]);
     for (const RoleUses::Access* access : writes_) {
       if (known && !gradient && !reads_.empty()) classes_.join(reads_[0].value, value);
       write(*access, action, known && !gradient ? value : gradient ? sent_of(action) : 0, gradient || !known);
@@ -372,14 +377,10 @@ class ValueCheck {
       add_once(received_[{action.does[0].stage, action.does[0].microbatch}], value);
   }
   // What a stage sent forward comes back as its gradient, and the gradient of what it received goes back.
-  void follow(const Does& does, bool gradient) {
+  void follow(const Does& does) {
     if (reads_.size() != 1 || !writes_.empty()) return;
     const std::pair<std::int32_t, std::int32_t> cell{does.stage, does.microbatch};
     if (does.work == Work::F) return add_once(sent_[cell], reads_[0].value);
-    const auto came = received_.find(cell);
-    if (!gradient || reads_[0].value == 0 || came == received_.end() || came->second == kSeveral) return;
-    if (classes_.of(came->second) != classes_.of(reads_[0].value))
-      tell("operator-differs", "sends a gradient that is not of the value which the stage received");
   }
   static void add_once(ValueId& known, ValueId value) { known = known == 0 ? value : kSeveral; }
   ValueId sent_of(const Action& action) const {
@@ -426,7 +427,7 @@ class ValueCheck {
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;
   std::int32_t action_ = 0, instruction_ = 0;
-  bool computes_ = false;
+  bool computes_ = false, plain_ = true;  // plain: no cells of two works, no slices of values
 };
 
 }  // namespace
