@@ -27,6 +27,7 @@ class ValueCheck {
         hashes_(plan.segments.size()) {}
 
   void run() {
+    for (const Role& role : plan_.roles) plain_ = plain_ && role.axes == role_.axes;
     for (const Action& action : role_.actions) {
       plain_ = plain_ && action.does.size() < 2;
       for (const Instruction& run : plan_.segments[action.segment.index()].instructions)
@@ -427,7 +428,7 @@ class ValueCheck {
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;
   std::int32_t action_ = 0, instruction_ = 0;
-  bool computes_ = false, plain_ = true;  // plain: no cells of two works, no slices of values
+  bool computes_ = false, plain_ = true;  // plain: no cells of two works, no slices of values, no stages of other degrees
 };
 
 }  // namespace
