@@ -110,10 +110,10 @@ class ShardCheck {
       tell_size(buffer, shards.back(), "ends at byte " + std::to_string(end) + " of " + std::to_string(extent));
   }
 
-  // A tensor is cut in one way, every part of it is in one resident buffer, and trained tensors have the same parts.
+  // A tensor is cut in one way, and every part of it is in one resident buffer at most.
   void check_parts() {
     std::map<std::int32_t, const Shard*> cuts;
-    std::map<std::int32_t, std::set<TensorPart>> parts, resident;
+    std::map<std::int32_t, std::set<TensorPart>> resident;
     for (const Buffer& buffer : role_.buffers)
       for (const Shard& shard : buffer.holds) {
         const auto [known, first] = cuts.try_emplace(shard.tensor.value, &shard);
@@ -123,17 +123,7 @@ class ShardCheck {
           tell_size(buffer, shard, "is cut in another way than other parts of the tensor");
         if (buffer.resident && !resident[shard.tensor.value].insert(shard.part).second)
           tell_size(buffer, shard, "is in another resident buffer, too");
-        parts[shard.tensor.value].insert(shard.part);
       }
-    const std::set<TensorPart>* usual = nullptr;
-    for (const auto& [tensor, of] : parts) {
-      if (plan_.tensors[static_cast<std::size_t>(tensor)].frozen) continue;
-      if (!usual) usual = &of;
-      if (of != *usual)
-        return defects_.add("shard-size", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
-                            "has other parts of \"" + plan_.tensors[static_cast<std::size_t>(tensor)].name +
-                                "\" (value, gradient, states) than of other tensors");
-    }
   }
 
   bool holds_frozen(const Buffer& buffer) const {

@@ -69,7 +69,7 @@ const std::vector<std::string>& words<ops::Route::Score>() {
 }
 template <>
 const std::vector<std::string>& words<ops::Code>() {
-  static const std::vector<std::string> list = {"largest", "signs", "eight_bits", "segments"};
+  static const std::vector<std::string> list = {"largest", "signs", "eight_bits", "segments", "floats"};
   return list;
 }
 template <>

@@ -256,7 +256,7 @@ TEST(CheckPlan, ARingOnAnAxisMeetsItselfBySymmetry) {
 // A tensor held by two roles has to be reduced over both.
 TEST(CheckPlan, ATiedGradientIsReducedOverAllItsHolders) {
   Plan plan = small_plan();
-  plan.roles[1].buffers[1].holds[0].tensor = {0};
+  for (int b = 0; b < 3; ++b) plan.roles[1].buffers[static_cast<std::size_t>(b)].holds[0].tensor = {0};
   EXPECT_TRUE(refused(plan, "gradient-not-reduced"));
   plan.groups[0].roles = {{0}, {1}};
   EXPECT_EQ(text(check_plan(plan)), "");
