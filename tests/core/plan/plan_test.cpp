@@ -70,7 +70,7 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [&](Plan& p) { exchange(p).tag = "other"; },
       [&](Plan& p) { exchange(p).slice = {0}; },
       [&](Plan& p) { exchange(p).to->role_shift = 2; },
-      [&](Plan& p) { exchange(p).to->axis = {0}; },
+      [&](Plan& p) { exchange(p).to->axes = {AxisId{0}}, exchange(p).to->shift = 1; },
       [&](Plan& p) { exchange(p).to->shift = 1; },
       [&](Plan& p) { std::swap(exchange(p).from, exchange(p).to); },
       [&](Plan& p) { collective(p).kind = CollectiveKind::AllGather; },
