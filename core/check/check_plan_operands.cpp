@@ -20,8 +20,7 @@ class OperandCheck {
         uses_(uses),
         defects_(defects),
         expected_(plan.segments.size()),
-        shared_(role_.buffers.size(), 0),
-        filled_(role_.buffers.size(), 0) {}
+        shared_(role_.buffers.size(), 0) {}
 
   void run() {
     if (!find_samples()) return;
@@ -39,10 +38,6 @@ class OperandCheck {
         check(instructions[i], expected_[segment][i]);
       }
     }
-    for (std::size_t b = 0; b < shared_.size(); ++b)
-      if (shared_[b] && !filled_[b])
-        defects_.add("operand-size", "role " + std::to_string(id_.value) + ", buffer \"" + role_.buffers[b].name + "\"",
-                     "is larger than every value that is computed in it");
     if (std::ranges::find(shared_, 1) != shared_.end()) follow_contents();
   }
 
@@ -132,10 +127,7 @@ class OperandCheck {
       return false;
     }
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (expected[i] == kAnySize || found[i] == expected[i]) {
-        filled_[uses[i].buffer.index()] = 1;
-        continue;
-      }
+      if (expected[i] == kAnySize || found[i] == expected[i]) continue;
       const bool whole = !uses[i].length && uses[i].from == Bytes{};
       if (whole && expected[i] < found[i] && role_.buffers[uses[i].buffer.index()].holds.empty()) {
         shared_[uses[i].buffer.index()] = 1;
@@ -230,7 +222,6 @@ class OperandCheck {
   Defects& defects_;
   std::vector<std::vector<OperandSizes>> expected_;  // [segment][instruction]
   std::vector<char> shared_;                         // [buffer]: larger than some value in it
-  std::vector<char> filled_;                         // [buffer]: as large as some value in it
   std::vector<std::int64_t> contents_;               // [block]: elements of the value in it
   std::int64_t samples_ = 1;
   std::int32_t action_ = 0, instruction_ = 0;

@@ -136,7 +136,7 @@ class ScaleCheck {
  private:
   void add(const Operation& op, Phase phase, double scale, bool dynamic, const std::string& where) {
     if (!takes_loss_scale(op, phase)) return;
-    Scales& of = is_loss(op) ? losses_ : updates_;
+    Scales& of = phase == Phase::Update ? updates_ : losses_;  // a router adds to the loss
     if (!of.scale) of = {scale, dynamic};
     if (*of.scale != scale || of.dynamic != dynamic)
       defects_.add("operator-differs", where,

@@ -107,6 +107,9 @@ void check_pairs(const Plan& plan, RoleId role, Defects& defects);
 void check_scales(const Plan& plan, Defects& defects);
 void check_tensors(const Plan& plan, RoleId role, Defects& defects);
 void check_values(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+// Whether values can be followed from the forward to the backward: no weights that are updated in between (several updates), no parts of a
+// micro-batch, no codes, no rows of some tokens, no cells of two works, no slices from another stage, the same axes in all roles.
+bool follows_values(const Plan& plan, RoleId role, const RoleUses& uses);
 void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);

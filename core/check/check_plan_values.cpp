@@ -27,12 +27,7 @@ class ValueCheck {
         hashes_(plan.segments.size()) {}
 
   void run() {
-    for (const Role& role : plan_.roles) plain_ = plain_ && role.axes == role_.axes;
-    for (const Action& action : role_.actions) {
-      plain_ = plain_ && action.does.size() < 2;
-      for (const Instruction& run : plan_.segments[action.segment.index()].instructions)
-        if (const auto* exchange = std::get_if<Exchange>(&run.what)) plain_ = plain_ && !exchange->slice.valid();
-    }
+    plain_ = follows_values(plan_, id_, uses_);
     for (std::size_t a = 0; a < role_.actions.size() && !defects_.full(); ++a) {
       const Action& action = role_.actions[a];
       const std::vector<Instruction>& instructions = plan_.segments[action.segment.index()].instructions;
@@ -278,7 +273,7 @@ class ValueCheck {
         almost = &forward;
       }
     if (almost) {
-      tell("operator-differs", "reads a gradient that is not of the results of its forward");
+      if (plain_) tell("operator-differs", "reads a gradient that is not of the results of its forward");
       return almost;
     }
     if (plain_ && !unsure_.contains(hash) && !is<ops::Add>(compute.op))
@@ -315,7 +310,7 @@ class ValueCheck {
         tell("use-undefined", "adds to " + name() + ", which nothing has written since it was acquired");
         break;
       }
-      if (adds && held.gradient && held.value != 0 && of != 0 && classes_.of(held.value) != classes_.of(of)) {
+      if (plain_ && adds && held.gradient && held.value != 0 && of != 0 && classes_.of(held.value) != classes_.of(of)) {
         tell("operator-differs", "adds to the gradient of another value in " + name());
         break;
       }
@@ -428,7 +423,7 @@ class ValueCheck {
   std::vector<const RoleUses::Access*> writes_;
   ValueId fresh_ = ValueId{1} << 40U;
   std::int32_t action_ = 0, instruction_ = 0;
-  bool computes_ = false, plain_ = true;  // plain: no cells of two works, no slices of values, no stages of other degrees
+  bool computes_ = false, plain_ = true;  // follows_values
 };
 
 }  // namespace

@@ -85,6 +85,7 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
   on_processor(run);
   if (step.clip) on_processor(*step.clip);
   if (step.clip && norm_.valid()) step.clip->reads = {{.buffer = norm_}};
+  const std::vector<EventUse> gradients_summed = run.waits;
   for (std::size_t s = 0; s < kStates; ++s) {
     const Places& places = places_[s];
     if (!places.buffer.valid() || !home[s].valid() || reaches(buffer(home[s]).space)) continue;
@@ -100,6 +101,8 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
     if (s == 0 && there.waits.empty() && backward_done >= 0) there.after = {backward_done};
     if (s == 0 && step.gradients_taken) there.records.push_back(*step.gradients_taken);
     if (state) there.waits.push_back({stored_, {index}});
+    // Parameters that the last run gathered: the backward, whose gradients are summed, has read them.
+    if (!state && s > 0 && backward_done < 0) there.waits = gradients_summed;
     Instruction& first = read ? there : run;
     first.acquires.push_back(block);
     if (index < first_ + kPlaces) first.waits.push_back({places.free, block.slot});

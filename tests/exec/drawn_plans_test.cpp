@@ -57,10 +57,11 @@ const std::vector<DrawnModel>& drawn_models() {
 
 bool is_mixture(const DrawnModel& of) { return of.bounds.experts > 0; }
 
-bool lossy(const Strategy& s) {
+bool coded(const Strategy& s) {
   return s.communication.gradients.codec != Codec::None || s.communication.activations.codec != Codec::None ||
-         s.communication.dispatch.codec != Codec::None || s.experts.capacity > 0;
+         s.communication.dispatch.codec != Codec::None;
 }
+bool lossy(const Strategy& s) { return coded(s) || s.experts.capacity > 0; }
 bool in_sixty_four_bits(const Strategy& s) {
   const StateTypes types = state_types(s);
   return types.compute == DType::F64 && types.param == DType::F64 && types.grad == DType::F64 && types.state == DType::F64;
@@ -89,10 +90,10 @@ Strategy one_device(const DrawnModel& of, const Strategy& resolved) {
 // the order of the pipeline: what decides on these stays.
 Strategy plain(const Strategy& resolved) {
   Strategy one = resolved;
-  one.recompute = {};
+  if (one.pipeline.schedule != Schedule::PipeMare) one.recompute = {};  // which recomputes with newer weights
   one.offload.activations = OffloadedActivations::None, one.offload.activation_layers = 0;
   one.placement = {}, one.device_memory = {};
-  if (in_sixty_four_bits(one)) one.optimizer.loss_scale = 1;
+  if (in_sixty_four_bits(one) && !coded(one)) one.optimizer.loss_scale = 1;
   if (one.communication.gradients.codec != Codec::None || stale(one) || !one.stages.empty()) return one;
   one.offload = {}, one.policy = "none", one.zero = {};
   one.pp = one.virtual_stages = 1, one.pipeline = {};
@@ -115,6 +116,7 @@ class DrawnPlan {
     draw_ = drawn::draw_strategy(dice_, model_.bounds, leave);
     Strategy& s = draw_.strategy;
     if (std::ranges::count(leave, "precision") > 0) s.precision = DType::F64;
+    if (is_mixture(model_) && s.precision == DType::F8) s.precision = DType::BF16;  // the host has no grouped products in 8 bits
     if (is_mixture(model_)) s.experts.load = {.kind = ExpertLoad::Kind::Worst};
     if (dice_.one_in(12)) s.framework = dice_.any(framework_names());
     if (const char* changes = std::getenv("FORESHARD_PLANS_WITH")) {
@@ -155,7 +157,7 @@ class DrawnPlan {
     const bool clipped_away = resolved.offload.gradients != Space::Device && resolved.optimizer.clip_norm.value_or(0) > 0;
     if (resolved.offload.update_per_layer || clipped_away) forget_gradients(done, expected);
     const Difference apart = difference(done, expected);
-    const double tolerance = bits ? 1e-11 : state_types(resolved).compute == DType::F32 ? 1e-3 : 0.2;
+    const double tolerance = bits ? 1e-10 : state_types(resolved).compute == DType::F32 ? 1e-3 : 0.2;
     EXPECT_LE(apart.loss, bits ? 1e-12 : tolerance / 10);
     if (!bits && is_mixture(model_)) return;  // a token may go to another expert
     EXPECT_LE(apart.gradients, tolerance) << apart.worst;
