@@ -68,7 +68,7 @@ OperandSizes sizes(const ops::Add&, const Found& at) {
   if (at.phase == Phase::WeightGrad) return {.reads = {size}, .writes = {columns}};
   if (!at.forward()) return {.reads = {size}, .writes = {size}};
   OperandSizes all{.reads = Sizes(at.reads.size(), size), .writes = {size}};
-  if (at.reads.size() > 1 && at.reads.back() != size) all.reads.back() = columns;  // a bias
+  if (at.reads.size() > 1 && at.reads.back() < size) all.reads.back() = columns;  // a bias; a place may be larger
   return all;
 }
 

@@ -86,6 +86,8 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
   if (step.clip) on_processor(*step.clip);
   if (step.clip && norm_.valid()) step.clip->reads = {{.buffer = norm_}};
   const std::vector<EventUse> gradients_summed = run.waits;
+  // At the end of the run, where updates between the backwards, in another segment, have used the places.
+  const bool behind_backwards = backward_done >= 0 && frame_.lowering.tables.state.back().optimizer.with_backward;
   for (std::size_t s = 0; s < kStates; ++s) {
     const Places& places = places_[s];
     if (!places.buffer.valid() || !home[s].valid() || reaches(buffer(home[s]).space)) continue;
@@ -105,7 +107,7 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
     if (!state && s > 0 && backward_done < 0) there.waits = gradients_summed;
     Instruction& first = read ? there : run;
     first.acquires.push_back(block);
-    if (index < first_ + kPlaces) first.waits.push_back({places.free, block.slot});
+    if (index < first_ + kPlaces || behind_backwards) first.waits.push_back({places.free, block.slot});
     if (read) out.emit(std::move(there));
     taken.emplace_back(block, places.free);
     if (!written) continue;
