@@ -12,6 +12,7 @@
 #include "core/json/json_edit.h"
 #include "core/model/model_settings.h"
 #include "core/strategy/strategy_options.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/tune/remedies.h"
 
 namespace foreshard {
@@ -185,6 +186,12 @@ Job read_job(const Arguments& arguments) {
   limit_gpus(arguments, job);
   job.profile = read_profile(job.cluster, arguments);
   if (job.profile) check_framework(*job.profile, job.strategy.framework, arguments.text("--profile"));
+  return job;
+}
+
+Job read_job_of_a_plan(const Arguments& arguments) {
+  Job job = read_job(arguments);
+  job.strategy = with_common_degrees(std::move(job.strategy));
   return job;
 }
 

@@ -29,6 +29,8 @@ std::vector<VerbOption> job_options();
 // Applies the files first, then the strategy's options in the order of their table, then --set in the order given; later ones win.
 // Throws Error.
 Job read_job(const Arguments& arguments);
+// The same; stages of equal degrees are said by dp, tp, pp and layer split (strategy/resolve/resolve.h): one strategy has one plan.
+Job read_job_of_a_plan(const Arguments& arguments);
 // Reads a model for verbs without a cluster: the model `name`, changed by the --set options. Throws Error for a --set of anything
 // else.
 Model read_model_alone(const std::string& name, const Arguments& arguments);

@@ -101,7 +101,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   for (const char* needed : {"--model", "--cluster"})
     if (!arguments.has(needed))
       throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
-  Job job = read_job(arguments);
+  Job job = read_job_of_a_plan(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
   // The caller checks the plan while it is simulated.

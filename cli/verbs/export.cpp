@@ -46,7 +46,7 @@ static ExitCode run_export(const Arguments& given, const Console& console) {
   const std::string file = given.text("STRATEGY"), framework = read_framework(given);
   expect_separate_files(given, {"STRATEGY", "--model", "--cluster"}, {"--save"});
   const Arguments arguments = given.with("--strategy", file);
-  Job job = read_job(arguments);
+  Job job = read_job_of_a_plan(arguments);
   if (!std::holds_alternative<Transformer>(job.model.shape))
     throw Error(kCommandLine, "--model", job.model.name + ", a layer list", "a transformer: of others no options are known");
   say_of_job(arguments, job, console);

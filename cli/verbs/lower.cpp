@@ -81,7 +81,7 @@ static ExitCode run_lower(const Arguments& arguments, const Console& console) {
   const std::vector<std::string> files = {"--save-plan", "--save-strategy"};
   expect_separate_files(arguments, {"--model", "--cluster", "--strategy", "--profile"}, files);
   expect_folders(arguments, files);
-  const Job job = read_job(arguments);
+  const Job job = read_job_of_a_plan(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
   const LowerOptions options = {.ignore_memory = true, .profile = job.measured(), .settings = job.settings};

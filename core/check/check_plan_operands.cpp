@@ -107,7 +107,7 @@ class OperandCheck {
   void check(const Instruction& instruction, const Compute& compute, OperandSizes& expected) {
     std::vector<std::int64_t> reads = elements_of(instruction.reads), writes = elements_of(instruction.writes);
     if (compute.dynamic_scale && !reads.empty()) reads.pop_back();
-    const bool factors = is<ops::MatMul>(compute.op) && !compute.shapes.empty() && compute.shapes[0].dtype == DType::F8;
+    const bool factors = is<ops::MatMul>(compute.op) && !compute.shapes.empty() && is_code(compute.shapes[0].dtype);
     if (factors && writes.size() > 1 && role_.buffers[instruction.writes.back().buffer.index()].dtype == DType::U8)
       writes.pop_back();
     std::optional<OperandSizes> sizes = operand_sizes(compute, reads, writes, slices_of(compute));

@@ -3,7 +3,7 @@
 //             the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
 //   columns   some of the columns: a product whose weight is cut along the other dimension
 //   rows      some of the tokens: the result of a reduce-scatter of partial sums, until an all-gather
-//   unknown   perhaps some of the tokens, if the plan scatters tokens, or of the columns: data from another stage, and products with weights that
+//   unknown   perhaps some of the tokens, if the plan scatters tokens, or of the columns of adapters: data from another stage, and products with weights that
 //             were gathered into a ring without Buffer::holds, whose history is not known
 //   received  the rank's slice of a value from another stage (Exchange::slice), until an all-gather
 // Only a reduction, or another such product that adds to it, may access a partial sum, and only an all-gather a received slice.
@@ -36,6 +36,7 @@ class PartialSumCheck {
   PartialSumCheck(const Plan& plan, RoleId id, const RoleUses& uses, Defects& defects)
       : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
     for (const Buffer& buffer : role_.buffers) cut_ = cut_ || cuts(buffer);
+    adapted_ = std::ranges::any_of(plan.tensors, &Tensor::frozen);
     for (const AxisId axis : wide_axes()) alike_ |= is_data(plan_.axes[axis.index()], Grid::Dense) ? 0 : bit(axis);
     for (const AxisId axis : wide_axes()) experts_alike_ |= is_data(plan_.axes[axis.index()], Grid::Expert) ? 0 : bit(axis);
     for (const AxisId axis : wide_axes()) of_experts_ |= is_of_experts(plan_.axes[axis.index()]) ? bit(axis) : 0;
@@ -149,7 +150,7 @@ class PartialSumCheck {
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
     Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
-    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= alike_;
+    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= adapted_ ? alike_ : scattered_;
     if (law.new_columns)  // weights are [out, in]
       out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
     const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;
@@ -257,6 +258,7 @@ class PartialSumCheck {
   const RoleUses& uses_;
   Defects& defects_;
   bool cut_ = false;                       // some weight is cut at all
+  bool adapted_ = false;                   // some tensors are frozen: the others are adapters
   AxisSet alike_ = 0, experts_alike_ = 0;  // axes that are not of data: of dense tensors, of experts
   AxisSet of_experts_ = 0;                 // axes whose ranks hold other experts
   AxisSet scattered_ = 0;

@@ -225,7 +225,7 @@ class ValueCheck {
   // The gradient of a bias reads no value.
   void check_results(ValueId hash) {
     const auto results = results_.find(hash);
-    if (results == results_.end()) return;
+    if (!plain_ || results == results_.end()) return;
     for (const Operand& operand : reads_)
       if (operand.gradient && operand.value != 0 && !results->second.contains(classes_.of(operand.value)))
         return tell("operator-differs", "reads a gradient that is not of a result of such an operator in its layer");

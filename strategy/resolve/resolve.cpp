@@ -237,7 +237,7 @@ Refusal resolve_placement(Strategy& s) {
 }  // namespace
 
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  Strategy asked = with_common_degrees(strategy);
+  Strategy asked = strategy;
   if (auto refused = resolve_policy(asked)) return *refused;
   Strategy s = with_preset(model, std::move(asked));
   if (!s.stages.empty())

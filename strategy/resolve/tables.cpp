@@ -60,11 +60,10 @@ struct Choice {
   int expert_replicas() const { return strategy.dp * strategy.cp * strategy.tp / (strategy.experts.ep * strategy.experts.etp); }
   bool staged() const { return !strategy.stages.empty(); }
   bool ties_stages() const { return ties && ends_apart; }
-  // The gradient of a tied embedding is summed once, over the replicas of both stages. Where it is sharded or coded, and in frameworks, replicas
+  // The gradient of a tied embedding is summed once, over the replicas of both stages. Where it is sharded, and in frameworks, replicas
   // sum first, then each replica its two stages.
   bool sums_tied_once() const {
-    return staged() || (!cut.optimizer && strategy.communication.gradients.codec == Codec::None &&
-                        strategy.framework == Strategy{}.framework);
+    return staged() || (!cut.optimizer && strategy.framework == Strategy{}.framework);
   }
   bool cuts_transfers() const {  // with sequence parallelism each rank has its part only
     return strategy.communication.transfers == Transfers::Split && strategy.tp > 1 && !strategy.sequence_parallel;

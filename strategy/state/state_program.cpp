@@ -100,7 +100,7 @@ EventUse StateProgram::ready(int unit, const Slot& version) const {
 }
 
 void StateProgram::wait_for_taken(Instruction& run, int unit, std::vector<char>& written) const {
-  if (!taken_.valid() || std::exchange(written[static_cast<std::size_t>(unit)], 1)) return;
+  if (!taken_.valid() || !this->unit(unit).states_away || std::exchange(written[static_cast<std::size_t>(unit)], 1)) return;
   run.waits.push_back({taken_, {unit}});
 }
 

@@ -93,7 +93,7 @@ struct Traffic {
     std::vector<Item> items;
     for (int i = 0; i < 3; ++i) {
       const int shift = 1 + static_cast<int>(draw() % 23);
-      items.push_back(both(i, {0, dp, shift}, {0, dp, -shift}, 1));
+      items.push_back(both(i, {0, {dp}, shift}, {0, {dp}, -shift}, 1));
     }
     items.push_back(collective(3, CollectiveKind::AllReduce, of.group({dp}), 1));
     of.issue(role, std::move(items));

@@ -57,7 +57,7 @@ struct Line {
   RoleId role = {};
   GroupId all = {};
   explicit Line(int ranks, int streams = 4, int events = 0);
-  Peer next(int shift = 1) const { return {0, axis, shift}; }
+  Peer next(int shift = 1) const { return {0, {axis}, shift}; }
 };
 
 // The span of (rank, action, instruction); fails the test when there is none.

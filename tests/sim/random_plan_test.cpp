@@ -130,12 +130,12 @@ class Generator {
   void add_shift(const Ranks& ranks, int role, int first, int per_role) {
     const AxisId axis = below(2) == 0 ? dp_ : tp_;
     const std::int64_t setup = alpha();
-    const auto where = append(role, both(below(kStreams), {0, axis, 1}, {0, axis, -1}, size(), setup, "s"));
+    const auto where = append(role, both(below(kStreams), {0, {axis}, 1}, {0, {axis}, -1}, size(), setup, "s"));
     std::map<int, std::int64_t> came;
     for (int rank = first; rank < first + per_role; ++rank) came[rank] = ready(rank, role, where);
     for (int rank = first; rank < first + per_role; ++rank) {
       const std::int64_t at =
-          std::max({came[rank], came[ranks.peer({rank}, {0, axis, 1}).value], came[ranks.peer({rank}, {0, axis, -1}).value]});
+          std::max({came[rank], came[ranks.peer({rank}, {0, {axis}, 1}).value], came[ranks.peer({rank}, {0, {axis}, -1}).value]});
       done(rank, role, where, {came[rank], at, at + setup});
     }
   }

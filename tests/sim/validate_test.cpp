@@ -77,7 +77,7 @@ const Mistake kMistakes[] = {
     {"an exchange with nobody", [](Plan& p) { std::get<Exchange>(instruction(p, 0, 1).what).to = {}; }},
     {".axis",
      [](Plan& p) {
-       std::get<Exchange>(instruction(p, 0, 1).what).to = Peer{1, {5}, 1};
+       std::get<Exchange>(instruction(p, 0, 1).what).to = Peer{1, {AxisId{5}}, 1};
      }},
     {".after", [](Plan& p) { instruction(p, 0, 0).after = {0}; }},
     {".after", [](Plan& p) { instruction(p, 0, 1).after = {-1}; }},
@@ -109,7 +109,7 @@ const Mistake kMistakes[] = {
      }},
     {"never receives from it",
      [](Plan& p) {
-       std::get<Exchange>(instruction(p, 1, 0).what).from = Peer{-1, {0}, 1};
+       std::get<Exchange>(instruction(p, 1, 0).what).from = Peer{-1, {AxisId{0}}, 1};
      }},
     {"sends to role 2", [](Plan& p) { std::get<Exchange>(instruction(p, 0, 1).what).to = Peer{2}; }},
     {"never sends to it", [](Plan& p) { instruction(p, 0, 1).what = Mark{}; }},

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/check/check_plan.h"
-#include "core/plan/plan_indices.h"
+#include "strategy/resolve/resolve.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::gradient_places_test {
@@ -84,9 +84,12 @@ TEST(GradientPlaces, OneStrategyInTwoFormsIsOnePlan) {
   Strategy common{.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1, .global = 8}}, stages{.batch = {.micro = 1, .global = 8}};
   common.pipeline.layer_split = "1,3";
   stages.stages = {{.layers = 1, .dp = 2, .tp = 2}, {.layers = 3, .dp = 2, .tp = 2}};
-  EXPECT_EQ(program_hash(plan_of(tied(), common)), program_hash(plan_of(tied(), stages)));
+  EXPECT_EQ(program_hash(plan_of(tied(), common)), program_hash(plan_of(tied(), with_common_degrees(stages))));
+  EXPECT_TRUE(with_common_degrees(stages).stages.empty());
   stages.stages = {{.layers = 2, .dp = 2, .tp = 2}, {.layers = 3, .dp = 2, .tp = 2}};
-  EXPECT_NE(refused(tied(), load_cluster("dgx-a100"), stages).reason.find("layer"), std::string::npos);
+  EXPECT_NE(refused(tied(), load_cluster("dgx-a100"), with_common_degrees(stages)).reason.find("layer"), std::string::npos);
+  stages.stages = {{.layers = 2, .dp = 2, .tp = 2}, {.layers = 2, .dp = 1, .tp = 2}};
+  EXPECT_EQ(with_common_degrees(stages), stages);
 }
 
 }  // namespace foreshard::gradient_places_test
