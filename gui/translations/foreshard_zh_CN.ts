@@ -3159,6 +3159,10 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 的反向分两半读取激活，而卸载的激活只回来一次</translation>
     </message>
     <message>
+        <source>schedule %1 runs a forward beside a backward, and offloaded activations of both would pass through the same places</source>
+        <translation>调度 %1 让前向与反向同时进行，两者卸载的激活会经过同一处位置</translation>
+    </message>
+    <message>
         <source>the schedule of --recompute %1 decides where activations lie</source>
         <translation>--recompute %1 的重计算方案已决定激活的位置</translation>
     </message>
@@ -3339,8 +3343,8 @@ worst: what the worst order of the same work would need</source>
         <translation>自带并行度的阶段没有运行时策略</translation>
     </message>
     <message>
-        <source>policy %1 keeps parameters from a forward to its backward, but with pp %2 other micro-batches come in between</source>
-        <translation>策略 %1 把参数从前向保留到反向，但 pp 为 %2 时其间有别的微批次</translation>
+        <source>policy %1 keeps parameters from a forward to its backward, but with %2 other micro-batches come in between</source>
+        <translation>策略 %1 把参数从前向保留到反向，但 %2 时其间有别的微批次</translation>
     </message>
     <message>
         <source>policy %1: beside everything else the device leaves %2 elements to chunks of parameters; the largest chunk has %3</source>

@@ -134,7 +134,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own have no runtime policies"),
     QT_TRANSLATE_NOOP(
         "Engine",
-        "policy %1 keeps parameters from a forward to its backward, but with pp %2 other micro-batches come in between"),
+        "policy %1 keeps parameters from a forward to its backward, but with %2 other micro-batches come in between"),
     QT_TRANSLATE_NOOP("Engine",
                       "policy %1: beside everything else the device leaves %2 elements to chunks of parameters; the largest "
                       "chunk has %3"),
@@ -146,6 +146,8 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "the nodes of %1 (%2) have no NVMe drives"),
     QT_TRANSLATE_NOOP("Engine",
                       "schedule %1 reads activations in two halves of the backward, offloaded ones come back for one"),
+    QT_TRANSLATE_NOOP("Engine",
+                      "schedule %1 runs a forward beside a backward, and offloaded activations of both would pass through the same places"),
     QT_TRANSLATE_NOOP("Engine", "the schedule of --recompute %1 decides where activations lie"),
     QT_TRANSLATE_NOOP("Engine",
                       "a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped"),

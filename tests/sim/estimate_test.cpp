@@ -330,6 +330,7 @@ TEST(Estimate, RanksThatRedoFewerLayersHoldNobodyUp) {
   const Cluster cluster = load_cluster("dgx-h100-x4");
   Strategy base;
   base.batch.global = 128;
+  base.device_memory.framework = Bytes{1'000'000'000};
   Point point{.tp = 2, .pp = 4, .virtual_stages = 2, .dp = 4, .micro_batch = 4};
   point.schedule = Schedule::Interleaved;
   expect_filled(model, cluster, base, point, "full:3,2,1,0", 0.11);
