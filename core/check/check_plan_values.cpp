@@ -47,7 +47,7 @@ class ValueCheck {
   };
   struct Operand {
     ValueId value = 0;
-    bool gradient = false, parameter = false, stays = false;  // stays: in a resident buffer
+    bool gradient = false, parameter = false;
     const RoleUses::Access* access = nullptr;
   };
   struct Forward {  // operands of a forward that was run
@@ -76,7 +76,7 @@ class ValueCheck {
 
   Operand read(const RoleUses::Access& access, const Action& action) {
     const Buffer& buffer = role_.buffers[access.buffer.index()];
-    Operand operand{.parameter = buffer.category == Category::Parameters, .stays = buffer.resident, .access = &access};
+    Operand operand{.parameter = buffer.category == Category::Parameters, .access = &access};
     const std::vector<std::int64_t>& cuts = uses_.cuts(access.buffer);
     const std::size_t first = first_piece(access, action), cut = static_cast<std::size_t>(access.first);
     bool whole = true, known = true, undefined = access.pieces > 0;
@@ -134,8 +134,7 @@ class ValueCheck {
       move(action);
     else
       for (const RoleUses::Access* access : writes_)
-        write(*access, action, copy ? made_of_reads(mixed(31, static_cast<ValueId>(copy->slice.value))) : ++fresh_,
-              any_gradient());
+        write(*access, action, copy ? slice_of_reads(*copy) : ++fresh_, any_gradient());
     for (const Block& block : instruction.releases) mark(block, action, false);
   }
   void mark(const Block& block, const Action& action, bool acquired) {
@@ -148,6 +147,10 @@ class ValueCheck {
     return std::ranges::any_of(reads_, [](const Operand& operand) { return operand.gradient; });
   }
 
+  // A rank's own part of a gradient is not followed.
+  ValueId slice_of_reads(const Copy& copy) const {
+    return any_gradient() ? 0 : made_of_reads(mixed(31, static_cast<ValueId>(copy.slice.value)));
+  }
   ValueId made_of_reads(ValueId seed) const {
     for (const Operand& operand : reads_) seed = mixed(seed, operand.value);
     return seed;
@@ -234,14 +237,11 @@ class ValueCheck {
   // The forward that had all the values that the backward reads; none if it reads no value.
   const Forward* forward_of(const Compute& compute, ValueId hash) {
     const std::vector<std::int32_t>* candidates = nullptr;
-    std::vector<ValueId> saved, weights;
+    std::vector<ValueId> saved;
     for (const Operand& operand : reads_) {
       const bool scale = compute.dynamic_scale && &operand == &reads_.back();
       if (operand.gradient || operand.value == 0 || scale) continue;
-      if (operand.parameter) {  // gathered ones are those of the forward; others may have been updated since
-        if (!operand.stays) weights.push_back(operand.value);
-        continue;
-      }
+      if (operand.parameter) continue;  // may be gathered again, copied on the device, or updated since
       saved.push_back(operand.value);
       const auto found = by_operand_.find(mixed(hash, operand.value));
       if (found != by_operand_.end() && (!candidates || found->second.size() < candidates->size())) candidates = &found->second;
@@ -268,7 +268,6 @@ class ValueCheck {
       for (const std::int32_t index : *candidates) {
         const Forward& forward = forwards_[static_cast<std::size_t>(index)];
         if (!std::ranges::all_of(saved, [&](ValueId value) { return has(forward, value); })) continue;
-        if (!std::ranges::all_of(weights, [&](ValueId value) { return among(forward.reads, ops::kAll, value); })) continue;
         if (of_results(forward)) return &forward;
         almost = &forward;
       }

@@ -9,14 +9,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "core/base/error.h"
 
@@ -145,24 +144,33 @@ class BlasBuffers {
     const Library& blas = library();
     if (!blas.take_buffer || !blas.return_buffer) return;
     const std::lock_guard lock(growing_);
-    std::vector<void*> taken;
+    count = std::min(count, kMost);
+    std::array<void*, std::size_t{2} * kMost> taken;  // no allocation: a step has none
+    int turns = 0;
+    const auto give_back = [&] {
+      for (int turn = 0; turn < turns; ++turn) blas.return_buffer(taken[static_cast<std::size_t>(turn)]);
+    };
     try {
-      for (int turn = 0; static_cast<int>(known_.size()) < count && turn < 2 * count; ++turn) {
+      while (known_count_ < count && turns < 2 * count) {
         expect_room_for_buffer();  // also where the next one is there already
-        taken.push_back(blas.take_buffer(0));
-        known_.insert(taken.back());
+        void* buffer = blas.take_buffer(0);
+        taken[static_cast<std::size_t>(turns++)] = buffer;
+        const auto known_end = known_.begin() + known_count_;
+        if (std::find(known_.begin(), known_end, buffer) == known_end) known_[static_cast<std::size_t>(known_count_++)] = buffer;
       }
     } catch (...) {
-      for (void* buffer : taken) blas.return_buffer(buffer);
+      give_back();
       throw;
     }
-    for (void* buffer : taken) blas.return_buffer(buffer);
+    give_back();
     count_.store(std::max(count, count_.load()), std::memory_order_release);
   }
 
   std::atomic<int> running_ = 0, count_ = 0;
   std::mutex growing_ = {};
-  std::set<void*> known_ = {};
+  static constexpr int kMost = 256;  // products at the same time that are looked after
+  std::array<void*, kMost> known_ = {};
+  int known_count_ = 0;
 };
 
 BlasBuffers& buffers() {

@@ -24,7 +24,7 @@ void in_parts(std::int64_t elements, int threads, const F& body) {
   const std::int64_t parts = std::clamp<std::int64_t>(elements / kLeastPerThread, 1, std::max(1, threads));
   const std::int64_t each = round_up((elements + parts - 1) / parts, kPiece);
   std::vector<std::thread> others;
-  others.reserve(static_cast<std::size_t>(parts));
+  others.reserve(static_cast<std::size_t>(parts) - 1);  // one part allocates nothing
   for (std::int64_t begin = each; begin < elements; begin += each) {
     const std::int64_t end = std::min(elements, begin + each);
     std::thread other = try_thread([&body, begin, end] { body(begin, end); });
