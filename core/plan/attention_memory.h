@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op/attention.h"
+#include "core/op/operation.h"
 
 namespace foreshard {
 

@@ -62,9 +62,7 @@ struct Choice {
   bool ties_stages() const { return ties && ends_apart; }
   // The gradient of a tied embedding is summed once, over the replicas of both stages. Where it is sharded, and in frameworks, replicas
   // sum first, then each replica its two stages.
-  bool sums_tied_once() const {
-    return staged() || (!cut.optimizer && strategy.framework == Strategy{}.framework);
-  }
+  bool sums_tied_once() const { return staged() || (!cut.optimizer && strategy.framework == Strategy{}.framework); }
   bool cuts_transfers() const {  // with sequence parallelism each rank has its part only
     return strategy.communication.transfers == Transfers::Split && strategy.tp > 1 && !strategy.sequence_parallel;
   }

@@ -56,6 +56,7 @@ static const std::map<std::string, std::string> kLongFiles = {
     {"core/strategy/strategy_options.cpp", "one table: a row per option"},
     {"strategy/cost/plan_costs.cpp", "one class: all its functions read the plan, the network and the tables"},
     {"strategy/lower/role_program.cpp", "one class: builds the program of a role"},
+    {"strategy/resolve/tables.cpp", "one function: the rows of the tables that a strategy resolves to"},
     {"strategy/search/search.cpp", "one class: a search from its spaces to its winner"},
     {"tests/cli/key_effect_test.cpp", "one table: a case per key"},
     {"tests/cli/support_effect_cases.cpp", "one table: a case per option"},
