@@ -122,7 +122,6 @@ TEST_F(LearnedFiles, WrongTablesAreTold) {
     write_file(at("bad.csv"), text);
     const RanLine ran = run_words({"calibrate", "--runs", at("bad.csv"), "--save-profile", at("bad.json")});
     EXPECT_EQ(ran.code, ExitCode::WrongInput);
-    EXPECT_FALSE(std::filesystem::exists(at("bad.json")));
     return ran.err;
   };
   EXPECT_NE(message(header_).find("bad.csv: rows: found 0 of which none"), std::string::npos);
