@@ -66,10 +66,9 @@ sanitized() {
 }
 
 faults() {
-  build release foreshard exec_tests
+  build release foreshard cli_tests
   scripts/soak.sh build/release/foreshard "${count:-100}" "$seed"
-  export FORESHARD_FAULTS=${count:-1000} FORESHARD_SEED=$seed
-  drawn release exec_tests '*Fault*'
+  FORESHARD_REFUSALS=40 drawn release cli_tests '*RefusedMemory*:*RefusedThreads*'
 }
 
 if [ "$what" != all ]; then
