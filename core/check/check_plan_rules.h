@@ -95,8 +95,8 @@ CheckedMeetings checked_meetings(const Plan& plan);
 
 // The rules by function (names as in core/check/check_plan.h). Meetings: exchange-*, collective-*, group-*, peer-missing, deadlock,
 // operand-missing. Lives: *-acquire*, *-unordered, life-not-closed, use-outside-life. Shards: shard-axes, frozen-tensor. Context:
-// context-split. Gradients: gradient-*-reduced, update-without-gradient. Contributions: gradient-lost, gradient-repeated. Partial sums: partial-sum, slice-not-gathered. Work: work-*,
-// update-count, weight-version, rate-delay. Capacity: capacity, host-capacity.
+// context-split. Gradients: gradient-*-reduced, update-without-gradient. Contributions: gradient-lost, gradient-repeated. Partial sums:
+// partial-sum, slice-not-gathered. Work: work-*, update-count, weight-version, rate-delay. Capacity: capacity, host-capacity.
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
 void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_shards(const Plan& plan, RoleId role, Defects& defects);
