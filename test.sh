@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 # shellcheck disable=SC2086  # the lists are meant to be split
 install_packages $foreshard_packages $foreshard_test_packages $foreshard_gui_packages
 # GPU kernels for tests only, which no program finds (cmake/cuda_architectures.cmake); the preset compiles those for use.
-if ! configure_and_build all -DFORESHARD_TESTS=ON -DFORESHARD_CUDA_QUICK=ON; then
+if ! configure_and_build all -DFORESHARD_TESTS=ON -DFORESHARD_CUDA_QUICK=ON -DFORESHARD_WERROR=ON; then
   echo "foreshard: the build failed"
   echo "0 passed, 1 failed"
   exit 1

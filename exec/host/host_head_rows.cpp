@@ -34,7 +34,7 @@ HeadNormSizes sizes_of(const Form& form) {
                   .eps = op.eps,
                   .one = op.around_one ? 1.0 : 0.0};
   if (op.over == QkNorm::None || op.dim < 1 || op.heads + op.kv_heads < 1 || (op.heads + op.kv_heads) * op.dim != n.width)
-    form.refuse("\"" + settings_text(form.what.op) + "\" for rows of " + std::to_string(n.width), "heads that fill the row");
+    form.refuse('"' + settings_text(form.what.op) + "\" for rows of " + std::to_string(n.width), "heads that fill the row");
   const bool all = op.over == QkNorm::AllHeads, weighted = op.over != QkNorm::Unweighted;
   std::int64_t at = 0;
   for (const std::int64_t heads : {op.heads, op.kv_heads}) {
@@ -146,7 +146,7 @@ Kernel<T> make_latent_heads(const Form& form) {
   const auto& dims = form.dims(0, 3);
   const std::int64_t rows = dims[0] * dims[1], in = dims[2], key = op.plain + op.rotated;
   if (op.heads < 1 || op.plain < 1 || op.rotated < 1 || op.value < 1 || op.heads * (op.plain + op.value) != in)
-    form.refuse("\"" + settings_text(form.what.op) + "\" for rows of " + std::to_string(in), "heads that fill the row");
+    form.refuse('"' + settings_text(form.what.op) + "\" for rows of " + std::to_string(in), "heads that fill the row");
   const std::int64_t out = op.heads * (key + op.value);
   if (form.forward()) {
     form.expect({rows * in, rows * op.rotated}, {rows * out});

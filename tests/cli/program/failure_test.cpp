@@ -5,6 +5,7 @@
 #include <new>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include "cli/program/shell_words.h"
 #include "core/base/error.h"
@@ -62,8 +63,7 @@ TEST(Failure, NoMemoryAndNoThreads) {
 TEST(FailureDeathTest, WhatNobodyCatches) {
   const auto thrown_nowhere = [](auto problem) {
     end_uncaught_with_a_sentence();
-    const auto never = [&]() noexcept { throw problem; };
-    never();
+    std::thread([&] { throw problem; }).join();
   };
   EXPECT_EXIT(thrown_nowhere(std::bad_alloc()), testing::ExitedWithCode(3), "^foreshard: out of memory: ");
   EXPECT_EXIT(thrown_nowhere(Bug("a is false")), testing::ExitedWithCode(70),

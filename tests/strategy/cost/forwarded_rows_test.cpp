@@ -98,7 +98,7 @@ TEST(ForwardedRows, PublishedBandwidthsOfDeepEp) {
   for (const auto& [nodes, dispatch, combine] : {Published{1, 153, 158}, {2, 43, 43}, {4, 58, 57}, {8, 51, 50}}) {
     const Lowered job = of_nodes(nodes, nodes == 1 ? Dispatcher::OncePerRank : Dispatcher::OncePerNode, Codec::Float8);
     const Cluster cluster = load_cluster("dgx-h800-x" + std::to_string(nodes));
-    const Experts& experts = std::get<Transformer>(one_mixture(nodes).shape).block.experts;
+    const Experts experts = std::get<Transformer>(one_mixture(nodes).shape).block.experts;
     const double copies = parts_of_token({.experts = experts.count,
                                           .chosen = experts.chosen,
                                           .groups = experts.groups,
