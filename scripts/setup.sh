@@ -14,6 +14,26 @@ missing_packages() {
   done
 }
 
+# apt_get ARGUMENTS...: waits up to ten minutes for another apt, such as a fresh cloud machine runs by itself. DPkg::Lock::Timeout is for
+# dpkg's lock only, not for those of the package lists and archives.
+apt_get() {
+  local log until=$((SECONDS + ${foreshard_apt_wait:-600})) said='' as_root=''
+  [ "$(id -u)" -eq 0 ] || as_root='sudo -n'
+  log=$(mktemp)
+  while ! $as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=60 --quiet=2 "$@" </dev/null 2>"$log"; do
+    if [ "$SECONDS" -ge "$until" ] || ! grep -qE 'Could not get lock|Unable to (lock|acquire)|is held by process' "$log"; then
+      cat "$log" >&2
+      rm -f "$log"
+      return 1
+    fi
+    [ -n "$said" ] || echo "foreshard: another apt is at work; waiting for it"
+    said=yes
+    sleep 2
+  done
+  cat "$log" >&2
+  rm -f "$log"
+}
+
 # Installs what is missing. With neither root nor sudo it prints the line to run and stops; without apt it goes on, and
 # CMake says what it does not find.
 install_packages() {
@@ -22,7 +42,7 @@ install_packages() {
     echo
     return 0
   fi
-  local missing as_root=""
+  local missing
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
@@ -31,12 +51,11 @@ install_packages() {
       echo "  apt-get update && apt-get install --yes --no-install-recommends $missing" >&2
       exit 1
     fi
-    as_root="sudo -n"
   fi
   echo "foreshard: installing $missing"
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get update --quiet=2
+  apt_get update
   # shellcheck disable=SC2086  # the list is meant to be split
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $missing </dev/null
+  apt_get install --yes --no-install-recommends $missing
 }
 
 # Where there is a CUDA compiler, the headers that attention by cuDNN is built with. Without them our own kernels do it.
