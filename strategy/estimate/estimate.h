@@ -19,7 +19,7 @@ const char* name_of(BoundBy bound);
 struct Estimate {
   Seconds time = {};           // of one iteration
   Seconds compute = {};        // computes of the busiest rank in one iteration
-  Seconds communication = {};  // collectives on the compute stream of that rank, in one iteration
+  Seconds communication = {};  // communication between operators that its computes do not hide, in one iteration
   // Schedules with split backwards: how much shorter a second iteration is if no barrier precedes it, by evaluate() (schedule.h).
   Seconds next_iteration_gain = {};
   Seconds tail = {};  // from the last backward to the end (one stage: time - compute - communication)
@@ -29,13 +29,13 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-// Isolated durations in seconds of the actions of one pipeline stage for one micro-batch: the instructions of its compute stream, without
+// Isolated durations in seconds of the actions of one pipeline stage for one micro-batch, as long as the longest of their streams, without
 // transfers between stages.
 struct StageDurations {
-  double forward = 0, backward = 0;  // collectives on the compute stream included
+  double forward = 0, backward = 0;  // communication between operators included, on whichever stream it runs
   double weights = 0;                // the part of `backward` in kernels that compute weight gradients only
-  double communication = 0;          // the part of forward + backward in collectives on the compute stream
-  double forward_communication = 0;  // the part of `forward` in such collectives
+  double communication = 0;          // the part of forward + backward in communication that no compute hides
+  double forward_communication = 0;  // the part of `forward` in such communication
   double hop = 0;                    // transfer of the output to the next stage; the gradient takes the same time back
   bool operator==(const StageDurations&) const = default;
 };

@@ -8,6 +8,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/settle_algorithms.h"
+#include "strategy/estimate/isolated_action.h"
 #include "strategy/estimate/isolated_times.h"
 #include "strategy/resolve/resolve.h"
 
@@ -44,12 +45,14 @@ void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& p
                                      [&](const Action& each) { return !each.does.empty() && each.does.front().work == work; });
     if (action == role.actions.end()) continue;
     const Segment& segment = plan.segments[action->segment.index()];
-    double before = 0, after = 0;
+    const IsolatedAction times = isolated_action(plan, alone, id, static_cast<int>(action - role.actions.begin()));
+    double before = 0, after = 0, end = 0;
     bool begun = false;
     for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
       const Instruction& run = segment.instructions[i];
-      if (run.stream.value != 0 || run.layer != layer) continue;
-      const double seconds = alone.duration(id, run, plan.costs.front().by_segment[action->segment.index()][i]);
+      if (run.stream.value != 0) continue;
+      const double seconds = times.ends[i] - std::exchange(end, times.ends[i]);  // what it waits for included
+      if (run.layer != layer) continue;
       const bool meets = work == Work::F ? touches(role, run.reads, Category::Parameters, {})
                                          : touches(role, run.writes, Category::Gradients, partial ? kSmall : Bytes{});
       begun |= meets;

@@ -10,8 +10,8 @@
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
+#include "strategy/estimate/isolated_action.h"
 #include "strategy/estimate/estimate.h"
-#include "strategy/estimate/isolated_times.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -88,28 +88,6 @@ Typical typical(const Role& role, int stage) {
   return {typical(role, Work::F, stage), typical(role, weights < 0 ? Work::B : Work::I, stage), weights};
 }
 
-// Isolated times of the instructions of an action on the compute stream, without transfers between stages; `send`: its transfer.
-struct Isolated {
-  double seconds = 0, communication = 0, send = 0;
-};
-Isolated isolated(const Plan& plan, IsolatedTimes& alone, RoleId role, int action) {
-  if (action < 0) return {};
-  const SegmentId id = plan.roles[role.index()].actions[static_cast<std::size_t>(action)].segment;
-  const std::vector<Instruction>& runs = plan.segments[id.index()].instructions;
-  const std::vector<Cost>& costs = costs_of(plan, plan.roles[role.index()]).by_segment[id.index()];
-  Isolated sum;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto* exchange = std::get_if<Exchange>(&runs[i].what);
-    if (exchange && exchange->to && exchange->to->role_shift != 0 && sum.send == 0)
-      sum.send = alone.duration(role, runs[i], costs[i]);
-    if (exchange || runs[i].stream.value != 0) continue;
-    const double seconds = alone.duration(role, runs[i], costs[i]);
-    sum.seconds += seconds;
-    if (std::holds_alternative<Collective>(runs[i].what)) sum.communication += seconds;
-  }
-  return sum;
-}
-
 // A cell takes the time of a forward and a backward, or of a forward and the first half of a split backward.
 void share_cells(const Role& role, const Typical& of, double share, StageDurations& stage) {
   const double apart = of.weights < 0 ? 0 : stage.weights;
@@ -178,17 +156,17 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
   IsolatedTimes alone(plan, cluster);
   std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
   each_stage(plan, [&](RoleId role, std::size_t stage, const Typical& of) {
-    const Isolated f = isolated(plan, alone, role, of.forward), b = isolated(plan, alone, role, of.backward),
-                   w = isolated(plan, alone, role, of.weights);
+    const auto times = [&](int action) { return isolated_action(plan, alone, role, action); };
+    const IsolatedAction f = times(of.forward), b = times(of.backward), w = times(of.weights);
     const Action& backward = plan.roles[role.index()].actions[static_cast<std::size_t>(of.backward)];
-    stages[stage] = {.forward = f.seconds,
-                     .backward = b.seconds + w.seconds,
-                     .weights = of.weights < 0 ? weight_kernels(plan, backward) : w.seconds,
-                     .communication = f.communication + b.communication + w.communication,
-                     .forward_communication = f.communication,
+    stages[stage] = {.forward = f.whole,
+                     .backward = b.whole + w.whole,
+                     .weights = of.weights < 0 ? weight_kernels(plan, backward) : w.whole,
+                     .communication = f.communication() + b.communication() + w.communication(),
+                     .forward_communication = f.communication(),
                      .hop = f.send};
     const double share = forward_share(plan.roles[role.index()], static_cast<int>(stage),
-                                       [&](int action) { return isolated(plan, alone, role, action).seconds; });
+                                       [&](int action) { return times(action).whole; });
     share_cells(plan.roles[role.index()], of, share, stages[stage]);
   });
   return stages;
@@ -196,7 +174,7 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
 
 namespace {
 
-// What the compute stream of one class does in forwards and backwards.
+// What one class does in forwards and backwards.
 struct ComputeStream {
   double compute = 0, communication = 0;  // seconds, including slow-down by kernels on other streams
   double total() const { return compute + communication; }
@@ -218,28 +196,70 @@ double compute_in(const Plan& plan, const CostTable& costs, const Span& span, Se
   return communicates ? seconds : to_seconds(span.end - span.begin).value;
 }
 
-bool is_exchange(const Plan& plan, const Span& span, SegmentId segment) {
-  return std::holds_alternative<Exchange>(
-      plan.segments[segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what);
+// Communication between operators: of activations, not of parameters or gradients, and not to another stage.
+bool is_between_operators(const Role& role, const Instruction& run) {
+  if (const auto* exchange = std::get_if<Exchange>(&run.what))
+    return (exchange->to ? *exchange->to : *exchange->from).role_shift == 0;
+  return std::holds_alternative<Collective>(run.what) && std::ranges::all_of(run.writes, [&](const Use& use) {
+           const Category category = role.buffers[use.buffer.index()].category;
+           return category == Category::Activations || category == Category::Transient;
+         });
 }
 
-// The compute stream of the busiest class. Sets `last_backward` to the end of the last backward of all classes.
+using Times = std::vector<std::pair<Nanoseconds, Nanoseconds>>;  // begins and ends
+
+// Of the pauses of `computing` the part in which one of `others` runs. Sorts both.
+double paused_beside(Times& computing, Times& others) {
+  std::ranges::sort(computing);
+  std::ranges::sort(others);
+  Nanoseconds done = {}, sum = {};  // `done`: until here it computes, or the pause is counted
+  auto other = others.begin();
+  const auto count_until = [&](Nanoseconds end) {
+    for (; other != others.end() && other->first < end; ++other) {
+      const Nanoseconds from = std::max(done, other->first), until = std::min(end, other->second);
+      if (until > from) sum += until - from, done = until;
+      if (other->second > end) break;
+    }
+  };
+  for (const auto& [begin, end] : computing) {
+    if (begin > done) count_until(begin);
+    done = std::max(done, end);
+  }
+  return to_seconds(sum).value;
+}
+
+// The busiest class. Sets `last_backward` to the end of the last backward of all classes.
 ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, std::span<const Span> spans,
                       Nanoseconds& last_backward) {
-  std::vector<ComputeStream> streams(classes.size());
+  struct Class {
+    ComputeStream stream = {};
+    Times computing = {}, others = {};
+  };
+  std::vector<Class> all(classes.size());
   for (const Span& span : spans) {
     const Role& role = plan.roles[classes[span.who.index()].role.index()];
     const Action& action = role.actions[static_cast<std::size_t>(span.action)];
-    if (span.stream.value != 0 || action.does.empty() || action.does.front().work == Work::Update) continue;
+    if (action.does.empty() || action.does.front().work == Work::Update) continue;
+    Class& of = all[span.who.index()];
+    const Instruction& first =
+        plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)];
+    if (span.stream.value != 0) {
+      if (is_between_operators(role, first)) of.others.emplace_back(span.begin, span.end);
+      continue;
+    }
     last_backward = std::max(last_backward, span.end);
-    if (is_exchange(plan, span, action.segment)) continue;
-    ComputeStream& stream = streams[span.who.index()];
+    if (std::holds_alternative<Exchange>(first.what)) continue;
+    of.computing.emplace_back(span.begin, span.end);
     const double compute = compute_in(plan, costs_of(plan, role), span, action.segment);
-    stream.compute += compute;
-    stream.communication += to_seconds(span.end - span.begin).value - compute;
+    of.stream.compute += compute;
+    of.stream.communication += to_seconds(span.end - span.begin).value - compute;
   }
-  return *std::max_element(streams.begin(), streams.end(),
-                           [](const ComputeStream& a, const ComputeStream& b) { return a.total() < b.total(); });
+  ComputeStream most;
+  for (Class& of : all) {
+    of.stream.communication += paused_beside(of.computing, of.others);
+    if (of.stream.total() > most.total()) most = of.stream;
+  }
+  return most;
 }
 
 // [class][action]: seconds for which the action occupies the compute stream: from the end of the previous action, or the arrival of its
