@@ -27,16 +27,14 @@ Seconds step_time(const ProtocolLatency& latency, LinkKind kind) {
   return latency.network;
 }
 
-double link_efficiency(LinkKind kind, double nvlink) {
-  switch (kind) {
-    case LinkKind::NvLink: return nvlink;
-    case LinkKind::Pcie:
-    case LinkKind::CpuToCpu:
-    case LinkKind::DramBus:
-    case LinkKind::NvmeBus: return kPcieEfficiency;
-    case LinkKind::Network: return kNetworkEfficiency;
-  }
-  return 1;
+// What the links' efficiency stretches the flow by: each phase is held up by the link that is busy longest at its effective rate. `nvlink`:
+// NVLink's share of its datasheet rate. A path without phases is its busiest link.
+double stretch(const CommunicationPath& path, double nvlink) {
+  if (path.phases.empty() || !(path.flow.value > 0))
+    return 1 / (path.link == LinkKind::NvLink ? nvlink : link_efficiency(path.link, path.nodes > 1));
+  Seconds seconds;
+  for (const CommunicationPath::Phase& phase : path.phases) seconds += max(phase.nvlink * (1 / nvlink), phase.others);
+  return seconds.value / path.flow.value;
 }
 
 // What a collective's messages are to NCCL's protocols.
@@ -63,7 +61,7 @@ double protocol_share(const CommunicationPath& path, Protocol protocol, bool tre
 // Bytes on the wire per byte of data.
 double wire_factor(const MachineConstants& machine, const CommunicationPath& path, Protocol protocol, double nvlink,
                    bool tree = false) {
-  double share = link_efficiency(path.link, nvlink) * protocol_share(path, protocol, tree);
+  double share = protocol_share(path, protocol, tree) / stretch(path, nvlink);
   if (protocol == Protocol::LL && path.bandwidth.value > 0)
     share = std::min(share, machine.ll_limit.value / path.bandwidth.value);
   return 1.0 / share;
@@ -107,14 +105,13 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
   for (int p = 0; p < kProtocols; ++p) {
     const auto protocol = static_cast<Protocol>(p);
     const ProtocolLatency& latency = messages.tree ? tree_latency(protocol) : protocol_latency(protocol);
-    const LinkKind inside = path.link == LinkKind::Network ? LinkKind::NvLink : path.link;
-    const Seconds near = step_time(latency, inside);
+    const Seconds near = step_time(latency, path.nodes > 1 ? path.inside_link : path.link);
     const Seconds across = max(latency.network, path.step_latency * (messages.tree ? kTreeHop : 1.0));
     const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
     const Seconds busy = latency.base + local * (path.steps - messages.far) + across * messages.far;
     const double slice = protocol == Protocol::Simple && messages.sliced ? last_slice(machine, path, messages.tensor) : 1.0;
     const double on_wire = wire_factor(machine, path, protocol, messages.nvlink, messages.tree);
-    const double factor = on_wire * slice + messages.own * on_wire * link_efficiency(path.link, messages.nvlink);
+    const double factor = on_wire * slice + messages.own * on_wire / stretch(path, messages.nvlink);
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
       least = busy.value + wire;
@@ -134,6 +131,22 @@ int far_steps(const CommunicationPath& path, bool tree) {
 }
 
 }  // namespace
+
+double link_efficiency(LinkKind kind, bool across) {
+  if (kind == LinkKind::NvLink) return 1;
+  if (kind == LinkKind::Network) return kNetworkEfficiency;
+  return across ? kCopyEngineEfficiency : kPcieEfficiency;
+}
+
+void add_phase(CommunicationPath& path, const CommunicationPath::Phase& phase) {
+  for (CommunicationPath::Phase& known : path.phases)
+    if (std::abs(known.nvlink.value * phase.others.value - known.others.value * phase.nvlink.value) <=
+        1e-12 * (known.nvlink.value * phase.others.value + known.others.value * phase.nvlink.value)) {
+      known.nvlink += phase.nvlink, known.others += phase.others;
+      return;
+    }
+  path.phases.push_back(phase);
+}
 
 Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path, RowKernels kernels) {
   if (path.members <= 1) return {};
@@ -165,7 +178,7 @@ Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const Communication
   const MachineConstants& machine = machine_constants(gpu);
   // NCCL sends point to point by the Simple protocol only.
   const ProtocolLatency& latency = protocol_latency(Protocol::Simple);
-  const Seconds step = max(step_time(latency, path.link), path.step_latency);
+  const Seconds step = max(step_time(latency, path.nodes > 1 ? LinkKind::Network : path.link), path.step_latency);
   const double factor = wire_factor(machine, path, Protocol::Simple, machine.nvlink_p2p);
   return {.busy = to_nanoseconds(gpu.launch_overhead + latency.base + step),
           .wire_factor = factor,

@@ -8,6 +8,8 @@
 //   isolated time = busy + wire_factor * bytes / bandwidth
 #pragma once
 
+#include <vector>
+
 #include "core/base/units.h"
 #include "core/cluster/cluster.h"
 #include "core/network/network.h"
@@ -16,16 +18,24 @@
 namespace foreshard {
 
 // Where a collective or an exchange runs, from core/network. `link`, `bytes` and `bandwidth` are those of the link that is busy longest in
-// any phase.
+// any phase at datasheet rates, as on the clock.
 struct CommunicationPath {
   int members = 1;            // ranks of the group
   int nodes = 1;              // nodes that the ranks are on
   int steps = 0;              // latency steps, summed over all phases
   Seconds step_latency = {};  // the longest route latency of a step
   LinkKind link = LinkKind::NvLink;
+  LinkKind inside_link = LinkKind::NvLink;  // of groups over nodes: between members of one node
   double bytes = 0;               // over that link in its phase
   BytesPerSecond bandwidth = {};  // datasheet, per direction; 0: unknown
   Seconds flow = {};              // sum over the phases of the time that each one's busiest link takes for its bytes
+  // How long the links of a phase are busy: NVLinks at the datasheet rate, others at the effective one. Phases in which both are in
+  // proportion are added up.
+  struct Phase {
+    Seconds nvlink = {}, others = {};
+    bool operator==(const Phase&) const = default;
+  };
+  std::vector<Phase> phases = {};
   Seconds inside = {};  // all-to-alls over nodes: of what goes to the rank's own node, over NVLink at its datasheet rate
   bool operator==(const CommunicationPath&) const = default;
 };
@@ -33,6 +43,12 @@ struct CommunicationPath {
 // Whose kernels send the rows of an all-to-all. DeepEP and HybridEP send tokens in chunks of some tens, so that no slice of NCCL's buffers
 // comes last. Inside a node DeepEP reaches what NCCL's all-to-alls reach, HybridEP what its rings do.
 enum class RowKernels : std::uint8_t { Nccl, DeepEp, HybridEp };
+
+// Share of the datasheet rate that transfers over links of this kind, other than NVLink, reach. `across`: on the way to a NIC, which reads
+// and writes memory like a copy engine.
+double link_efficiency(LinkKind kind, bool across);
+// Adds a phase to those of the path.
+void add_phase(CommunicationPath& path, const CommunicationPath::Phase& phase);
 
 // With NCCL's fastest protocol, or with NVLink SHARP if that is the collective's algorithm and the group is in one node. One member: zero.
 Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path,

@@ -11,22 +11,39 @@ namespace foreshard {
 static constexpr Bytes kReferenceBytes{std::int64_t{1} << 30};  // paths are kept for a collective of so many
 
 // Of links that are busy equally long, the one with the lowest id.
-static void busiest_link(const Network& network, const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) {
+static void busiest_link(const Network& network, const CollectiveFlow& flow, CommunicationPath& path, Seconds& slowest) {
   std::unordered_map<std::int32_t, int> times;
-  for (const LinkId link : phase.links) ++times[link.value];
+  for (const LinkId link : flow.links) ++times[link.value];
   Seconds alone = {};
   LinkId busiest = {};
+  CommunicationPath::Phase phase;
   for (const auto& [id, count] : times) {
-    const Seconds time{phase.bytes * count / network.link({id}).bandwidth.value};
+    const NetworkLink link = network.link({id});
+    const Seconds time{flow.bytes * count / link.bandwidth.value};
+    Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
+    of_kind = max(of_kind, time * (1 / link_efficiency(link.kind, path.nodes > 1)));
     if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
   }
   path.flow = path.flow + alone;
+  if (alone > Seconds{}) add_phase(path, phase);
   if (!(alone > slowest)) return;
-  const NetworkLink link = network.link(busiest);
   slowest = alone;
-  path.link = link.kind;
-  path.bytes = phase.bytes * times.at(busiest.value);
-  path.bandwidth = link.bandwidth;
+  path.link = network.link(busiest).kind;
+  path.bytes = flow.bytes * times.at(busiest.value);
+  path.bandwidth = network.link(busiest).bandwidth;
+}
+
+// Between the first two members that share a node, the kind whose latency NCCL counts: NVLink, unless the route takes another one.
+static LinkKind inside_link(const Network& network, const std::vector<DeviceId>& devices) {
+  std::unordered_map<int, DeviceId> seen;
+  for (const DeviceId device : devices) {
+    const auto [first, fresh] = seen.try_emplace(network.node(device), device);
+    if (fresh) continue;
+    for (const LinkId link : network.route(first->second, device).links)
+      if (network.link(link).kind != LinkKind::NvLink) return network.link(link).kind;
+    return LinkKind::NvLink;
+  }
+  return LinkKind::NvLink;
 }
 
 // Of an all-to-all, what the first member sends over NVLink to the others of its node.
@@ -54,6 +71,7 @@ static CommunicationPath found_path(const Network& network, const Collective& wh
     path.step_latency = max(path.step_latency, phase.step_latency);
     busiest_link(network, phase, path, slowest);
   }
+  if (path.nodes > 1) path.inside_link = inside_link(network, devices);
   if (what.kind == CollectiveKind::AllToAll && path.nodes > 1) path.inside = inside_of(network, what, devices);
   return path;
 }
@@ -96,6 +114,7 @@ CommunicationPath communication_path(const Network& network, const Collective& w
   CommunicationPath path = known.of(network, what, devices);
   const double share = static_cast<double>(what.bytes.value) / static_cast<double>(kReferenceBytes.value);
   path.bytes *= share, path.flow = path.flow * share, path.inside = path.inside * share;
+  for (CommunicationPath::Phase& phase : path.phases) phase = {phase.nvlink * share, phase.others * share};
   return path;
 }
 

@@ -384,8 +384,15 @@ class PlanCosts {
                            .step_latency = route.latency,
                            .bytes = static_cast<double>(bytes.value),
                            .bandwidth = route.bandwidth};
-    for (const LinkId link : route.links)
-      if (network_.link(link).bandwidth == route.bandwidth) path.link = network_.link(link).kind;
+    if (route.bandwidth.value > 0) path.flow = bytes / route.bandwidth;
+    CommunicationPath::Phase phase;
+    for (const LinkId id : route.links) {
+      const NetworkLink link = network_.link(id);
+      if (link.bandwidth == route.bandwidth) path.link = link.kind;
+      Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
+      of_kind = max(of_kind, bytes / link.bandwidth * (1 / link_efficiency(link.kind, path.nodes > 1)));
+    }
+    add_phase(path, phase);
     return path;
   }
 
