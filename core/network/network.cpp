@@ -299,6 +299,12 @@ int Network::nic(DeviceId gpu) const {
   const Place at = graph_->place(gpu);
   return graph_->shape(at.group).own_nic(at.local);
 }
+std::int64_t Network::nic_cost(DeviceId gpu) const {
+  const Place at = graph_->place(gpu);
+  const ShapeRoutes& shape = graph_->shape(at.group);
+  const int nic = shape.own_nic(at.local);
+  return nic < 0 ? 0 : shape.to_nic(at.local, nic).cost;
+}
 const Cluster& Network::cluster() const { return graph_->cluster; }
 int Network::rails() const { return graph_->rails; }
 int Network::leaf_groups() const { return graph_->leaf_groups; }

@@ -16,7 +16,8 @@
 //   - leaves by the NIC nearest to the source GPU and arrives by the one nearest to the destination GPU (their rails);
 //   - between rails of one leaf group takes an NVLink hop to a GPU on the destination's rail if there is NVLink (as NCCL's
 //     PXN does), else crosses the spine; between leaf groups it crosses the spine anyway and needs no detour.
-// Among equally near NICs, each GPU takes the one that the fewest GPUs have taken, so 8 GPUs and 8 NICs pair up one to one.
+// Among equally near NICs, each GPU takes the one that the fewest GPUs use, so 8 GPUs and 8 NICs pair up one to one. GPUs with only one
+// nearest NIC come first.
 #pragma once
 
 #include <array>
@@ -86,6 +87,7 @@ class Network {
   const Gpu& gpu(DeviceId device) const;
   const NodeShape& node_shape(int node) const;
   int nic(DeviceId gpu) const;  // the NIC that it uses, as an index in its node; -1: none
+  std::int64_t nic_cost(DeviceId gpu) const;  // of the path to that NIC, as routes count it (above); it has one
   const Cluster& cluster() const;
   // The fabric, and the ids of its links.
   int rails() const;
@@ -138,10 +140,10 @@ struct CollectiveFlow {
 //
 // A ring across nodes passes every node once. When several GPUs of a node take part, the data is spread evenly over as many rings as
 // their GPUs have NICs (NCCL: one ring per channel): ring c enters each node at the member nearest to NIC c, runs through the node's
-// other members and leaves at a neighbour of its entry, the nearer one to NIC c or, where both are as near, the one by which fewer
-// rings leave. So each of the C NICs carries 1/C of the volume, whatever member comes first. In a node whose GPUs are joined by direct
-// NVLinks (a mesh) the rings follow those links, widest first and in both directions (NCCL's ring search), each with the share that its
-// links allow.
+// other members and leaves by NIC c again if another member uses it, else at a neighbour of its entry: the nearer one to NIC c or, where
+// both are as near, the one by which fewer rings leave. So each of the C NICs carries 1/C of the volume, whatever member comes first. In a
+// node whose GPUs are joined by direct NVLinks (a mesh) the rings follow those links, widest first and in both directions (NCCL's ring
+// search), each with the share that its links allow; across nodes the rings take these cycles in turn.
 std::vector<CollectiveFlow> collective_phases(const Network& network, const Collective& collective,
                                               const std::vector<DeviceId>& members);
 

@@ -100,66 +100,102 @@ std::vector<Cycle> cycles(const NodeShape& shape, const std::vector<int>& locals
   return found;
 }
 
-// The members of one node, in the order in which rings pass them, and where rings enter: the first member at each NIC.
+// The members of one node, and how rings pass them: by one of its cycles, in either direction if the order is free, which begins at the
+// member nearest to one of its NICs.
 struct Stop {
-  std::span<const DeviceId> around = {};
-  std::span<const std::size_t> entries = {};
+  std::span<const DeviceId> cycles = {};   // one after the other
+  std::span<const DeviceId> entries = {};  // of each NIC that members use, the member nearest to it
+  std::size_t members = 0;
+  std::span<const DeviceId> cycle(std::size_t ring) const {
+    return cycles.subspan(ring % (cycles.size() / members) * members, members);
+  }
+  DeviceId entry(std::size_t ring) const { return entries[ring % entries.size()]; }
+  bool is_free() const { return cycles.size() == members; }
 };
 
 // The nodes that a ring passes. Most large groups have one member per node, and then no cycles inside nodes are searched.
 class Stops {
  public:
   Stops(const Network& network, std::size_t members) : network_(network) {
-    around_.reserve(members);
+    cycles_.reserve(members);
     entries_.reserve(members);
   }
   void add(int node, const std::vector<int>& locals) {
     const DeviceId first = network_.first_device(node);
-    const std::size_t begin = around_.size();
     if (locals.size() == 1) {
-      around_.push_back({first.value + locals.front()});
-      entries_.push_back(0);
+      cycles_.push_back({first.value + locals.front()});
+      entries_.push_back(cycles_.back());
     } else {
-      std::map<int, std::size_t> by_nic;
       const std::vector<Cycle> found = cycles(network_.node_shape(node), locals);
+      add_cycles(first, found);
+      std::map<int, DeviceId> by_nic;
       for (const int local : found.front().order) {
-        around_.push_back({first.value + local});
-        by_nic.try_emplace(network_.nic(around_.back()), around_.size() - 1 - begin);
+        const DeviceId member{first.value + local};
+        const auto [nearest, fresh] = by_nic.try_emplace(network_.nic(member), member);
+        if (!fresh && network_.nic_cost(member) < network_.nic_cost(nearest->second)) nearest->second = member;
       }
       for (const auto& [nic, entry] : by_nic) entries_.push_back(entry);
     }
-    most_entries_ = std::max(most_entries_, entries_.size() - entries_end_.back());
-    around_end_.push_back(around_.size());
+    members_.push_back(locals.size());
+    const std::size_t ways = (cycles_.size() - cycles_end_.back()) / locals.size(), nics = entries_.size() - entries_end_.back();
+    rings_ = std::max(rings_, nics * ((ways + nics - 1) / nics));  // each NIC takes as many
+    cycles_end_.push_back(cycles_.size());
     entries_end_.push_back(entries_.size());
   }
-  std::size_t size() const { return around_end_.size() - 1; }
-  std::size_t most_entries() const { return most_entries_; }
-  Stop operator[](std::size_t s) const { return {part(around_, around_end_, s), part(entries_, entries_end_, s)}; }
+  std::size_t size() const { return members_.size(); }
+  std::size_t rings() const { return rings_; }
+  Stop operator[](std::size_t s) const {
+    return {part(cycles_, cycles_end_, s), part(entries_, entries_end_, s), members_[s]};
+  }
 
  private:
+  // Those with more shares more often.
+  void add_cycles(DeviceId first, const std::vector<Cycle>& found) {
+    int least = found.front().shares, most = 0;
+    for (const Cycle& cycle : found) least = std::min(least, cycle.shares), most = std::max(most, cycle.shares);
+    for (int round = 1; round <= most / least; ++round)
+      for (const Cycle& cycle : found)
+        if (cycle.shares / least >= round)
+          for (const int local : cycle.order) cycles_.push_back({first.value + local});
+  }
   template <class T>
   static std::span<const T> part(const std::vector<T>& all, const std::vector<std::size_t>& ends, std::size_t s) {
     return {all.data() + ends[s], all.data() + ends[s + 1]};
   }
   const Network& network_;
-  std::vector<DeviceId> around_ = {};
-  std::vector<std::size_t> entries_ = {}, around_end_ = {0}, entries_end_ = {0};
-  std::size_t most_entries_ = 1;
+  std::vector<DeviceId> cycles_ = {}, entries_ = {};
+  std::vector<std::size_t> members_ = {}, cycles_end_ = {0}, entries_end_ = {0};
+  std::size_t rings_ = 1;
 };
 
-// The order that enters at `entry` and passes all members, in the direction whose last member is nearer to the ring's next node. If both
-// are as near, the one by which fewer rings left so far: each GPU has its own link to the NICs. `exits`: [member of the stop] how many.
-void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::span<int> exits,
+// The order in which a ring passes the members of a node. If the order is free, the ring leaves by the NIC by which it came: its last member
+// is one with that NIC, a neighbour of the entry if one has it; else the neighbour that is nearer to the next node, and if both are as near,
+// the one by which fewer rings left so far, since each GPU has its own link to the NICs. `exits`: [member of the cycle] how many.
+void pass(const Network& network, const Stop& stop, std::size_t number, DeviceId next, std::span<int> exits,
           std::vector<DeviceId>& ring) {
-  const std::size_t n = stop.around.size(), before = (entry + n - 1) % n, after = (entry + 1) % n;
+  const std::span<const DeviceId> around = stop.cycle(number);
+  const auto entry = static_cast<std::size_t>(std::ranges::find(around, stop.entry(number)) - around.begin());
+  const std::size_t n = stop.members, before = (entry + n - 1) % n, after = (entry + 1) % n;
   bool backwards = false;
-  if (n > 2) {
-    const std::size_t forth = network.route(stop.around[before], next).links.size();
-    const std::size_t back = network.route(stop.around[after], next).links.size();
-    backwards = back < forth || (back == forth && exits[after] < exits[before]);
+  std::size_t last = before;
+  if (n > 2 && stop.is_free()) {
+    const int nic = network.nic(around[entry]);
+    const auto same = [&](std::size_t member) { return network.nic(around[member]) == nic; };
+    const std::size_t forth = network.route(around[before], next).links.size();
+    const std::size_t back = network.route(around[after], next).links.size();
+    const bool fewer = exits[after] < exits[before];
+    backwards = same(after) != same(before) ? same(after) : back < forth || (back == forth && fewer);
+    last = backwards ? after : before;
+    for (std::size_t member = 0; member < n && !same(last); ++member)
+      if (member != entry && same(member)) last = member;
   }
-  ++exits[backwards ? after : before];
-  for (std::size_t i = 0; i < n; ++i) ring.push_back(stop.around[(entry + (backwards ? n - i : i)) % n]);
+  ++exits[last];
+  const std::size_t begin = ring.size();
+  for (std::size_t i = 0; i < n; ++i) ring.push_back(around[(entry + (backwards ? n - i : i)) % n]);
+  if (n > 2) {
+    const auto moved = std::find(ring.begin() + static_cast<std::ptrdiff_t>(begin), ring.end(), around[last]);
+    std::rotate(moved, moved + 1, ring.end());
+  }
 }
 
 std::vector<RingOrder> rings_inside(const Network& network, int node, const std::vector<int>& locals) {
@@ -184,16 +220,15 @@ std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId>
     stops.add(node, locals);
     locals.clear();
   }
-  std::vector<RingOrder> orders(stops.size() == 0 ? 0 : stops.most_entries());
+  std::vector<RingOrder> orders(stops.size() == 0 ? 0 : stops.rings());
   std::vector<int> exits(members.size());  // of the stops, one after the other
   for (std::size_t c = 0; c < orders.size(); ++c) {
     orders[c].order.reserve(members.size());
     std::size_t passed = 0;
     for (std::size_t s = 0; s < stops.size(); ++s) {
       const Stop stop = stops[s], next = stops[(s + 1) % stops.size()];
-      pass(network, stop, stop.entries[c % stop.entries.size()], next.around[next.entries[c % next.entries.size()]],
-           std::span(exits).subspan(passed, stop.around.size()), orders[c].order);
-      passed += stop.around.size();
+      pass(network, stop, c, next.entry(c), std::span(exits).subspan(passed, stop.members), orders[c].order);
+      passed += stop.members;
     }
   }
   return orders;

@@ -202,24 +202,34 @@ std::vector<NodePath> ShapeRoutes::to_all(const NodeShape& shape, const Tree& tr
   return paths;
 }
 
-// Each GPU takes the nearest NIC; of several equally near the one that the fewest GPUs took before it.
+// Each GPU takes the nearest NIC; of several equally near the one that the fewest GPUs use. GPUs with one nearest NIC come first.
+void ShapeRoutes::choose_own_nics() {
+  std::vector<int> taken(static_cast<std::size_t>(nics_));
+  own_nic_.assign(static_cast<std::size_t>(gpus_), -1);
+  for (const bool several : {false, true})
+    for (int gpu = 0; gpu < gpus_; ++gpu) {
+      int own = -1, as_near = 0;
+      for (int nic = 0; nic < nics_; ++nic) {
+        if (!to_nic(gpu, nic).exists()) continue;
+        const std::int64_t cost = to_nic(gpu, nic).cost, least = own < 0 ? cost + 1 : to_nic(gpu, own).cost;
+        as_near = cost < least ? 1 : as_near + (cost == least ? 1 : 0);
+        const bool fewer = own >= 0 && taken[static_cast<std::size_t>(nic)] < taken[static_cast<std::size_t>(own)];
+        if (cost < least || (cost == least && fewer)) own = nic;
+      }
+      if (own < 0 || (as_near > 1) != several) continue;
+      own_nic_[static_cast<std::size_t>(gpu)] = own;
+      ++taken[static_cast<std::size_t>(own)];
+    }
+}
+
 void ShapeRoutes::choose_nics() {
   if (nics_ == 0) return;
-  std::vector<int> taken(static_cast<std::size_t>(nics_));
+  choose_own_nics();
   nic_on_rail_.assign(static_cast<std::size_t>(gpus_) * static_cast<std::size_t>(rails_), -1);
   cost_on_rail_.assign(nic_on_rail_.size(), kNoNic);
   for (int gpu = 0; gpu < gpus_; ++gpu) {
-    int own = -1;
-    const auto better = [&](int nic, int than) {
-      if (than < 0) return true;
-      const std::int64_t a = to_nic(gpu, nic).cost, b = to_nic(gpu, than).cost;
-      return a != b ? a < b : taken[static_cast<std::size_t>(nic)] < taken[static_cast<std::size_t>(than)];
-    };
-    for (int nic = 0; nic < nics_; ++nic)
-      if (to_nic(gpu, nic).exists() && better(nic, own)) own = nic;
-    own_nic_.push_back(own);
+    const int own = own_nic(gpu);
     if (own < 0) continue;
-    ++taken[static_cast<std::size_t>(own)];
     for (int nic = 0; nic < nics_; ++nic) {
       if (!to_nic(gpu, nic).exists()) continue;
       int& nearest = nic_on_rail_[index(gpu, rail(nic), rails_)];

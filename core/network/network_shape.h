@@ -62,6 +62,7 @@ class ShapeRoutes {
   NodePath mirrored(const NodePath& path);
   void to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree);
   std::vector<NodePath> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
+  void choose_own_nics();
   void choose_nics();
   void prefer_owners();
 
