@@ -6,6 +6,7 @@
 #include "core/json/json.h"
 #include "core/strategy/strategy_options.h"
 #include "report/words/text_table.h"
+#include "strategy/kernels/machine_constants.h"
 
 namespace foreshard {
 
@@ -45,10 +46,24 @@ static void say_quantized(const Arguments& arguments, const Console& console) {
     say(arguments, console, key + " of " + file + " changes nothing: --precision says what formats it is trained in");
 }
 
+// Another vendor's card, or a generation that no measured run was on.
+static void say_never_compared(const Arguments& arguments, const Job& job, const Console& console) {
+  std::string last;
+  for (const NodeGroup& group : job.cluster.nodes) {
+    const Gpu& gpu = gpu_of(job.cluster, group.shape.gpu);
+    if (gpu.name == last || gpu.architecture == "host" || has_own_constants(gpu.architecture)) continue;
+    last = gpu.name;
+    say(arguments, console,
+        "predictions for " + gpu.name + " (" + gpu.architecture +
+            ") were never compared with a measurement: its peaks count with constants of no card of its kind");
+  }
+}
+
 void say_of_job(const Arguments& arguments, const Job& job, const Console& console) {
   say_replaced(arguments, console);
   say_quantized(arguments, console);
   say_default_sequence(arguments, job, console);
+  say_never_compared(arguments, job, console);
 }
 
 }  // namespace foreshard

@@ -15,7 +15,7 @@ namespace foreshard {
 // One GPU model of the catalogue. Peaks are dense (without structured sparsity).
 struct Gpu {
   std::string name = {};
-  std::string architecture = {};  // "volta", "ampere", "hopper", "blackwell", "ada"
+  std::string architecture = {};  // one of gpu_architectures()
   std::string source = {};        // where the numbers come from
   FlopsPerSecond fp64 = {}, fp32 = {}, tf32 = {}, fp16 = {}, bf16 = {}, fp8 = {}, nvfp4 = {};  // 0: not supported in hardware
   FlopsPerSecond vector_fp32 = {};                                                             // non-tensor-core peak
@@ -31,6 +31,9 @@ struct Gpu {
 };
 // The peak for a format; where the GPU does not support it, that of the format used in its place. Integers: vector_fp32.
 FlopsPerSecond peak(const Gpu& gpu, DType type);
+// What a GPU's entry may say: the generations that predictions were compared for, those of other cards and vendors, whose kernels count
+// with average constants, "host" for a processor, and "other".
+const std::vector<std::string>& gpu_architectures();
 Gpu load_gpu(const std::string& name);                                 // from the catalogue topologies/gpus; throws Error
 Gpu parse_gpu(const std::string& text, const std::string& file_name);  // throws Error
 std::string to_json(const Gpu& gpu);

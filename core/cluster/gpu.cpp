@@ -31,13 +31,19 @@ FlopsPerSecond flops_in_bounds(const JsonReader& json) {
 }
 }  // namespace
 
+const std::vector<std::string>& gpu_architectures() {
+  static const std::vector<std::string> names = {"volta", "ampere", "ada",    "hopper", "blackwell", "turing", "pascal",
+                                                 "cdna",  "rdna",   "gaudi",  "tpu",    "neuron",    "host",   "other"};
+  return names;
+}
+
 Gpu read_gpu(const JsonReader& json) {
   json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "vector_fp32", "memory",
              "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
   Gpu gpu;
   gpu.name = json.at("name").as_string();
   if (gpu.name.empty()) json.at("name").fail("a name");
-  if (const auto text = json.find("architecture")) gpu.architecture = text->as_string();
+  gpu.architecture = json.at("architecture").as_choice(gpu_architectures());
   if (const auto text = json.find("source")) gpu.source = text->as_string();
   for (const std::string& key : kPeaks)
     if (const auto rate = json.find(key)) gpu.*peak_member(key) = flops_in_bounds(*rate);

@@ -138,6 +138,8 @@ const MachineConstants& machine_constants(const std::string& architecture) {
   return kUnknown;
 }
 
+bool has_own_constants(const std::string& architecture) { return &machine_constants(architecture) != &kUnknown; }
+
 const MachineConstants& machine_constants(const Gpu& gpu) {
   // Recognized by the 16-bit FLOPs per SM and clock: 512 and 1024 on these cards, 8192 on datacenter cards.
   const auto is_warp = [&] {

@@ -74,6 +74,8 @@ struct MachineConstants {
 
 // The constants of an architecture (Gpu::architecture); an unknown name gets the defaults above.
 const MachineConstants& machine_constants(const std::string& architecture);
+// Whether its constants come from measurements of its own cards.
+bool has_own_constants(const std::string& architecture);
 
 // The constants of a GPU. Blackwell's GeForce and RTX PRO cards have no tensor memory; a warp computes their products, as on Ada.
 const MachineConstants& machine_constants(const Gpu& gpu);
