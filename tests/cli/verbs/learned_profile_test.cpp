@@ -8,6 +8,7 @@
 #include "core/json/json_edit.h"
 #include "tests/cli/run_line.h"
 #include "validation/measured.h"
+#include "tests/how_many.h"
 
 namespace foreshard::learned_profile_test {
 namespace {
@@ -17,6 +18,7 @@ const std::string kTable = std::string(FORESHARD_SOURCE) + "/data/measured/vtrai
 // What cannot be had from datasheets (docs/validation.md, "Regret") can be had from a user's other runs: of the 100 sweeps of this source the
 // plan that is chosen by runs of other sweeps, or of other models, takes at most 2 % longer than the best, in their mean.
 TEST(LearnedRuns, ChooseWithinTwoPercentOfTheBest) {
+  if (!all_of_it()) GTEST_SKIP() << "two minutes of processor time: scripts/long_checks.sh";
   const RanLine ran = run_words({"validate", kTable, "--learn", "--json"});
   ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
   const JsonReader source = JsonReader::parse(ran.out, "out").at("learning").at(std::size_t{0});

@@ -4,6 +4,7 @@
 
 #include "core/result/order_bound.h"
 #include "tests/strategy/support_lower.h"
+#include "tests/how_many.h"
 
 namespace foreshard::arenas_test {
 namespace {
@@ -56,16 +57,16 @@ constexpr double kLimit = 1.05;
 
 }  // namespace
 
-// Every model under every kWaysApart-th way, each model beginning with another one; 1 tries all, some 2,000 plans, in minutes.
+// Every model under every ways_apart-th way, each model beginning with another one; 1 tries all, some 2,000 plans, in minutes.
 TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
-  constexpr std::size_t kWaysApart = 14;
+  const auto ways_apart = how_many<std::size_t>(43, 14);
   const Cluster cluster = load_cluster("dgx-a100-x2");
   const std::vector<std::string> models = shipped_models();
   const std::vector<Way> all = ways();
   int plans = 0;
   for (std::size_t m = 0; m < models.size(); ++m) {
     const Model model = load_model(models[m]);
-    for (std::size_t w = m % kWaysApart; w < all.size(); w += kWaysApart) {
+    for (std::size_t w = m % ways_apart; w < all.size(); w += ways_apart) {
       const auto answer = tuned_plan(model, cluster, all[w].strategy, {.ignore_memory = true});
       const auto* made = std::get_if<Lowered>(&answer);
       if (made == nullptr) continue;  // layers do not divide, schedules without sharded gradients, ...
@@ -73,7 +74,7 @@ TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
       EXPECT_LE(fragmentation(made->plan), kLimit) << models[m] << ", " << all[w].name;
     }
   }
-  EXPECT_GT(plans, 100);
+  EXPECT_GT(plans, how_many(30, 100));
 }
 
 // Those that were the farthest above with one offset for all uses of a slot, 1.12, 1.08, 1.06 and 1.06, and two that only ejection packs.

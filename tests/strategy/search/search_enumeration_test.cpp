@@ -6,6 +6,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
+#include "tests/how_many.h"
 
 namespace foreshard::search_enumeration_test {
 
@@ -74,7 +75,7 @@ Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOpt
     for (const std::vector<int>& way :
          point.recompute_layers < 0 ? all_counts(point, depth) : std::vector<std::vector<int>>(1)) {
       if (point.recompute_layers < 0) strategy.recompute = {.kind = RecomputeKind::Full, .per_stage = way};
-      const auto answer = tuned_plan(model, cluster, strategy);
+      const auto answer = tuned_plan(model, cluster, strategy, {.check = false});
       if (std::holds_alternative<Infeasible>(answer)) continue;
       ++all.count;
       all.filled += std::get<Lowered>(answer).strategy.recompute.kind == RecomputeKind::Each;
@@ -149,10 +150,11 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
     for (const int depth : {2, 6})
       for (const std::int64_t batch : {8, 32})
         for (const double reserve : {0.06, 0.93}) {
+          if (!all_of_it() && (depth == 2) != (batch == 8)) continue;
           const Cluster cluster = load_cluster(name);
           const Model model = layers("gpt2-355m", depth);
           SearchOptions all = options(batch, 256);
-          all.base.device_memory.reserve = reserve, all.sample = 40, all.refine = 1;
+          all.base.device_memory.reserve = reserve, all.sample = how_many(20, 40), all.refine = 1;
           all.balance = all.schedules = all.stages = false;
           const auto answer = search(model, cluster, all);
           if (std::holds_alternative<Infeasible>(answer)) continue;
@@ -165,9 +167,9 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
             ++strategies, tight += each.screened.bound > 0.9 * each.estimate.time.value;
           }
         }
-  EXPECT_GE(spaces, 30);
-  EXPECT_GE(strategies, 1000);
-  EXPECT_GE(tight, 100);
+  EXPECT_GE(spaces, how_many(15, 30));
+  EXPECT_GE(strategies, how_many(250, 1000));
+  EXPECT_GE(tight, how_many(25, 100));
 }
 
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.

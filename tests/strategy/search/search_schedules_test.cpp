@@ -55,7 +55,7 @@ Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOpt
               s.tp = tp, s.pp = pp, s.dp = gpus / tp / pp, s.batch.micro = micro, s.zero.stage = zero;
               s.recompute = {.kind = kind, .layers = layers};
               if ((zero > 0 && s.dp == 1) || pp * s.virtual_stages > depth) continue;
-              const auto answer = tuned_plan(model, cluster, s);
+              const auto answer = tuned_plan(model, cluster, s, {.check = false});
               if (std::holds_alternative<Infeasible>(answer)) continue;
               ++all.count, all.deep += pp > 1;
               all.best = std::min(all.best, refine(std::get<Lowered>(answer), cluster).time.value);
