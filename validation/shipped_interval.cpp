@@ -11,12 +11,6 @@
 
 namespace foreshard {
 
-const std::vector<Spread>& shipped_spreads() {
-  static const std::string path = data_directory() + "/accuracy/residuals.json";
-  static const std::vector<Spread> spreads = parse_spreads(read_file(path), path);
-  return spreads;
-}
-
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,
                                               Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);

@@ -14,9 +14,6 @@
 
 namespace foreshard {
 
-// What accuracy/residuals.json says; read once. Throws Error when it cannot be read.
-const std::vector<Spread>& shipped_spreads();
-
 // From published runs with the GPUs of the cluster's first node and the strategy's framework, of models with experts or of dense
 // ones. Nothing for a cluster of hosts without GPUs: there are no published runs for them.
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,

@@ -13,7 +13,7 @@
 #include "core/model/model_settings.h"
 #include "core/strategy/strategy_options.h"
 #include "strategy/resolve/resolve.h"
-#include "strategy/tune/remedies.h"
+#include "strategy/search/remedies.h"
 
 namespace foreshard {
 

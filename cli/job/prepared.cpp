@@ -17,6 +17,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/search/search_framework.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {
@@ -51,7 +52,7 @@ static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
 
 static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
   Prepared prepared;
-  prepared.does_not_fit = does_not_fit(plan, cluster);
+  prepared.verdict = verdict(plan, cluster, origin.strategy, {});
   prepared.model = std::move(origin.model);
   prepared.strategy = std::move(origin.strategy);
   prepared.workload = origin.workload;
@@ -113,11 +114,15 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;
-  if (prepared.does_not_fit) prepared.does_not_fit->would_help = advice(job);
-  if (prepared.strategy.framework != Strategy{}.framework) {
+  if (names_framework(prepared.strategy)) {
     auto held = framework_allocation(job.model, job.cluster, prepared.strategy);
     if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
+    prepared.verdict = verdict(prepared.plan, prepared.cluster, prepared.strategy, prepared.allocation);
+    if (const auto runner = find_runner(prepared.strategy.framework))
+      if (const std::string why = why_not_run_by(*runner, prepared.strategy); !why.empty())
+        say(arguments, console, prepared.strategy.framework + " cannot run this strategy: " + why);
   }
+  if (prepared.verdict.kind == Verdict::Kind::DoesNotFit) prepared.would_help = advice(job);
   prepared.say_without_effect = [&arguments, &console, job = std::move(job)](const Plan& plan) {
     say_all(arguments, console, without_effect(arguments, job, plan, {.played = true}));
     say_all(arguments, console, settings_without_effect(arguments, job, plan));

@@ -15,6 +15,7 @@
 #include "core/strategy/strategy.h"
 #include "report/summary/summarize.h"
 #include "strategy/frameworks/framework_allocation.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -24,7 +25,8 @@ struct Prepared {
   Strategy strategy = {};  // with every default resolved
   Workload workload = {};
   Plan plan = {};
-  std::optional<Infeasible> does_not_fit = {};  // set when the plan needs more memory than the devices have
+  Verdict verdict = {};                        // whether it fits the memory
+  std::vector<std::string> would_help = {};    // where it does not fit: changes with which it does
   // What the framework that the job names would allocate; empty for this program's own executor and for a saved plan.
   std::optional<FrameworkAllocation> allocation = {};
   std::optional<MachineProfile> profile = {};  // its costs are in the plan

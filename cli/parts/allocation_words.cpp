@@ -6,7 +6,7 @@
 #include "core/json/json.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/frameworks/online_allocation.h"
-#include "validation/shipped_interval.h"
+#include "strategy/verdict/spread.h"
 
 namespace foreshard {
 
@@ -17,39 +17,15 @@ static const char* name_of(Shortage shortage) {
 // How far off predictions of the framework's memory are.
 static Spread errors_of(const Prepared& prepared) { return memory_spread(shipped_spreads(), prepared.strategy.framework); }
 
-// Whether the run fits in the framework's own allocator, and what would help if not.
-static std::string verdict(const FrameworkAllocation& allocation, Bytes capacity, const Spread& errors) {
-  const double device = static_cast<double>(capacity.value), most = allocation.largest();
-  const bool close = is_close(most / device, errors);
-  char line[256];
-  switch (allocation.shortage(capacity)) {
-    case Shortage::None:
-      std::snprintf(
-          line, sizeof line,
-          close ? "  it may fit there: %.1f GiB are left, but one run in twenty takes at least %.1f GiB more than predicted\n"
-                : "  it fits there, and %.1f GiB are left\n",
-          (device - most) / (1 << 30), most * (errors.high - 1) / (1 << 30));
-      break;
-    case Shortage::Allocated:
-      std::snprintf(
-          line, sizeof line,
-          "  it does not fit there: allocated memory is %.1f GiB too much; smaller micro-batches or recomputation would help\n",
-          (most - device) / (1 << 30));
-      break;
-    case Shortage::Reserved:
-      std::snprintf(line, sizeof line,
-                    "  it does not fit there by %.1f GiB, although allocated memory does: blocks of other sizes lie free;\n"
-                    "  PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help\n",
-                    (most - device) / (1 << 30));
-      break;
-  }
-  std::string text = line;
-  if (close && most > device) {
-    std::snprintf(line, sizeof line, "  though one run in twenty takes at least %.1f GiB less than predicted\n",
-                  most * (1 - errors.low) / (1 << 30));
-    text += line;
-  }
-  return text;
+// What is left; what is too much says the verdict.
+static std::string left(const Prepared& prepared, const Spread& errors) {
+  const Verdict& verdict = prepared.verdict;
+  const double device = static_cast<double>(verdict.capacity.value), most = static_cast<double>(verdict.needs.value);
+  if (verdict.kind == Verdict::Kind::DoesNotFit || most > device) return "";
+  char line[160];
+  std::snprintf(line, sizeof line, "  %.1f GiB are left; one run in twenty takes at least %.1f GiB more than predicted\n",
+                (device - most) / (1 << 30), most * std::max(0.0, errors.high - 1) / (1 << 30));
+  return line;
 }
 
 std::string allocation_json(const Prepared& prepared) {
@@ -85,7 +61,7 @@ std::string allocation_text(const Prepared& prepared) {
                 prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
                 most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
                 in_gib(gpu.memory));
-  return line + verdict(*prepared.allocation, gpu.memory, errors_of(prepared));
+  return line + left(prepared, errors_of(prepared));
 }
 
 static std::vector<OnlineAllocation> of_stages(const Plan& plan) {

@@ -143,14 +143,13 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
     out += paragraph("Uses host memory, for with everything on the GPUs " + result.without_host_memory + ".");
   if (best.gpus() < gpu_count(job.cluster))
     out += paragraph("Uses " + count_text(best.gpus()) + " of " + counted(gpu_count(job.cluster), "GPU") + ".");
-  const std::string& framework = job.strategy.framework;
-  out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, " +
-                   (framework == Strategy{}.framework
-                        ? "after the " + in_percent(best.strategy.device_memory.reserve, 0) + " reserve."
-                        : "as " + framework + " allocates."));
+  const std::string reserve = "after the " + in_percent(best.strategy.device_memory.reserve, 0) + " reserve.";
+  const std::string after = names_framework(job.strategy) ? "as " + job.strategy.framework + " allocates." : reserve;
+  out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, " + after);
+  if (!best.verdict.reason.empty())
+    out += paragraph("No strategy fits with a probability of " + in_percent(kFits, 0) + "; those above may fit. The winner: " + best.verdict.reason + ".");
   if (recompute_word(best) == "best")
-    out +=
-        paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
+    out += paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
   return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options) +
          proof_text(result, options);
 }
@@ -302,6 +301,7 @@ static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c
   else
     json.null();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
+  json.field("fits", name_of(c.verdict.kind)).field("fits_probability", c.verdict.probability);
   json.field("bound_by", name_of(c.estimate.bound_by)).end_object();
 }
 

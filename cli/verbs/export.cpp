@@ -11,6 +11,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/search/search_framework.h"
 #include "strategy/tune/tune.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -54,14 +55,15 @@ static ExitCode run_export(const Arguments& given, const Console& console) {
   job.strategy.framework = framework;
   const auto answer = tuned_plan(job.model, job.cluster, job.strategy, {.ignore_memory = true});
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
-  const auto& [plan, strategy] = std::get<Lowered>(answer);
+  const Strategy& strategy = std::get<Lowered>(answer).strategy;
   if (const std::string why = why_not_run_by(*find_runner(framework), strategy); !why.empty())
     return refuse({.reason = framework + " cannot run this strategy: " + why,
                    .would_help = {"foreshard search --framework " + framework + " finds those that it can run"}},
                   arguments, console);
   if (made_for != framework && made_for != Strategy{}.framework)
     say(arguments, console, file + " was made for " + made_for + ": what it leaves open is as " + framework + " does it");
-  if (const auto too_large = does_not_fit(plan, job.cluster)) say(arguments, console, "it does not fit: " + too_large->reason);
+  if (const Verdict judged = verdict(job.model, job.cluster, std::get<Lowered>(answer)); !judged.reason.empty())
+    say(arguments, console, std::string("it ") + name_of(judged.kind) + ": " + judged.reason);
   const FrameworkExport exported = *framework_export(job.model, strategy);
   if (given.has("--save")) {
     std::string lines;

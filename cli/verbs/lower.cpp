@@ -11,6 +11,7 @@
 #include "report/words/text_table.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/tune/tune.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -90,10 +91,8 @@ static ExitCode run_lower(const Arguments& arguments, const Console& console) {
   std::variant<Lowered, Infeasible> answer =
       closed ? lower_tuned(job.model, job.cluster, *closed, options) : std::get<Infeasible>(std::move(tuned));
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
-    if (auto too_large = does_not_fit(made->plan, job.cluster)) {
-      too_large->would_help = would_help(job);
-      answer = std::move(*too_large);
-    }
+    if (const Verdict judged = verdict(job.model, job.cluster, *made); judged.kind == Verdict::Kind::DoesNotFit)
+      answer = Infeasible{.reason = judged.reason, .would_help = would_help(job)};
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
   const Lowered& lowered = std::get<Lowered>(answer);
   say_all(arguments, console, without_effect(arguments, job, lowered.plan, {}));

@@ -28,6 +28,7 @@
 #include "replay/light_clock.h"
 #include "report/export/chrome_trace.h"
 #include "report/pictures/svg.h"
+#include "report/summary/memory_rows.h"
 #include "report/summary/summarize.h"
 #include "report/summary/summary_json.h"
 #include "report/tables/summary_text.h"
@@ -95,6 +96,8 @@ static std::string with_interval(const std::string& origin, const PredictionInte
 
 static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
   if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
+  result.plan.origin =
+      with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "verdict", to_json(summary.verdict), "origin");
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
   if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
   if (arguments.has("--save-result")) save_result(result, arguments.text("--save-result"));
@@ -158,11 +161,9 @@ static double steady_period(const Arguments& arguments, const Result& result, co
   return (makespan(arguments, result.plan, cluster, options, iterations) - before) / (iterations - half);
 }
 
-static void refuse_memory(Summary& summary, const Prepared& prepared) {
-  if (!prepared.does_not_fit) return;
-  summary.feasible = false;
-  summary.infeasible_reason = prepared.does_not_fit->reason;
-  summary.would_help = prepared.does_not_fit->would_help;
+static void judge_memory(Summary& summary, const Prepared& prepared) {
+  judge(summary, prepared.verdict);
+  summary.would_help = prepared.would_help;
 }
 
 static std::string as_text(const Summary& summary, const Prepared& prepared) {
@@ -181,7 +182,7 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
   say_notes(arguments, prepared, prepared.plan, console);
   const Result unplayed{.plan = std::move(prepared.plan)};
   Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, order_bounds(unplayed.plan));
-  refuse_memory(summary, prepared);
+  judge_memory(summary, prepared);
   for (const std::string& option : kWritten)
     if (arguments.has(option)) say(arguments, console, option + " writes nothing: --ignore-memory plays it");
   const bool online = arguments.flag("--caching-allocator");
@@ -196,6 +197,8 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
   return ExitCode::Infeasible;
 }
 
+static bool does_not_fit(const Prepared& prepared) { return prepared.verdict.kind == Verdict::Kind::DoesNotFit; }
+
 static PolicyRow row_of_policy(const RuntimePolicy& policy, const Arguments& all, const SimulateOptions& options,
                                const Console& console) {
   const Arguments arguments = all.with("--policy", policy.name);
@@ -208,8 +211,8 @@ static PolicyRow row_of_policy(const RuntimePolicy& policy, const Arguments& all
   }
   Prepared& prepared = std::get<Prepared>(answer);
   prepared.say_without_effect = {};
-  if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) {
-    row.why_not = prepared.does_not_fit->reason;
+  if (does_not_fit(prepared) && !arguments.flag("--ignore-memory")) {
+    row.why_not = prepared.verdict.reason;
     return row;
   }
   row.traffic = policy_traffic(prepared.plan);
@@ -254,7 +257,7 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& console)
       prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
-  if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
+  if (does_not_fit(prepared) && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
   std::vector<Bytes> bounds;
   Result result = play(arguments, options, prepared, bounds, console);
   const double makespan_s = result.makespan_s;
@@ -262,7 +265,7 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& console)
   Summary summary = summarize(result, prepared.cluster, prepared.workload, bounds);
   result.makespan_s = makespan_s;
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
-  refuse_memory(summary, prepared);
+  judge_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   save_files(arguments, result, summary, prepared);
   const bool online = arguments.flag("--caching-allocator");

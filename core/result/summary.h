@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/units.h"
+#include "core/result/verdict.h"
 #include "core/result/memory_timeline.h"
 #include "core/result/result.h"
 #include "core/strategy/strategy.h"
@@ -77,8 +78,9 @@ struct MemoryFit {  // of the fullest device
 };
 
 struct Summary {
-  bool feasible = true;
-  std::string infeasible_reason = {};
+  Verdict verdict = {};
+  bool feasible = true;                // the verdict is another one than DoesNotFit, and the strategy has a plan
+  std::string infeasible_reason = {};  // that of the verdict, or why there is no plan
   std::vector<std::string> would_help = {};
   Seconds iteration_time = {};
   std::optional<PredictionInterval> prediction_interval = {};

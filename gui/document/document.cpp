@@ -7,6 +7,7 @@
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/result/order_bound.h"
+#include "report/summary/memory_rows.h"
 
 namespace foreshard {
 
@@ -43,6 +44,7 @@ void read_origin(Document& document) {
   if (json.has("strategy")) document.strategy_json = json_value(text, "strategy", where);
   if (const auto settings = json.find("settings"))
     for (const JsonReader& setting : settings->elements()) document.settings.push_back(setting.as_string());
+  if (json.has("verdict")) document.verdict = parse_verdict(json_value(text, "verdict", where), where);
   const auto workload = json.find("workload");
   if (!workload) return;
   document.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
@@ -100,10 +102,10 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
   document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload,
                                 order_bounds(document->plan()));
   if (document->summary.fit.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
-    document->summary.feasible = true;
-    document->summary.infeasible_reason.clear();
+    judge(document->summary, {});
     document->summary.fit.margin = {};
   }
+  if (document->verdict) judge(document->summary, *document->verdict);
   document->bindings = bind_spans(document->plan(), document->trace());
   document->pieces = find_bubbles(document->plan(), document->trace(), document->bindings);
   document->bubbles = whole_bubbles(document->pieces);

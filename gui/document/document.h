@@ -29,6 +29,7 @@ struct Document {
   Workload workload = {};
   Result result = {};                   // its memory timeline may have peaks only
   std::optional<Cluster> cluster = {};  // none: its file was not found on this machine, see `remarks`
+  std::optional<Verdict> verdict = {};  // that of the prediction, if the file has one
   Summary summary = {};
   std::vector<Binding> bindings = {};    // [span]
   std::vector<Bubble> pieces = {};       // idle time cut into pieces of one cause each; ordered by (who, begin)

@@ -8,6 +8,7 @@
 #include "core/strategy/strategy_options.h"
 #include "gui/document/background.h"
 #include "strategy/tune/tune.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -38,7 +39,7 @@ EstimateAnswer estimate_of(const Choices& choices) {
     }
     const Lowered& made = std::get<Lowered>(lowered);
     for (const StrategyOption& option : strategy_options()) answer.resolved[option.path] = option.get(made.strategy);
-    if (const auto shortage = does_not_fit(made.plan, cluster)) answer.refusal = shortage->reason;
+    if (const Verdict judged = verdict(model, cluster, made); judged.kind == Verdict::Kind::DoesNotFit) answer.refusal = judged.reason;
     answer.estimate = refine(made, cluster);
   } catch (const Error& error) {
     answer.refusal = error.what();

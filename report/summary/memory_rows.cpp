@@ -57,6 +57,12 @@ const StageMemory* fullest_stage(const Summary& summary) {
   return fullest == summary.memory.end() ? nullptr : &*fullest;
 }
 
+void judge(Summary& summary, const Verdict& verdict) {
+  summary.verdict = verdict;
+  summary.feasible = verdict.kind != Verdict::Kind::DoesNotFit;
+  summary.infeasible_reason = summary.feasible ? "" : verdict.reason;
+}
+
 void add_memory(Summary& summary, const Result& result, const Cluster& cluster) {
   summary.memory = memory_rows(result);
   summary.fit.reserve = result.plan.reserve;
@@ -70,12 +76,18 @@ void add_memory(Summary& summary, const Result& result, const Cluster& cluster) 
     summary.fit.capacity = capacity;
     summary.fit.margin = margin;
   }
-  if (tightest == nullptr || summary.fit.margin >= Bytes{}) return;
-  summary.feasible = false;
-  summary.infeasible_reason = fmt::format(
-      "{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much", tightest->role,
-      in_gib(tightest->with_framework + summary.fit.reserve), in_gib(tightest->arena), in_gib(summary.fit.framework),
-      in_gib(summary.fit.reserve), in_gib(summary.fit.capacity), in_gib(-summary.fit.margin));
+  if (tightest == nullptr) return;
+  summary.verdict.needs = tightest->with_framework, summary.verdict.capacity = summary.fit.capacity;
+  if (summary.fit.margin >= Bytes{}) return;
+  judge(summary, {.kind = Verdict::Kind::DoesNotFit,
+                  .probability = 0,
+                  .needs = tightest->with_framework,
+                  .capacity = summary.fit.capacity,
+                  .reason = fmt::format(
+                      "{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much",
+                      tightest->role, in_gib(tightest->with_framework + summary.fit.reserve), in_gib(tightest->arena),
+                      in_gib(summary.fit.framework), in_gib(summary.fit.reserve), in_gib(summary.fit.capacity),
+                      in_gib(-summary.fit.margin))});
 }
 
 }  // namespace foreshard

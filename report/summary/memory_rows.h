@@ -20,8 +20,9 @@ LiveBytes peak_parts(const Summary& summary, const StageMemory& stage);
 Bytes usable(const Summary& summary);                      // device capacity less the reserve; 0: the capacity is unknown
 const StageMemory* fullest_stage(const Summary& summary);  // with the largest peak, the first of equals; null: no stage
 
-// Sets `memory` and `fit`, for the role with the smallest margin; when that margin is negative also `feasible` (false) and
-// `infeasible_reason`.
+// Sets the verdict, and what follows from it: `feasible`, `infeasible_reason`.
+void judge(Summary& summary, const Verdict& verdict);
+// Sets `memory` and `fit`, for the role with the smallest margin, and the verdict by the plan's arena.
 void add_memory(Summary& summary, const Result& result, const Cluster& cluster);
 
 }  // namespace foreshard

@@ -88,6 +88,11 @@ class SummaryWriter {
       json_.null();
     else
       json_.value(summary_.infeasible_reason);
+    const Verdict& verdict = summary_.verdict;
+    json_.key("verdict").begin_object().field("kind", name_of(verdict.kind)).field("probability", verdict.probability);
+    json_.field("holder", verdict.holder).field("needs_bytes", verdict.needs.value);
+    json_.field("capacity_bytes", verdict.capacity.value).field("reason", verdict.reason).field("beneath", verdict.beneath);
+    json_.end_object();
     json_.key("would_help").begin_array();
     for (const std::string& change : summary_.would_help) json_.value(change);
     json_.end_array();

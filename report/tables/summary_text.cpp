@@ -21,7 +21,7 @@ class Writer {
 
   std::string write() {
     headline();
-    if (!summary_.feasible) refusal();
+    if (!summary_.feasible || !summary_.verdict.reason.empty()) refusal();
     if (summary_.iteration_time.value > 0) {
       rates();
       shares();
@@ -56,7 +56,7 @@ class Writer {
 
   void refusal() {
     line("");
-    wrapped("Does not fit: " + summary_.infeasible_reason, "");
+    wrapped(summary_.feasible ? "May fit: " + summary_.verdict.reason : "Does not fit: " + summary_.infeasible_reason, "");
     if (summary_.would_help.empty()) return;
     line("What would help:");
     for (const std::string& change : summary_.would_help) wrapped(change, options_.unicode ? "  · " : "  - ");
@@ -135,8 +135,9 @@ class Writer {
   void memory() {
     section("Memory per GPU (GiB)", memory_table(summary_, options_.most_rows));
     if (summary_.memory.empty()) return;
-    const bool fits = summary_.fit.margin >= Bytes{};
-    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}", in_gib(summary_.fit.capacity), in_gib(summary_.fit.reserve),
+    const bool fits = summary_.fit.margin >= Bytes{}, decides = summary_.verdict.holder.empty();
+    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}{}", in_gib(summary_.fit.capacity), in_gib(summary_.fit.reserve),
+                     decides ? "" : "in our own executor: ",
                      fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fit.margin))
                           : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fit.margin))));
     line("  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;");

@@ -118,4 +118,24 @@ CommunicationPath communication_path(const Network& network, const Collective& w
   return path;
 }
 
+CommunicationPath route_path(const Network& network, DeviceId from, DeviceId to, Bytes bytes) {
+  const Route route = network.route(from, to);
+  CommunicationPath path{.members = 2,
+                         .nodes = network.node(from) == network.node(to) ? 1 : 2,
+                         .steps = 1,
+                         .step_latency = route.latency,
+                         .bytes = static_cast<double>(bytes.value),
+                         .bandwidth = route.bandwidth};
+  if (route.bandwidth.value > 0) path.flow = bytes / route.bandwidth;
+  CommunicationPath::Phase phase;
+  for (const LinkId id : route.links) {
+    const NetworkLink link = network.link(id);
+    if (link.bandwidth == route.bandwidth) path.link = link.kind;
+    Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
+    of_kind = max(of_kind, bytes / link.bandwidth * (1 / link_efficiency(link.kind, path.nodes > 1)));
+  }
+  add_phase(path, phase);
+  return path;
+}
+
 }  // namespace foreshard

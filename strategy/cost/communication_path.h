@@ -13,4 +13,7 @@ namespace foreshard {
 // of plans.
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
 
+// Of a transfer of `bytes` between two devices, one step.
+CommunicationPath route_path(const Network& network, DeviceId from, DeviceId to, Bytes bytes);
+
 }  // namespace foreshard

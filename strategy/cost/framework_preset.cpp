@@ -349,8 +349,13 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
   // Offloaded parameters: the copies of the next layer overlap the computes of this one.
   const Overlap ours = {.parameters = strategy.offload.parameters != Space::Device};
-  if (!strategy.communication.overlap)
-    strategy.communication.overlap = overlap_of(preset, strategy.virtual_stages, strategy.zero.stage > 0, ours);
+  if (!strategy.communication.overlap) {
+    Overlap& overlap =
+        strategy.communication.overlap.emplace(overlap_of(preset, strategy.virtual_stages, strategy.zero.stage > 0, ours));
+    // What the framework runs no other way (strategy/search/search_framework.h).
+    if (preset.runner == Runner::Megatron && strategy.virtual_stages > 1 && strategy.pp == 2) overlap.p2p = true;
+    if (preset.runner == Runner::DeepSpeed && strategy.pp > 1) overlap.p2p = false;
+  }
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
     strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;

@@ -322,7 +322,7 @@ class PlanCosts {
     const RankId other = ranks_.peer(first_.rank, *peer);
     const bool sends = what.to.has_value();
     const DeviceId here = ranks_.device(first_.rank), there = other.valid() ? ranks_.device(other) : here;
-    const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
+    const CommunicationPath path = route_path(network_, sends ? here : there, sends ? there : here, what.bytes);
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
     Cost cost = exchange_cost(gpu(), what, path);
@@ -374,26 +374,6 @@ class PlanCosts {
     return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),
             .wire_factor = flows ? time.wire.value / path.flow.value : kNoWire,
             .sm_share = profile_->collective_share};
-  }
-
-  CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {
-    const Route route = network_.route(from, to);
-    CommunicationPath path{.members = 2,
-                           .nodes = network_.node(from) == network_.node(to) ? 1 : 2,
-                           .steps = 1,
-                           .step_latency = route.latency,
-                           .bytes = static_cast<double>(bytes.value),
-                           .bandwidth = route.bandwidth};
-    if (route.bandwidth.value > 0) path.flow = bytes / route.bandwidth;
-    CommunicationPath::Phase phase;
-    for (const LinkId id : route.links) {
-      const NetworkLink link = network_.link(id);
-      if (link.bandwidth == route.bandwidth) path.link = link.kind;
-      Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
-      of_kind = max(of_kind, bytes / link.bandwidth * (1 / link_efficiency(link.kind, path.nodes > 1)));
-    }
-    add_phase(path, phase);
-    return path;
   }
 
   // The path from the first rank of the role; layers repeat the collectives of one layer.

@@ -61,6 +61,12 @@ std::string parts(const Role& role, Bytes arena) {
 Bytes host_bytes(const Role& role) { return arena_bytes(role, Space::PinnedHost) + arena_bytes(role, Space::PageableHost); }
 Bytes drive_bytes(const Role& role) { return arena_bytes(role, Space::Nvme); }
 
+Bytes excess_of(const Role& role, Bytes arena, const Plan& plan, const Cluster& cluster) {
+  return arena + plan.framework + plan.reserve - gpu_of(cluster, role.device_kind).memory;
+}
+
+}  // namespace
+
 // The ranks of a node share its memory and its drives. A cluster that does not say how much host memory there is has enough.
 std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& cluster) {
   const auto away = [](const Role& role) { return host_bytes(role) + drive_bytes(role); };
@@ -87,12 +93,6 @@ std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& clu
   }
   return {};
 }
-
-Bytes excess_of(const Role& role, Bytes arena, const Plan& plan, const Cluster& cluster) {
-  return arena + plan.framework + plan.reserve - gpu_of(cluster, role.device_kind).memory;
-}
-
-}  // namespace
 
 bool never_fits(const Plan& plan, const Cluster& cluster) {
   for (std::size_t r = 0; r < plan.roles.size(); ++r)

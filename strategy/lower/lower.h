@@ -45,6 +45,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
 // Nothing if the plan fits the devices: arena + framework memory + reserve <= capacity. Else the reason, which names the category of memory
 // that exceeds it.
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster);
+// Nothing if the host memory and the drives of each node hold what its ranks keep there.
+std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& cluster);
 // Whether it cannot fit with any offsets: the blocks alive at one time exceed a device's memory. Needs no offsets.
 bool never_fits(const Plan& plan, const Cluster& cluster);
 

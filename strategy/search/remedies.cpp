@@ -1,11 +1,15 @@
-#include "strategy/tune/remedies.h"
+#include "strategy/search/remedies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
 #include "core/result/memory_timeline.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/search/search_framework.h"
 #include "strategy/tune/tune.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -73,16 +77,28 @@ std::string gib(Bytes bytes) {
   return text;
 }
 
-// "41.3 GiB on stage 0 of 80.0 GiB" when it fits.
-std::optional<std::string> fits(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+// "24 % slower"; a tenth of a percent is as fast.
+std::string price(double seconds, double before) {
+  const double more = seconds / before - 1;
+  if (std::abs(more) < 0.001) return "as fast";
+  char text[32];
+  std::snprintf(text, sizeof text, std::abs(more) < 0.0995 ? "%.1f %% %s" : "%.0f %% %s", 100 * std::abs(more), more > 0 ? "slower" : "faster");
+  return text;
+}
+
+// "41.3 GiB on stage 0 of 80.0 GiB, 24 % slower" when it fits. `before`: seconds of the strategy that does not.
+std::optional<std::string> fits(const Model& model, const Cluster& cluster, const Strategy& strategy, double before) {
   const auto answer = tuned_plan(model, cluster, strategy, {.explain = false, .check = false});
   const auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
-  const Role* worst = nullptr;
-  Bytes most = {};
-  for (const Role& role : lowered->plan.roles)
-    if (const Bytes arena = arena_bytes(role, Space::Device); !worst || arena > most) worst = &role, most = arena;
-  return gib(most + lowered->plan.framework) + " on " + worst->name + " of " + gib(gpu_of(cluster, worst->device_kind).memory);
+  if (const auto runner = find_runner(strategy.framework); runner && !why_not_run_by(*runner, lowered->strategy).empty()) return {};
+  const Verdict judged = verdict(model, cluster, *lowered);
+  std::string where = " in " + judged.holder + "'s allocator";
+  if (judged.holder.empty())
+    where = " on " + std::ranges::max_element(lowered->plan.roles, {}, [](const Role& role) {
+                       return arena_bytes(role, Space::Device);
+                     })->name;
+  return gib(judged.needs) + where + " of " + gib(judged.capacity) + ", " + price(refine(*lowered, cluster).time.value, before);
 }
 
 }  // namespace
@@ -93,9 +109,12 @@ std::vector<std::string> remedies(const Model& model, const Cluster& cluster, co
   const Strategy& base = std::get<Strategy>(resolved);
   std::vector<Change> all = changes();
   for (Change& change : larger_degrees(base)) all.push_back(std::move(change));
+  const auto wanted = tuned_plan(model, cluster, base, {.ignore_memory = true, .pack_by_order = false, .check = false});
+  if (!std::holds_alternative<Lowered>(wanted)) return {};
+  const double before = refine(std::get<Lowered>(wanted), cluster).time.value;
   std::vector<std::string> found;
   const auto attempt = [&](const std::string& option, const Strategy& changed) {
-    if (const auto memory = fits(model, cluster, changed)) found.push_back(option + ": " + *memory);
+    if (const auto memory = fits(model, cluster, changed, before)) found.push_back(option + ": " + *memory);
   };
   std::vector<std::pair<std::string, Strategy>> single;
   for (const Change& change : all) {

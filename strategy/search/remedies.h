@@ -10,8 +10,9 @@
 
 namespace foreshard {
 
-// At most `most` remedies. Each names the options to set and the resulting memory of the fullest stage: "--recompute full: 41.3 GiB on
-// stage 0 of 80.0 GiB". Every remedy was lowered and fits. Pairs are tried only when no single change fits. Empty: nothing tried fits.
+// At most `most` remedies. Each names the options to set, the resulting memory of the fullest stage, or in the framework's allocator, and what
+// it costs: "--recompute full: 41.3 GiB on stage 0 of 80.0 GiB, 24 % slower", compared with the strategy if there were enough memory. Every
+// remedy was lowered, fits by strategy/verdict, and the framework can run it. Pairs are tried only when no single change fits. Empty: nothing tried fits.
 std::vector<std::string> remedies(const Model& model, const Cluster& cluster, const Strategy& strategy, std::size_t most = 3);
 
 }  // namespace foreshard

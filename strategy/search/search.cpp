@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "strategy/cost/framework_preset.h"
+#include "strategy/search/search_once.h"
 #include "strategy/search/search_costs.h"
 #include "strategy/search/search_experts.h"
 #include "strategy/search/search_failures.h"
@@ -416,8 +417,7 @@ class Searching {
 
 }  // namespace
 
-static std::variant<SearchResult, Infeasible> search_all(const Model& model, const Cluster& cluster,
-                                                         const SearchOptions& options) {
+std::variant<SearchResult, Infeasible> search_once(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
   if (!is_fixed(options, "delay_wgrad")) settled.base.pipeline.delay_wgrad = false;
@@ -438,10 +438,6 @@ static std::variant<SearchResult, Infeasible> search_all(const Model& model, con
     return *std::move(away);
   }
   return answer;
-}
-
-std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
-  return collecting_failures(options, [&](const SearchOptions& collecting) { return search_all(model, cluster, collecting); });
 }
 
 }  // namespace foreshard

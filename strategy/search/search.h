@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strategy/estimate/estimate_screen.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -27,6 +28,7 @@ struct Candidate {
   double score = 0;                      // what the objective ranks by, smaller is better: seconds, bytes or GPU seconds
   // Factor on the score when ranking: 1 + SearchOptions::noise unless the strategy is simple.
   double handicap = 1;
+  Verdict verdict = {};  // Fits, or MayFit where nothing fits
   struct LessSimple {
     double gain = 0;  // (the candidate's score - its own score) / the candidate's score
     Strategy strategy = {};
@@ -67,6 +69,7 @@ struct SearchOptions {
   // The calling thread calls both functions: `found` once for every candidate that was refined and fits, soon after it was refined.
   std::function<void(double fraction)> progress = {};
   std::function<void(const Candidate&)> found = {};
+  double least_probability = kFits;  // that a candidate fits (strategy/verdict); where none does, `search` takes what may fit
   // Called by any thread for each candidate whose evaluation throws; `search` sets it, to collect SearchResult::failed. Empty: it throws.
   std::function<void(const Strategy&, const std::exception_ptr&)> failed = {};
 };

@@ -69,8 +69,8 @@ const char* refused_by_fully_shard(const Point& p, const Strategy& base) {
   if (types.master || types.state != types.param) return "fully_shard's optimizer works on the parameters: one format for both";
   if (p.zero == 1) return "fully_shard has ZeRO 2 and 3, not 1";
   if (!p.overlap_gradients) return "fully_shard always overlaps its reductions";
-  if (p.zero == 2 && p.overlap_parameters) return "fully_shard gathers in the forward that uses the parameters";
-  if (p.zero == 3 && !p.overlap_parameters) return "fully_shard always prefetches";
+  // Without resharding (ZeRO 2) it gathers in the first forward of a step, layer by layer and one layer ahead.
+  if (p.zero >= 2 && !p.overlap_parameters) return "fully_shard always prefetches";
   return nullptr;
 }
 

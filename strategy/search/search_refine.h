@@ -1,8 +1,7 @@
 // Refining: lowers a strategy, replays its plan, and decides whether it fits. Internal to strategy/.
 //
-// Without a framework the plan's arena decides. With one the memory that this framework allocates for the same strategy does
-// (strategy/frameworks), as in `simulate --framework` and `validate`; the arena does not count then, since the framework does not run the
-// plan.
+// What fits says strategy/verdict: without a framework by the plan's arena, with one by the memory that this framework is predicted to
+// allocate, with the error of such predictions, as in `simulate --framework`.
 #pragma once
 
 #include <functional>
@@ -30,16 +29,17 @@ class Refiner {
   double least_excess();
 
  private:
-  // Bytes on the fullest GPU. Nothing: more than it has, or the framework does not take the strategy.
-  std::optional<double> framework_memory(const Strategy& strategy, double screened) const;
+  // Nothing: it does not fit with SearchOptions::least_probability, or the framework does not take the strategy.
+  std::optional<FrameworkAllocation> framework_memory(const Strategy& strategy, double screened) const;
   std::optional<Candidate> evaluated(const Strategy& strategy, const Point& point, const Screened& screened) const;
 
   const Model& model_;
   const Cluster& cluster_;
   const SearchOptions& options_;
   bool asks_framework_ = false;
+  Spread errors_ = {};  // of predictions of the framework's memory
   mutable std::mutex mutex_ = {};
-  mutable std::map<std::string, double> known_ = {};  // [strategy without overlap and placement]: bytes
+  mutable std::map<std::string, FrameworkAllocation> known_ = {};  // [strategy without overlap and placement]; no ranks: refused
   mutable double least_excess_ = 0;
 };
 

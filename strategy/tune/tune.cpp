@@ -16,6 +16,7 @@
 #include "strategy/tune/recompute_schedule.h"
 #include "strategy/tune/region_choice.h"
 #include "strategy/tune/value_choice.h"
+#include "strategy/verdict/verdict.h"
 
 namespace foreshard {
 
@@ -112,22 +113,31 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   return tuned;
 }
 
-static std::variant<Lowered, Infeasible> checked(std::variant<Lowered, Infeasible> answer, const LowerOptions& options) {
-  if (const auto* lowered = std::get_if<Lowered>(&answer); lowered && options.check) expect_sound(lowered->plan);
+// Where a framework runs the strategy, its memory decides whether it fits, not the arena of the plan.
+static std::variant<Lowered, Infeasible> lowered(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                                 const LowerOptions& options, const TunedRows& rows) {
+  const auto lowering = strategy.communication.asynchronous ? lower_asynchronous : lower;
+  const bool judged = !options.ignore_memory && names_framework(strategy);
+  LowerOptions how = options;
+  how.ignore_memory |= judged;
+  auto answer = lowering(model, cluster, strategy, how, rows);
+  const auto* made = std::get_if<Lowered>(&answer);
+  if (made && options.check) expect_sound(made->plan);
+  if (!made || !judged) return answer;
+  const Verdict found = verdict(model, cluster, *made);
+  if (found.kind == Verdict::Kind::DoesNotFit) return Infeasible{.reason = found.reason};
   return answer;
 }
 
 std::variant<Lowered, Infeasible> lower_tuned(const Model& model, const Cluster& cluster, const Tuned& tuned,
                                               const LowerOptions& options) {
-  const Strategy& strategy = tuned.strategy;
-  const auto lowering = strategy.communication.asynchronous ? lower_asynchronous : lower;
-  return checked(lowering(model, cluster, strategy, options, tuned.rows), options);
+  return lowered(model, cluster, tuned.strategy, options, tuned.rows);
 }
 
 std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                              const LowerOptions& options) {
   if (!leaves_open(strategy) && !chooses_regions(strategy) && !chooses_times(strategy) && !strategy.communication.asynchronous)
-    return checked(lower(model, cluster, strategy, options), options);
+    return lowered(model, cluster, strategy, options, {});
   auto tuned = tune(model, cluster, strategy, options);
   if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
   return lower_tuned(model, cluster, std::get<Tuned>(tuned), options);

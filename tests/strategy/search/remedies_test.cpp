@@ -1,4 +1,4 @@
-#include "strategy/tune/remedies.h"
+#include "strategy/search/remedies.h"
 
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
