@@ -153,6 +153,7 @@ class GradientCheck {
       keeps = compute->accumulate;
       if ((is_step(compute->op) || is<ops::GradNorm>(compute->op)) && (in.own_part & ~axes_of(compute->slice)) != 0)
         tell("gradient-not-reduced", "reads all of a gradient of which a rank has the sum of its own part only");
+      if (is<ops::GradNorm>(compute->op)) in.own_part = 0;  // its result is no part of a tensor
       if (is_step(compute->op))
         in = optimizer(reads);
       else if (compute->phase == Phase::Update && reads_sums(compute->op))

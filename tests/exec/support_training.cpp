@@ -134,9 +134,10 @@ Execution trained(const Model& model, const Strategy& strategy, int steps) {
 
 double Difference::largest() const { return std::max({loss, gradients, values}); }
 
-static double apart(const WholeTensor& a, const WholeTensor& b) {
+// Relative to the largest element, or to `least` if that is more.
+static double apart(const WholeTensor& a, const WholeTensor& b, double least = 0) {
   if (a.elements.size() != b.elements.size()) return INFINITY;
-  double most = 0, scale = 0;
+  double most = 0, scale = least;
   for (std::size_t i = 0; i < a.elements.size(); ++i) {
     const double difference = a.held[i] && b.held[i] ? std::abs(a.elements[i] - b.elements[i]) : INFINITY;
     if (!(difference <= most)) most = std::isnan(difference) ? INFINITY : difference;
@@ -146,9 +147,16 @@ static double apart(const WholeTensor& a, const WholeTensor& b) {
   return most == 0 ? 0 : most / scale;
 }
 
-// Frozen tensors have no gradients.
-static double gradients_apart(const Tensor& tensor, const WholeTensor& a, const WholeTensor& b) {
-  if (!tensor.frozen) return apart(a, b);
+static double largest_of(const std::vector<WholeTensor>& tensors) {
+  double largest = 0;
+  for (const WholeTensor& tensor : tensors)
+    for (const double element : tensor.elements) largest = std::max(largest, std::abs(element));
+  return largest;
+}
+
+// Frozen tensors have no gradients. Some gradients are 0 but for rounding, such as that of a bias before a normalization.
+static double gradients_apart(const Tensor& tensor, const WholeTensor& a, const WholeTensor& b, double largest) {
+  if (!tensor.frozen) return apart(a, b, 1e-4 * largest);
   const auto held = [](const WholeTensor& of) { return std::ranges::any_of(of.held, [](char one) { return one != 0; }); };
   return held(a) || held(b) ? INFINITY : 0;
 }
@@ -160,10 +168,11 @@ Difference difference(const Execution& a, const Execution& b) {
   std::map<std::string, std::size_t> index;
   for (std::size_t t = 0; t < a.result.plan.tensors.size(); ++t) index[a.result.plan.tensors[t].name] = t;
   double worst = -1;
+  const double largest = largest_of(b.gradients);
   for (std::size_t t = 0; t < b.result.plan.tensors.size(); ++t) {
     const std::string& name = b.result.plan.tensors[t].name;
     const double gradient = index.contains(name)
-                                ? gradients_apart(b.result.plan.tensors[t], a.gradients.at(index[name]), b.gradients[t])
+                                ? gradients_apart(b.result.plan.tensors[t], a.gradients.at(index[name]), b.gradients[t], largest)
                                 : INFINITY;
     const double value = index.contains(name) ? apart(a.values.at(index[name]), b.values[t]) : INFINITY;
     all.gradients = std::max(all.gradients, gradient);
