@@ -3143,6 +3143,22 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 需要 %2（%3），框架另需 %4；%5 有 %6，其中 %7 须留空：超出 %8</translation>
     </message>
     <message>
+        <source>%1 takes %2 of %3 per GPU by our prediction, %4 too much, although allocated memory fits: blocks of other sizes lie free, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help</source>
+        <translation>按预测，%1 在每个 GPU 上占用 %3 中的 %2，超出 %4；实际分配的显存放得下，只是其他大小的块空闲着：设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True 会有帮助</translation>
+    </message>
+    <message>
+        <source>%1 takes %2 of %3 per GPU by our prediction, %4 too much</source>
+        <translation>按预测，%1 在每个 GPU 上占用 %3 中的 %2，超出 %4</translation>
+    </message>
+    <message>
+        <source>%1 takes %2 of %3 per GPU by our prediction; measured runs took %4 to %5 of what was predicted, so that it fits with a probability of %6</source>
+        <translation>按预测，%1 在每个 GPU 上占用 %3 中的 %2；实测运行占用预测值的 %4 到 %5，因此放得下的概率为 %6</translation>
+    </message>
+    <message>
+        <source>%1 takes %2 of %3 per GPU by our prediction</source>
+        <translation>按预测，%1 在每个 GPU 上占用 %3 中的 %2</translation>
+    </message>
+    <message>
         <source>%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much</source>
         <translation>%1 的模型需要 %2，框架需要 %3；上限为 %4：超出 %5</translation>
     </message>

@@ -129,6 +129,12 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much"),
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much"),
     QT_TRANSLATE_NOOP("Engine", "the ranks of node %1 need %2 of host memory; it has %3"),
+    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction, %4 too much, although allocated memory fits: blocks of other "
+                                "sizes lie free, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help"),
+    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction, %4 too much"),
+    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction; measured runs took %4 to %5 of what was predicted, so that it "
+                                "fits with a probability of %6"),
+    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction"),
     QT_TRANSLATE_NOOP("Engine", "policy %1 keeps %2 in host memory, --offload-%3 says %4"),
     QT_TRANSLATE_NOOP("Engine", "policy %1 is ZeRO %2, --zero says %3"),
     QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own have no runtime policies"),

@@ -242,9 +242,12 @@ TEST(Simulate, SaysWhenMemoryIsCloseToTheLimit) {
     return "simulate --model gpt2-1.5b --cluster dgx-a100 --framework megatron --ignore-memory --seq 1024 --micro-batch " +
            samples;
   };
-  EXPECT_NE(run_line(with("12")).out.find("it fits there, and"), std::string::npos);
-  EXPECT_NE(run_line(with("16")).out.find("it may fit there:"), std::string::npos);
-  EXPECT_NE(run_line(with("18")).out.find("though one run in twenty takes"), std::string::npos);
+  const RanLine fits = run_line(with("12")), may = run_line(with("16")), not_at_all = run_line(with("20"));
+  EXPECT_EQ(fits.out.find("May fit"), std::string::npos) << fits.out;
+  EXPECT_NE(fits.out.find("GiB are left; one run in twenty takes at least"), std::string::npos) << fits.out;
+  EXPECT_NE(may.out.find("May fit: megatron takes"), std::string::npos) << may.out;
+  EXPECT_NE(not_at_all.out.find("Does not fit: megatron takes"), std::string::npos) << not_at_all.out;
+  EXPECT_EQ(answer(with("16")).at("verdict").at("kind").as_string(), "may fit");
   EXPECT_TRUE(answer(with("16")).at("framework_allocation").at("close").as_bool());
   EXPECT_FALSE(answer(with("12")).at("framework_allocation").at("close").as_bool());
 }
