@@ -186,6 +186,7 @@ class Worker:
         self.options, self.bases, self.bases_folder = options, bases, bases_folder
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=bases_folder))
         self.data = pathlib.Path(tempfile.mkdtemp(prefix="data-", dir=bases_folder))
+        self.runtime = tempfile.mkdtemp(prefix="runtime-", dir=bases_folder)  # Qt's, of the user alone
         for name in ("models", "topologies", "frameworks", "accuracy"):
             shutil.copytree(ROOT / name, self.data / name)
         self.drawn = [kind for kind in options.kinds for _ in range(KINDS[kind][1])]
@@ -226,7 +227,7 @@ class Worker:
         program = options.gui if words[0] == "GUI" else options.program
         limit = f"ulimit -c 0; ulimit -t {options.cpu}" + (f"; ulimit -v {options.memory << 20}" if options.memory else "")
         environment = os.environ | {"TMPDIR": str(self.folder), "OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "QT_QPA_PLATFORM": "offscreen",
-                                    "FORESHARD_DATA": str(self.data), "HOME": str(self.folder)}
+                                    "FORESHARD_DATA": str(self.data), "HOME": str(self.folder), "XDG_RUNTIME_DIR": self.runtime}
         child = subprocess.Popen(["sh", "-c", limit + '; exec "$@"', "sh", program, *(words[1:] if words[0] == "GUI" else words)], cwd=self.folder,
                                  env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
@@ -270,7 +271,8 @@ class Worker:
             shown = words[:2] == ["show", "plan"] and complaints[0].endswith("the plan is not sound")  # a look at what is wrong
             if out and kind != "workspace" and not shown:
                 return (f"refused, after output: {complaints[0]}",)
-            told = name in complaints[0] or complaints[0].startswith("foreshard: schedule: ")  # the lists of the strategy
+            # The lists of the strategy; the window says what is wrong with one of its fields.
+            told = name in complaints[0] or complaints[0].startswith("foreshard: schedule: ") or kind == "workspace"
             if not told:
                 return (f"refused without the file's name: {complaints[0]}",)
         if rc == 2 and not lines and not out:
