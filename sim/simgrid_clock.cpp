@@ -2,7 +2,6 @@
 #include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
-#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 
@@ -86,6 +85,22 @@ struct Transfer {
   Token token = {};
 };
 
+// SimGrid 4.0 calls them add_host and add_link.
+template <class Zone>
+sg4::Host* new_host(Zone& zone, const std::string& name) {
+  if constexpr (requires { zone.add_host(name, 1.0); })
+    return zone.add_host(name, 1.0);
+  else
+    return zone.create_host(name, 1.0);
+}
+template <class Zone>
+sg4::Link* new_link(Zone& zone, const std::string& name, double bandwidth) {
+  if constexpr (requires { zone.add_link(name, bandwidth); })
+    return zone.add_link(name, bandwidth);
+  else
+    return zone.create_link(name, bandwidth);
+}
+
 std::unique_ptr<sg4::Engine> new_engine() {
   xbt_log_control_set("root.thres:critical");
   std::unique_ptr<sg4::Engine> engine;
@@ -142,11 +157,12 @@ struct Platform {
 
   Platform() : engine(new_engine()) {
     zone = new ChosenRoute("network");
-    source = zone->get_iface()->create_host("source", 1.0);
-    sink = zone->get_iface()->create_host("sink", 1.0);
-    network = dynamic_cast<simgrid::kernel::resource::Model*>(zone->get_iface()->get_network_model());
+    source = new_host(*zone->get_iface(), "source");
+    sink = new_host(*zone->get_iface(), "sink");
+    for (simgrid::kernel::resource::Model* model : engine->get_all_models())
+      if (model->get_name().starts_with("Network")) network = model;
     FS_ASSERT(network != nullptr);
-    sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
+    sg4::Comm::on_completion_cb([this](const sg4::Activity& activity) {
       if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Transfer>());
     });
   }
@@ -303,7 +319,7 @@ class SimGridClock final : public player::Clock {
   int add_link(BytesPerSecond capacity) override {
     FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
     Links& links = platform_.links;
-    sg4::Link* link = platform_.zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
+    sg4::Link* link = new_link(*platform_.zone->get_iface(), std::to_string(links.size()), capacity.value * kPartsPerByte);
     links.push_back(link->get_impl());
     platform_.users.emplace_back();
     platform_.capacities.push_back(capacity.value * kPartsPerByte);
