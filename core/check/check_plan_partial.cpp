@@ -150,7 +150,8 @@ class PartialSumCheck {
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
     Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
-    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= adapted_ ? alike_ : scattered_;
+    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); }))
+      out.unknown |= adapted_ ? alike_ : scattered_;
     if (law.new_columns)  // weights are [out, in]
       out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
     const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;
@@ -164,7 +165,7 @@ class PartialSumCheck {
       if (gradient(instruction.writes[w]))
         made = {.missing =
                     ((in.rows | (law.shared_weights ? in.columns : 0)) & ~cut_of(instruction.writes[w], TensorPart::Gradient)) |
-                    (law.pass ? in.missing : 0),
+                    out.missing,
                 .unknown = out.unknown};
       if (of_weight(compute, w)) made.missing &= in.rows | (law.shared_weights ? in.columns : 0);
       keeps(compute, w) ? piece.add(made) : void(piece = made);

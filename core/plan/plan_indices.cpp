@@ -222,6 +222,8 @@ void check_buffer(const Plan& plan, const Buffer& buffer, const Where& at) {
     const auto axis = [&](AxisId id, const Where& w) { refers(id, plan.axes, w); };
     each(shard.split_by, where, "split_by", axis);
     each(shard.flat_by, where, "flat_by", axis);
+    distinct(shard.split_by, {&where, "split_by"});
+    distinct(shard.flat_by, {&where, "flat_by"});
   });
 }
 

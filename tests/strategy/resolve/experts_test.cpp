@@ -12,7 +12,6 @@
 #include "strategy/estimate/estimate.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables_text.h"
-#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::experts_test {
@@ -355,21 +354,6 @@ Infeasible refusal(const Model& model, const Strategy& strategy) {
   const auto answer = resolve(model, load_cluster("dgx-a100-x2"), strategy);
   if (const auto* why = std::get_if<Infeasible>(&answer)) return *why;
   return {.reason = "none"};
-}
-
-// The norm that a dynamic loss scale needs is of all gradients; each optimizer's step reads it beside its own gradient, which is cut over
-// other axes for experts than for the rest.
-TEST(ExpertDegrees, AreSoundWithADynamicLossScale) {
-  for (Strategy strategy : {folded(), shared()})
-    for (const int zero : {0, 1, 2, 3})
-      for (const double clip : {0.0, 1.0}) {
-        strategy.zero.stage = zero, strategy.pp = zero > 1 ? 1 : 2;
-        strategy.optimizer.loss_scale = 0, strategy.optimizer.clip_norm = clip;
-        const Lowered made = std::get<Lowered>(
-            tuned_plan(mixture(), load_cluster("dgx-a100-x4"), strategy, {.ignore_memory = true, .check = false}));
-        const auto defects = check_plan(made.plan);
-        EXPECT_TRUE(defects.empty()) << zero << " " << clip << " " << defects[0].rule << " " << defects[0].where;
-      }
 }
 
 TEST(ExpertDegrees, ThatCannotBeAreRefused) {
