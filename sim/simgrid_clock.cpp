@@ -156,7 +156,10 @@ struct Platform {
   std::int64_t events = 0;
 
   Platform() : engine(new_engine()) {
+    sg4::NetZone* const root =
+        engine->get_netzone_root();  // from SimGrid 4.0 on there is one; before, the first zone becomes it
     zone = new ChosenRoute("network");
+    if (root != nullptr) zone->set_parent(root->get_impl());
     source = new_host(*zone->get_iface(), "source");
     sink = new_host(*zone->get_iface(), "sink");
     for (simgrid::kernel::resource::Model* model : engine->get_all_models())

@@ -54,6 +54,7 @@ static const std::map<std::string, std::string> kLongFiles = {
     {"core/check/check_plan_meetings.cpp", "one class: who meets, and the dry run that finds deadlocks"},
     {"core/check/check_plan_values.cpp", "one class: follows values and their gradients through a role"},
     {"core/strategy/strategy_options.cpp", "one table: a row per option"},
+    {"sim/simgrid_clock.cpp", "one class: the only file that includes SimGrid"},
     {"strategy/cost/plan_costs.cpp", "one class: all its functions read the plan, the network and the tables"},
     {"strategy/lower/role_program.cpp", "one class: builds the program of a role"},
     {"strategy/resolve/tables.cpp", "one function: the rows of the tables that a strategy resolves to"},
