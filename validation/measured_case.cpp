@@ -326,6 +326,7 @@ void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways)
 
 std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& stated) {
   const MeasuredRow row = with_host_memory(stated);
+  expect_words(row);
   MeasuredCase question;
   const bool experts = has_experts(row);
   if (experts && row.mentions("model_name", "one moe layer")) return SkipReason::MixtureAlone;

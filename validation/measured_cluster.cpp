@@ -131,7 +131,8 @@ bool uses_host(const MeasuredRow& row) { return !row.unknown("offload") && !row.
 }  // namespace
 
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed) {
-  const Generation& g = generation(load_gpu(gpu).architecture);
+  const std::string architecture = load_gpu(gpu).architecture;
+  const Generation& g = generation(architecture);
   const Card card = card_of(gpu);
   std::int64_t per_node = card.per_node;
   if (const auto stated = row.whole("gpus_per_node"))

@@ -119,8 +119,8 @@ void Predictor::fill(Entry& entry, const Model& model, const Cluster& cluster, c
   Outcome& out = entry.outcome;
   // With learned costs it is a plan that was checked without them.
   const bool known = profile && profile->learned;
-  auto answer = tuned_plan(model, cluster, shorter,
-                           {.ignore_memory = true, .pack_by_order = false, .check = !known, .profile = profile});
+  auto answer =
+      tuned_plan(model, cluster, shorter, {.ignore_memory = true, .pack_by_order = false, .check = !known, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return;
@@ -240,9 +240,8 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
 
 std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
   const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
-  auto answer =
-      tuned_plan(question.model, question.cluster, shortened(strategy),
-                 {.ignore_memory = true, .pack_by_order = false, .check = false});  // of a prediction that was made
+  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy),
+                           {.ignore_memory = true, .pack_by_order = false, .check = false});  // of a prediction that was made
   auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   const FrameworkPreset& preset = framework_preset(strategy.framework);

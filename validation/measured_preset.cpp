@@ -74,7 +74,7 @@ RowPreset preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   const std::vector<std::string>& known = framework_names();
   if (std::find(known.begin(), known.end(), framework) != known.end()) return {framework, stack_of(framework)};
   assumed.emplace_back("framework");
-  return {"megatron", "megatron"};
+  return {"megatron", kUnknownStack};
 }
 
 }  // namespace foreshard

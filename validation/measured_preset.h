@@ -14,7 +14,9 @@ struct RowPreset {
   std::string stack = {};  // that of the framework alone, by which rows are grouped into cells
 };
 
-// For a framework without a preset: megatron, and "framework" is added to `assumed`.
+inline constexpr const char* kUnknownStack = "unknown";
+
+// For a framework without a preset: the costs of megatron, but a stack of its own, kUnknownStack, and "framework" is added to `assumed`.
 RowPreset preset_of(const MeasuredRow& row, std::vector<std::string>& assumed);
 
 }  // namespace foreshard

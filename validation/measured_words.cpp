@@ -5,6 +5,7 @@
 #include <cctype>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "validation/measured_numbers.h"
@@ -90,6 +91,34 @@ int adapter_rank(const MeasuredRow& row) {
   const std::string word = " LoRA r";
   const std::size_t at = name.find(word);
   return at == std::string::npos ? 0 : std::min(leading_int(name.substr(at + word.size())), 1 << 14);
+}
+
+void expect_words(const MeasuredRow& row) {
+  struct WordColumn {
+    const char* name;
+    std::vector<std::string> begins;
+  };
+  static const std::vector<WordColumn> columns = {
+      {"activation", {"gelu", "swiglu", "geglu", "squared relu", "relu", "silu"}},
+      {"norm", {"layernorm", "rmsnorm", "batchnorm"}},
+      {"flash_attention", {"yes", "no"}},
+      {"sequence_parallel", {"yes", "no"}},
+      {"recompute", {"none", "no", "yes", "full", "selective", "recompute-", "maxtext remat_policy"}},
+      {"zero_stage_or_fsdp", {"none", "no", "zero", "fsdp", "hsdp", "ddp", "distributed optimizer", "megatron fsdp"}}};
+  for (const WordColumn& column : columns) {
+    if (row.unknown(column.name)) continue;
+    std::string cell = row.text(column.name);
+    std::ranges::transform(cell, cell.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto begins = [&](const std::string& word) {
+      const bool whole = word == "no" || word == "yes" || word == "none";  // "normal" is not "no"
+      return cell.starts_with(word) &&
+             (!whole || cell.size() == word.size() || std::isalpha(static_cast<unsigned char>(cell[word.size()])) == 0);
+    };
+    if (std::ranges::any_of(column.begins, begins)) continue;
+    std::string words;
+    for (const std::string& word : column.begins) words += (words.empty() ? "" : ", ") + word;
+    throw Error(row.where(), column.name, "\"" + row.text(column.name) + "\"", "unknown, or one that begins with " + words);
+  }
 }
 
 std::optional<DType> precision_of(const MeasuredRow& row) {

@@ -19,6 +19,10 @@ std::optional<std::string> flag_text(const MeasuredRow& row, const std::string& 
 std::optional<double> flag_real(const MeasuredRow& row, const std::string& flag);
 std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag);  // of a flag that holds a whole number
 
+// Throws Error if a cell with words begins with none that its column knows: activation, norm, flash_attention, sequence_parallel, recompute,
+// zero_stage_or_fsdp. Otherwise a word that nobody knows would count as none.
+void expect_words(const MeasuredRow& row);
+
 std::optional<DType> precision_of(const MeasuredRow& row);  // none: an unknown word
 
 // The ZeRO settings that zero_stage_or_fsdp states in the words of Megatron, DeepSpeed, FSDP, MaxText, NeMo or LLM.Q.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "validation/measured_cluster.h"
 
 namespace foreshard::measured_words_test {
@@ -95,4 +97,25 @@ TEST(MeasuredWords, OneNvlinkDomainOfSeventyTwo) {
 }
 
 }  // namespace
+// A word that nobody knows counted as none.
+TEST(MeasuredWords, ThatNobodyKnowsAreRefused) {
+  for (const auto& [column, cell] : std::map<std::string, std::string>{{"activation", "foo"},
+                                                                       {"norm", "bar"},
+                                                                       {"flash_attention", "maybe"},
+                                                                       {"sequence_parallel", "perhaps"},
+                                                                       {"recompute", "zzz"},
+                                                                       {"zero_stage_or_fsdp", "normal"}}) {
+    MeasuredRow row{.file = "t.csv", .line = 7, .cells = {{column, cell}}};
+    try {
+      expect_words(row);
+      ADD_FAILURE() << column;
+    } catch (const Error& wrong) {
+      EXPECT_EQ(std::string(wrong.what()).find("t.csv:7: " + column + ": found \"" + cell + "\", expected"), 0U)
+          << wrong.what();
+    }
+    row.cells[column] = "unknown";
+    EXPECT_NO_THROW(expect_words(row));
+  }
+}
+
 }  // namespace foreshard::measured_words_test
