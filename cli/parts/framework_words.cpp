@@ -56,7 +56,9 @@ std::optional<FrameworkExport> framework_export(const Model& model, const Strate
 
 std::string no_framework_words(const Model& model, const Strategy& strategy) {
   const std::string& name = strategy.framework;
-  if (framework_export(model, strategy)) return "";
+  if (const auto exported = framework_export(model, strategy))
+    return exported->unsaid.empty() ? ""
+                                    : "No export for " + name + ": its options do not say " + joined(exported->unsaid) + ".";
   if (find_runner(name) && !std::holds_alternative<Transformer>(model.shape))
     return "Nothing is known of how " + name +
            " trains a layer list: its limits for transformers hold, and no options are printed.";

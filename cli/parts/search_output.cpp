@@ -147,9 +147,11 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
   const std::string after = names_framework(job.strategy) ? "as " + job.strategy.framework + " allocates." : reserve;
   out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, " + after);
   if (!best.verdict.reason.empty())
-    out += paragraph("No strategy fits with a probability of " + in_percent(kFits, 0) + "; those above may fit. The winner: " + best.verdict.reason + ".");
+    out += paragraph("No strategy fits with a probability of " + in_percent(kFits, 0) +
+                     "; those above may fit. The winner: " + best.verdict.reason + ".");
   if (recompute_word(best) == "best")
-    out += paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
+    out +=
+        paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
   return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options) +
          proof_text(result, options);
 }
@@ -339,7 +341,7 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   const Strategy& best = result.ranked.front().strategy;
   FrameworkExport exported = framework_export(job.model, best).value_or(FrameworkExport{});
   if (const std::string none = no_framework_words(job.model, best); !none.empty() && best.framework != Strategy{}.framework)
-    exported.notes.push_back(none);
+    exported = {.notes = {none}};
   write_framework_words(json, "framework_flags", "framework_notes", exported);
   json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
   json.field("screening_time_s", result.screening_s).field("wall_time_s", how.wall_s);

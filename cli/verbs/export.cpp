@@ -65,6 +65,10 @@ static ExitCode run_export(const Arguments& given, const Console& console) {
   if (const Verdict judged = verdict(job.model, job.cluster, std::get<Lowered>(answer)); !judged.reason.empty())
     say(arguments, console, std::string("it ") + name_of(judged.kind) + ": " + judged.reason);
   const FrameworkExport exported = *framework_export(job.model, strategy);
+  if (!exported.unsaid.empty())
+    return refuse({.reason = "an export for " + framework + " does not say " + joined(exported.unsaid) +
+                             ": what it starts would be another training"},
+                  arguments, console);
   if (given.has("--save")) {
     std::string lines;
     for (const std::string& line : exported.lines) lines += line + "\n";

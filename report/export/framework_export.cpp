@@ -30,7 +30,7 @@ std::string offload_note(const OffloadChoice& offload, const OffloadOptions& say
   add(says.activations || offload.activations == OffloadedActivations::None, offload.activation_home, "activations");
   std::string all;
   for (const std::string& part : parts) all += (all.empty() ? "" : ", ") + part;
-  return all.empty() ? "" : all + ": simulated, but no option says so";
+  return all.empty() ? "" : "strategy.offload (" + all + ")";
 }
 
 bool in_groups(const Strategy& s) { return s.zero.stage > 0 && s.zero.group > 0 && s.zero.group < s.dp; }
@@ -56,10 +56,41 @@ static void add_general_notes(const Strategy& s, FrameworkExport& out) {
                         (s.communication.algorithm ? name_of(*s.communication.algorithm) : "the cheapest for each") +
                         " was simulated");
   if (!s.communication.parts.empty()) out.notes.emplace_back("operators in parts: simulated, but no option says so");
-  if (s.optimizer.lora.any()) out.notes.emplace_back("low-rank adapters: simulated, but no option says so");
   if (s.batch.packed > 0) out.notes.emplace_back("packed sequences: simulated, but no option says so");
   if (s.precision == DType::TF32)
     out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");
+}
+
+// What no export says yet, whatever the framework.
+static void add_unsaid(const Strategy& s, FrameworkExport& out) {
+  if (s.experts.ep > 1) out.unsaid.push_back("strategy.ep " + text(s.experts.ep));
+  if (s.optimizer.lora.any()) out.unsaid.emplace_back("strategy.lora");
+  if (s.batch.packed > 0) out.unsaid.emplace_back("strategy.packed_length");
+}
+
+// Where the lines also say the model: all of it that is not a plain transformer.
+static void add_unsaid_of_model(const Transformer& t, FrameworkExport& out) {
+  const auto differs = [&](bool is, const std::string& field) {
+    if (is) out.unsaid.push_back("model." + field);
+  };
+  const AttentionSettings& a = t.attention;
+  const BlockSettings& b = t.block;
+  differs(!t.causal, "causal false");
+  differs(b.experts.count > 0, "num_experts " + text(b.experts.count));
+  differs(b.mtp_modules > 0, "mtp_modules " + text(b.mtp_modules));
+  differs(a.latent.key_value_rank > 0, "latent attention");
+  differs(a.qk_norm != QkNorm::None, "qk_norm");
+  differs(a.window > 0 || a.chunk > 0, a.window > 0 ? "window " + text(a.window) : "chunk " + text(a.chunk));
+  differs(a.sinks, "sinks");
+  differs(a.score_cap > 0 || b.scales.logit_cap > 0, "soft caps");
+  differs(a.scale != 0 || a.rope_scale != 1, "scale of the scores");
+  differs(a.rotated_dim != 0 || a.full_unrotated || t.positions == PositionKind::None, "rotary positions of a part");
+  differs(!b.input_norms || b.branch_norms || b.norms_around_one, "norms of the block");
+  differs(t.post_norm || t.embedding_norm || !t.final_norm, "norms outside the block");
+  differs(t.token_types > 0 || t.pooler || t.mlm_head || t.lm_head_bias, "heads of an encoder");
+  differs(b.scales.embedding != 1 || b.scales.residual != 1 || b.scales.logits != 1, "constant factors");
+  differs(t.activation == ActivationKind::GeGlu || t.activation == ActivationKind::ClampedSwiGlu, "activation");
+  differs(t.projection_bias != t.mlp_bias, "projection_bias");
 }
 
 }  // namespace exports
@@ -72,6 +103,9 @@ FrameworkExport framework_export(ExportFormat format, const FrameworkFacts& fact
   FrameworkExport out = kFormats[static_cast<std::size_t>(format)](facts, model, strategy);
   out.version = facts.version;
   exports::add_general_notes(strategy, out);
+  exports::add_unsaid(strategy, out);
+  if (format == ExportFormat::Megatron || format == ExportFormat::TorchTitan)
+    exports::add_unsaid_of_model(std::get<Transformer>(model.shape), out);
   if (!facts.policy.empty()) out.notes.push_back(facts.policy);
   return out;
 }

@@ -17,6 +17,9 @@ struct FrameworkExport {
   std::string version = {};             // repository and commit or tag whose options these are
   std::vector<std::string> lines = {};  // one option each, or the lines of the file
   std::vector<std::string> notes = {};  // environment variables, calls of the training script, and choices without an option
+  // Fields of model and strategy that were simulated and that change what is trained, but are in no line: "model.num_experts 8". With any of
+  // them the lines start another training, and must not be given to anybody.
+  std::vector<std::string> unsaid = {};
 };
 
 // The framework whose options are written.

@@ -88,7 +88,7 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
                       (s.attention == AttentionKernel::Flash ? "flash attention" : "attention that is not fused"));
   out.notes.push_back(std::string("in the training script: ") +
                       (s.optimizer.kind == OptimizerKind::Adam ? "Adam" : "SGD, momentum " + number(s.optimizer.momentum)));
-  if (const std::string note = offload_note(s.offload, says_offload(s)); !note.empty()) out.notes.push_back(note);
+  if (const std::string note = offload_note(s.offload, says_offload(s)); !note.empty()) out.unsaid.push_back(note);
   if (s.offload.optimizer_kept > 0 && s.zero.stage < 3) out.notes.emplace_back("its ratio of offload is for ZeRO 3");
   if (s.cp > 1) out.notes.emplace_back("no option says context parallelism");
   if (s.sequence_parallel) out.notes.emplace_back("no option says sequence parallelism beside tensor parallelism");

@@ -109,7 +109,7 @@ class MegatronOptions {
       add("optimizer-cpu-offload"), add("use-precision-aware-optimizer");
       add("optimizer-offload-fraction " + number(1 - s_.offload.optimizer_kept));
     }
-    if (const std::string left = offload_note(s_.offload, {.optimizer = away}); !left.empty()) note(left);
+    if (const std::string left = offload_note(s_.offload, {.optimizer = away}); !left.empty()) out_.unsaid.push_back(left);
     add_if(s_.communication.overlap->gradients, "overlap-grad-reduce");
     if (s_.communication.overlap->gradients) add("ddp-bucket-size", bucket_elements(s_));  // one bucket otherwise
     add_if(s_.communication.overlap->parameters && s_.zero.stage == 1, "overlap-param-gather");

@@ -37,7 +37,7 @@ class TorchTitanFile {
     if (const char* flavor = flavor_of(t_))
       add("name", "\"llama3\""), add("flavor", quoted(flavor));
     else
-      out_.notes.push_back("model.name and model.flavor of " + model_.name + " are missing");
+      out_.unsaid.push_back("the model: it has no flavor of the size of " + model_.name);
     if (s_.precision == DType::F8) add("converters", "[\"quantize.linear.float8\"]");
     training();
     parallelism();
@@ -137,7 +137,7 @@ class TorchTitanFile {
     if (s_.tp > 1 && !s_.sequence_parallel) note("its tensor parallelism is sequence parallel; simulated was one that is not");
     if (s_.zero.stage == 1) note("ZeRO 1 was simulated; it has none");
     if (const std::string left = offload_note(s_.offload, all_away(s_.offload) ? kWithStates : OffloadOptions{}); !left.empty())
-      note(left);
+      out_.unsaid.push_back(left);
     if (*s_.dropout > 0) note("its models have no dropout");
     if (s_.optimizer.kind != OptimizerKind::Adam) note("its optimizers are Adam and AdamW");
     if (s_.attention != AttentionKernel::Flash) note("its attention is fused");
@@ -195,7 +195,7 @@ FrameworkExport of_fsdp2(const FrameworkFacts& facts, const Model&, const Strate
   if (s.recompute.kind == RecomputeKind::Selective) out.notes.emplace_back("checkpoint the attention core of every layer");
   if (s.recompute.kind == RecomputeKind::Modules) out.notes.push_back("checkpoint " + to_text(s.recompute) + " of every layer");
   if (const std::string left = offload_note(s.offload, all_away(s.offload) ? kWithStates : OffloadOptions{}); !left.empty())
-    out.notes.push_back(left);
+    out.unsaid.push_back(left);
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
   if (s.optimizer.loss_scale != 1) out.notes.emplace_back("in the training script: torch.amp.GradScaler");
   return out;

@@ -66,4 +66,34 @@ TEST(FrameworkExport, FactsAndNotes) {
   EXPECT_TRUE(has(out.notes, "NCCL chooses how collectives are carried out; tree was simulated"));
 }
 
+// Started as written, the lines would train another model, or another way: they name what they do not say.
+TEST(FrameworkExport, WhatIsNotSaidIsNamed) {
+  const Strategy plain = resolved({.dp = 8});
+  EXPECT_TRUE(exported(ExportFormat::Megatron, plain).unsaid.empty());
+  const auto of_model = [&](ExportFormat format, const char* model) {
+    return framework_export(format, {}, load_model(model), plain).unsaid;
+  };
+  EXPECT_TRUE(of_model(ExportFormat::Megatron, "llama-3-8b").empty());
+  EXPECT_TRUE(of_model(ExportFormat::TorchTitan, "llama-3-8b").empty());
+  EXPECT_TRUE(has(of_model(ExportFormat::TorchTitan, "gpt2-355m"), "the model: it has no flavor of the size of gpt2-355m"));
+  EXPECT_TRUE(has(of_model(ExportFormat::Megatron, "mixtral-8x7b"), "model.num_experts 8"));
+  EXPECT_TRUE(has(of_model(ExportFormat::Megatron, "qwen3-8b"), "model.qk_norm"));
+  EXPECT_TRUE(has(of_model(ExportFormat::Megatron, "deepseek-v2-lite"), "model.latent attention"));
+  EXPECT_TRUE(has(of_model(ExportFormat::Megatron, "gemma-2-9b"), "model.soft caps"));
+  EXPECT_TRUE(has(of_model(ExportFormat::Megatron, "bert-large"), "model.causal false"));
+  EXPECT_TRUE(of_model(ExportFormat::DeepSpeed, "mixtral-8x7b").empty());  // the script has the model
+  for (const ExportFormat format :
+       {ExportFormat::Megatron, ExportFormat::DeepSpeed, ExportFormat::TorchTitan, ExportFormat::Fsdp2}) {
+    Strategy strategy = plain;
+    strategy.experts.ep = 4;
+    EXPECT_TRUE(has(exported(format, strategy).unsaid, "strategy.ep 4"));
+    strategy = plain, strategy.optimizer.lora.rank = 16;
+    EXPECT_TRUE(has(exported(format, strategy).unsaid, "strategy.lora"));
+    strategy = plain, strategy.batch.packed = 128;
+    EXPECT_TRUE(has(exported(format, strategy).unsaid, "strategy.packed_length"));
+    strategy = plain, strategy.offload.activations = OffloadedActivations::All, strategy.offload.activation_home = Space::Nvme;
+    EXPECT_FALSE(exported(format, strategy).unsaid.empty());
+  }
+}
+
 }  // namespace foreshard::framework_export_test
