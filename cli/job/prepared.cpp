@@ -45,6 +45,8 @@ static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
   if (const auto workload = json.find("workload")) {
     origin.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
     origin.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
+    if (const auto masked = workload->find("masked_flops_per_sample"))
+      origin.workload.masked_flops_per_sample = {masked->as_double(0)};
     origin.workload.parameters = workload->at("parameters").as_int(0);
   }
   return origin;

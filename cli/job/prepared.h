@@ -25,8 +25,8 @@ struct Prepared {
   Strategy strategy = {};  // with every default resolved
   Workload workload = {};
   Plan plan = {};
-  Verdict verdict = {};                        // whether it fits the memory
-  std::vector<std::string> would_help = {};    // where it does not fit: changes with which it does
+  Verdict verdict = {};                      // whether it fits the memory
+  std::vector<std::string> would_help = {};  // where it does not fit: changes with which it does
   // What the framework that the job names would allocate; empty for this program's own executor and for a saved plan.
   std::optional<FrameworkAllocation> allocation = {};
   std::optional<MachineProfile> profile = {};  // its costs are in the plan

@@ -56,15 +56,34 @@ OpGraph build_op_graph(const Model& model, const Sharding& sharding) {
   return transformer_graph(std::get<Transformer>(model.shape), sharding);
 }
 
+namespace {
+
+// Products of activations with weights; frozen ones without their weight gradients.
+Flops product_flops(const Model& model, const TransformerFlops& flops, std::int64_t seq, const Adapters& lora) {
+  if (!lora.any()) return flops.products;
+  return {flops.products.value * 2 / 3 + 6 * static_cast<double>(seq) * static_cast<double>(adapter_elements(model, lora))};
+}
+
+}  // namespace
+
 Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple, const Adapters& lora,
                              std::int64_t packed) {
   if (const auto* list = std::get_if<LayerList>(&model.shape)) return layer_list_flops(*list);
   TransformerFlops flops = transformer_flops(std::get<Transformer>(model.shape), seq, vocab_multiple);
   if (packed > 0 && packed < seq) flops.core = {flops.core.value * static_cast<double>(packed) / static_cast<double>(seq)};
-  if (lora.any())
-    flops.products = {flops.products.value * 2 / 3 +
-                      6 * static_cast<double>(seq) * static_cast<double>(adapter_elements(model, lora))};
-  return flops.products + flops.core;
+  return product_flops(model, flops, seq, lora) + flops.core;
+}
+
+Flops masked_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple, const Adapters& lora,
+                              std::int64_t packed) {
+  if (const auto* list = std::get_if<LayerList>(&model.shape)) return layer_list_flops(*list);
+  const auto& transformer = std::get<Transformer>(model.shape);
+  const TransformerFlops flops = transformer_flops(transformer, seq, vocab_multiple);
+  Flops core = flops.core_in_mask;
+  if (packed > 0 && packed < seq)
+    core = {transformer_flops(transformer, packed, vocab_multiple).core_in_mask.value * static_cast<double>(seq) /
+            static_cast<double>(packed)};
+  return product_flops(model, flops, seq, lora) + core;
 }
 
 }  // namespace foreshard

@@ -138,6 +138,11 @@ OpGraph build_op_graph(const Model& model, const Sharding& sharding);
 Flops model_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple = 1, const Adapters& lora = {},
                              std::int64_t packed = 0);
 
+// The same, but attention counts only the pairs of a query and a key that the masks allow: half of them under a causal mask. This is what fused
+// attention kernels compute.
+Flops masked_flops_per_sample(const Model& model, std::int64_t seq, std::int64_t vocab_multiple = 1, const Adapters& lora = {},
+                              std::int64_t packed = 0);
+
 // Elements of all adapters of a model.
 std::int64_t adapter_elements(const Model& model, const Adapters& lora);
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/result/verdict.h"
 #include "core/result/memory_timeline.h"
 #include "core/result/result.h"
+#include "core/result/verdict.h"
 #include "core/strategy/strategy.h"
 
 namespace foreshard {
@@ -54,6 +54,7 @@ struct PredictionInterval {  // the interval that contains the measured iteratio
 struct FlopsRate {
   Flops model = {}, hardware = {};                         // per iteration, all GPUs; hardware: recomputation included
   double model_utilization = 0, hardware_utilization = 0;  // shares of the GPUs' peak: MFU, HFU
+  double masked_utilization = 0;                           // MFU with attention only where the masks allow it; 0: unknown
   bool operator==(const FlopsRate&) const = default;
 };
 

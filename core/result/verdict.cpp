@@ -18,7 +18,9 @@ const char* name_of(Verdict::Kind kind) {
 std::string to_json(const Verdict& verdict) {
   JsonWriter json(0);
   json.begin_object().field("verdict", name_of(verdict.kind)).field("probability", verdict.probability);
-  json.field("holder", verdict.holder).field("needs_bytes", verdict.needs.value).field("capacity_bytes", verdict.capacity.value);
+  json.field("holder", verdict.holder)
+      .field("needs_bytes", verdict.needs.value)
+      .field("capacity_bytes", verdict.capacity.value);
   return json.field("reason", verdict.reason).field("beneath", verdict.beneath).end_object().text();
 }
 

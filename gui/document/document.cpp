@@ -49,6 +49,8 @@ void read_origin(Document& document) {
   if (!workload) return;
   document.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
   document.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
+  if (const auto masked = workload->find("masked_flops_per_sample"))
+    document.workload.masked_flops_per_sample = {masked->as_double(0)};
   document.workload.parameters = workload->at("parameters").as_int(0);
 }
 

@@ -129,6 +129,9 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   const SumsByRole sums = sums_by_role(result.plan);
   add_rates(summary, result, cluster, workload);
   add_utilization(summary, result, cluster, sums, ranks);
+  if (workload.model_flops_per_sample.value > 0)
+    summary.flops.masked_utilization =
+        summary.flops.model_utilization * workload.masked_flops_per_sample.value / workload.model_flops_per_sample.value;
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
   // With three streams or more, the order bound may exceed the bytes that can be alive together. The arena holds all blocks that can, so

@@ -12,6 +12,7 @@ namespace foreshard {
 struct Workload {  // turns times into throughput and MFU; `lower` computes it, the plan stores it in `origin`
   std::int64_t tokens_per_sample = 0;  // 0: throughput is in samples
   Flops model_flops_per_sample = {};
+  Flops masked_flops_per_sample = {};  // attention only where the masks allow it; 0: unknown
   std::int64_t parameters = 0;
 };
 

@@ -119,6 +119,7 @@ class SummaryWriter {
     measured("tokens_per_s_per_gpu", summary_.tokens_per_s_per_gpu);
     measured("samples_per_s", summary_.samples_per_s);
     measured("model_flops_utilization", summary_.flops.model_utilization);
+    measured("masked_flops_utilization", summary_.flops.masked_utilization);
     measured("hardware_flops_utilization", summary_.flops.hardware_utilization);
     json_.key("flops").begin_object();
     of_plan("model", summary_.flops.model.value), of_plan("hardware", summary_.flops.hardware.value);

@@ -79,7 +79,19 @@ class Writer {
          with_commas(summary_.tokens_per_s_per_gpu));
     pair("utilisation (MFU)", in_percent(summary_.flops.model_utilization), "hardware use (HFU)",
          in_percent(summary_.flops.hardware_utilization));
+    masked_utilization();
     interval();
+  }
+
+  // MFU counts attention over the full square, as papers do; where that is far from what the masks allow, both are said.
+  void masked_utilization() {
+    constexpr double kFar = 0.03;
+    const FlopsRate& flops = summary_.flops;
+    if (flops.masked_utilization == 0 || flops.model_utilization - flops.masked_utilization < kFar) return;
+    pair("MFU, causal half", in_percent(flops.masked_utilization), "", "");
+    out_.erase(out_.find_last_not_of(" \n") + 1);
+    out_ += "\n";
+    line("    MFU counts attention over the full square, as Megatron's papers do");
   }
 
   void interval() {
@@ -136,8 +148,8 @@ class Writer {
     section("Memory per GPU (GiB)", memory_table(summary_, options_.most_rows));
     if (summary_.memory.empty()) return;
     const bool fits = summary_.fit.margin >= Bytes{}, decides = summary_.verdict.holder.empty();
-    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}{}", in_gib(summary_.fit.capacity), in_gib(summary_.fit.reserve),
-                     decides ? "" : "in our own executor: ",
+    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}{}", in_gib(summary_.fit.capacity),
+                     in_gib(summary_.fit.reserve), decides ? "" : "in our own executor: ",
                      fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fit.margin))
                           : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fit.margin))));
     line("  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;");

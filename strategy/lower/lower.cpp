@@ -54,6 +54,8 @@ std::string origin(const Lowering& lowering, const std::vector<std::string>& set
   const std::int64_t rows = s.vocab_multiple * widest_tp(s);
   json.field("model_flops_per_sample",
              model_flops_per_sample(lowering.model, s.batch.seq, rows, s.optimizer.lora, s.batch.packed).value);
+  json.field("masked_flops_per_sample",
+             masked_flops_per_sample(lowering.model, s.batch.seq, rows, s.optimizer.lora, s.batch.packed).value);
   json.field("parameters", parameter_count(lowering.model, rows));
   if (s.optimizer.lora.any()) json.field("trained_parameters", adapter_elements(lowering.model, s.optimizer.lora));
   json.end_object();
