@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian 12), builds foreshard and shows how GPT-3 175B trains on 1024 A100s. Asks nothing.
+# Installs what is missing (Debian 12 or 13), builds foreshard and shows how GPT-3 175B trains on 1024 A100s. Asks nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh

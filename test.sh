@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian 12), builds everything and runs all tests. Asks nothing. Last line: "N passed, N failed".
+# Installs what is missing (Debian 12 or 13), builds everything and runs all tests. Asks nothing. Last line: "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
@@ -7,7 +7,10 @@ cd "$(dirname "$0")"
 # shellcheck disable=SC2086  # the lists are meant to be split
 install_packages $foreshard_packages $foreshard_test_packages $foreshard_gui_packages
 # GPU kernels for tests only, which no program finds (cmake/cuda_architectures.cmake); the preset compiles those for use.
-if ! configure_and_build all -DFORESHARD_TESTS=ON -DFORESHARD_CUDA_QUICK=ON -DFORESHARD_WERROR=ON; then
+# Warnings are errors with the compiler of Debian 12, whose warnings are known.
+werror=OFF
+case "$(g++ -dumpversion 2>/dev/null)" in 12 | 12.*) werror=ON ;; esac
+if ! configure_and_build all -DFORESHARD_TESTS=ON -DFORESHARD_CUDA_QUICK=ON -DFORESHARD_WERROR=$werror; then
   echo "foreshard: the build failed"
   echo "0 passed, 1 failed"
   exit 1

@@ -262,7 +262,7 @@ class Worker:
             return ("a line of more than 1500 letters",)
         if any(ord(letter) < 32 and letter not in "\n\t" for letter in err + out):
             return ("control letters",)
-        answers = words[0] in ("check-plan", "validate")  # their 1 may stand for what they found
+        answers = words[0] in ("check-plan", "validate", "calibrate")  # their 1 may stand for what they found
         if rc == 1 and not (answers and out):
             of_qt = kind == "workspace" and [line for line in lines if not line.startswith("foreshard-gui: ")] or []
             complaints = [line for line in lines if not line.startswith("foreshard: resuming") and line not in of_qt]  # said before tensors are read
@@ -272,7 +272,7 @@ class Worker:
             if out and kind != "workspace" and not shown:
                 return (f"refused, after output: {complaints[0]}",)
             # The lists of the strategy; the window says what is wrong with one of its fields.
-            told = name in complaints[0] or complaints[0].startswith("foreshard: schedule: ") or kind == "workspace"
+            told = name in complaints[0] or complaints[0].startswith("foreshard: schedule: ") or kind == "workspace" or " would take about " in complaints[0]
             if not told:
                 return (f"refused without the file's name: {complaints[0]}",)
         if rc == 2 and not lines and not out:
