@@ -15,8 +15,8 @@ namespace foreshard {
 // One GPU model of the catalogue. Peaks are dense (without structured sparsity).
 struct Gpu {
   std::string name = {};
-  std::string architecture = {};  // one of gpu_architectures()
-  std::string source = {};        // where the numbers come from
+  std::string architecture = {};                                                               // one of gpu_architectures()
+  std::string source = {};                                                                     // where the numbers come from
   FlopsPerSecond fp64 = {}, fp32 = {}, tf32 = {}, fp16 = {}, bf16 = {}, fp8 = {}, nvfp4 = {};  // 0: not supported in hardware
   FlopsPerSecond vector_fp32 = {};                                                             // non-tensor-core peak
   Bytes memory = {};                                                                           // HBM or GDDR capacity

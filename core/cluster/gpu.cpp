@@ -32,8 +32,8 @@ FlopsPerSecond flops_in_bounds(const JsonReader& json) {
 }  // namespace
 
 const std::vector<std::string>& gpu_architectures() {
-  static const std::vector<std::string> names = {"volta", "ampere", "ada",    "hopper", "blackwell", "turing", "pascal",
-                                                 "cdna",  "rdna",   "gaudi",  "tpu",    "neuron",    "host",   "other"};
+  static const std::vector<std::string> names = {"volta", "ampere", "ada",   "hopper", "blackwell", "turing", "pascal",
+                                                 "cdna",  "rdna",   "gaudi", "tpu",    "neuron",    "host",   "other"};
   return names;
 }
 

@@ -86,7 +86,7 @@ class Network {
   DeviceId first_device(int node) const;
   const Gpu& gpu(DeviceId device) const;
   const NodeShape& node_shape(int node) const;
-  int nic(DeviceId gpu) const;  // the NIC that it uses, as an index in its node; -1: none
+  int nic(DeviceId gpu) const;                // the NIC that it uses, as an index in its node; -1: none
   std::int64_t nic_cost(DeviceId gpu) const;  // of the path to that NIC, as routes count it (above); it has one
   const Cluster& cluster() const;
   // The fabric, and the ids of its links.

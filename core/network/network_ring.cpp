@@ -137,16 +137,15 @@ class Stops {
       for (const auto& [nic, entry] : by_nic) entries_.push_back(entry);
     }
     members_.push_back(locals.size());
-    const std::size_t ways = (cycles_.size() - cycles_end_.back()) / locals.size(), nics = entries_.size() - entries_end_.back();
+    const std::size_t ways = (cycles_.size() - cycles_end_.back()) / locals.size(),
+                      nics = entries_.size() - entries_end_.back();
     rings_ = std::max(rings_, nics * ((ways + nics - 1) / nics));  // each NIC takes as many
     cycles_end_.push_back(cycles_.size());
     entries_end_.push_back(entries_.size());
   }
   std::size_t size() const { return members_.size(); }
   std::size_t rings() const { return rings_; }
-  Stop operator[](std::size_t s) const {
-    return {part(cycles_, cycles_end_, s), part(entries_, entries_end_, s), members_[s]};
-  }
+  Stop operator[](std::size_t s) const { return {part(cycles_, cycles_end_, s), part(entries_, entries_end_, s), members_[s]}; }
 
  private:
   // Those with more shares more often.

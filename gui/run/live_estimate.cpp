@@ -39,7 +39,8 @@ EstimateAnswer estimate_of(const Choices& choices) {
     }
     const Lowered& made = std::get<Lowered>(lowered);
     for (const StrategyOption& option : strategy_options()) answer.resolved[option.path] = option.get(made.strategy);
-    if (const Verdict judged = verdict(model, cluster, made); judged.kind == Verdict::Kind::DoesNotFit) answer.refusal = judged.reason;
+    if (const Verdict judged = verdict(model, cluster, made); judged.kind == Verdict::Kind::DoesNotFit)
+      answer.refusal = judged.reason;
     answer.estimate = refine(made, cluster);
   } catch (const Error& error) {
     answer.refusal = error.what();

@@ -129,18 +129,21 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much"),
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much"),
     QT_TRANSLATE_NOOP("Engine", "the ranks of node %1 need %2 of host memory; it has %3"),
-    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction, %4 too much, although allocated memory fits: blocks of other "
-                                "sizes lie free, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "%1 takes %2 of %3 per GPU by our prediction, %4 too much, although allocated memory fits: blocks of other "
+        "sizes lie free, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help"),
     QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction, %4 too much"),
-    QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction; measured runs took %4 to %5 of what was predicted, so that it "
-                                "fits with a probability of %6"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "%1 takes %2 of %3 per GPU by our prediction; measured runs took %4 to %5 of what was predicted, so that it "
+        "fits with a probability of %6"),
     QT_TRANSLATE_NOOP("Engine", "%1 takes %2 of %3 per GPU by our prediction"),
     QT_TRANSLATE_NOOP("Engine", "policy %1 keeps %2 in host memory, --offload-%3 says %4"),
     QT_TRANSLATE_NOOP("Engine", "policy %1 is ZeRO %2, --zero says %3"),
     QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own have no runtime policies"),
     QT_TRANSLATE_NOOP(
-        "Engine",
-        "policy %1 keeps parameters from a forward to its backward, but with %2 other micro-batches come in between"),
+        "Engine", "policy %1 keeps parameters from a forward to its backward, but with %2 other micro-batches come in between"),
     QT_TRANSLATE_NOOP("Engine",
                       "policy %1: beside everything else the device leaves %2 elements to chunks of parameters; the largest "
                       "chunk has %3"),
@@ -152,8 +155,9 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "the nodes of %1 (%2) have no NVMe drives"),
     QT_TRANSLATE_NOOP("Engine",
                       "schedule %1 reads activations in two halves of the backward, offloaded ones come back for one"),
-    QT_TRANSLATE_NOOP("Engine",
-                      "schedule %1 runs a forward beside a backward, and offloaded activations of both would pass through the same places"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "schedule %1 runs a forward beside a backward, and offloaded activations of both would pass through the same places"),
     QT_TRANSLATE_NOOP("Engine", "the schedule of --recompute %1 decides where activations lie"),
     QT_TRANSLATE_NOOP("Engine",
                       "a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped"),

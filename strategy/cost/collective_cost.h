@@ -26,9 +26,9 @@ struct CommunicationPath {
   Seconds step_latency = {};  // the longest route latency of a step
   LinkKind link = LinkKind::NvLink;
   LinkKind inside_link = LinkKind::NvLink;  // of groups over nodes: between members of one node
-  double bytes = 0;               // over that link in its phase
-  BytesPerSecond bandwidth = {};  // datasheet, per direction; 0: unknown
-  Seconds flow = {};              // sum over the phases of the time that each one's busiest link takes for its bytes
+  double bytes = 0;                         // over that link in its phase
+  BytesPerSecond bandwidth = {};            // datasheet, per direction; 0: unknown
+  Seconds flow = {};                        // sum over the phases of the time that each one's busiest link takes for its bytes
   // How long the links of a phase are busy: NVLinks at the datasheet rate, others at the effective one. Phases in which both are in
   // proportion are added up.
   struct Phase {

@@ -10,8 +10,8 @@
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
-#include "strategy/estimate/isolated_action.h"
 #include "strategy/estimate/estimate.h"
+#include "strategy/estimate/isolated_action.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -165,8 +165,8 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
                      .communication = f.communication() + b.communication() + w.communication(),
                      .forward_communication = f.communication(),
                      .hop = f.send};
-    const double share = forward_share(plan.roles[role.index()], static_cast<int>(stage),
-                                       [&](int action) { return times(action).whole; });
+    const double share =
+        forward_share(plan.roles[role.index()], static_cast<int>(stage), [&](int action) { return times(action).whole; });
     share_cells(plan.roles[role.index()], of, share, stages[stage]);
   });
   return stages;
@@ -241,8 +241,7 @@ ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, s
     const Action& action = role.actions[static_cast<std::size_t>(span.action)];
     if (action.does.empty() || action.does.front().work == Work::Update) continue;
     Class& of = all[span.who.index()];
-    const Instruction& first =
-        plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)];
+    const Instruction& first = plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)];
     if (span.stream.value != 0) {
       if (is_between_operators(role, first)) of.others.emplace_back(span.begin, span.end);
       continue;

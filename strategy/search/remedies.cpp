@@ -82,7 +82,8 @@ std::string price(double seconds, double before) {
   const double more = seconds / before - 1;
   if (std::abs(more) < 0.001) return "as fast";
   char text[32];
-  std::snprintf(text, sizeof text, std::abs(more) < 0.0995 ? "%.1f %% %s" : "%.0f %% %s", 100 * std::abs(more), more > 0 ? "slower" : "faster");
+  std::snprintf(text, sizeof text, std::abs(more) < 0.0995 ? "%.1f %% %s" : "%.0f %% %s", 100 * std::abs(more),
+                more > 0 ? "slower" : "faster");
   return text;
 }
 
@@ -91,7 +92,8 @@ std::optional<std::string> fits(const Model& model, const Cluster& cluster, cons
   const auto answer = tuned_plan(model, cluster, strategy, {.explain = false, .check = false});
   const auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
-  if (const auto runner = find_runner(strategy.framework); runner && !why_not_run_by(*runner, lowered->strategy).empty()) return {};
+  if (const auto runner = find_runner(strategy.framework); runner && !why_not_run_by(*runner, lowered->strategy).empty())
+    return {};
   const Verdict judged = verdict(model, cluster, *lowered);
   std::string where = " in " + judged.holder + "'s allocator";
   if (judged.holder.empty())

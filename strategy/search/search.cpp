@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "strategy/cost/framework_preset.h"
-#include "strategy/search/search_once.h"
 #include "strategy/search/search_costs.h"
 #include "strategy/search/search_experts.h"
 #include "strategy/search/search_failures.h"
@@ -16,6 +15,7 @@
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_nodes.h"
 #include "strategy/search/search_offload.h"
+#include "strategy/search/search_once.h"
 #include "strategy/search/search_refine.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/search/search_screening.h"

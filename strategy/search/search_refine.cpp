@@ -62,8 +62,9 @@ std::optional<Candidate> Refiner::evaluated(const Strategy& strategy, const Poin
     allocation = framework_memory(strategy, screened.needs);
     if (!allocation) return {};
   }
-  const auto answer = tuned_plan(model_, cluster_, strategy,
-                                 {.ignore_memory = asks_framework_, .pack_by_order = false, .check = false, .profile = options_.profile});
+  const auto answer =
+      tuned_plan(model_, cluster_, strategy,
+                 {.ignore_memory = asks_framework_, .pack_by_order = false, .check = false, .profile = options_.profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   if (asks_framework_ && !split_known) {

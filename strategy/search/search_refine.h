@@ -39,7 +39,8 @@ class Refiner {
   bool asks_framework_ = false;
   Spread errors_ = {};  // of predictions of the framework's memory
   mutable std::mutex mutex_ = {};
-  mutable std::map<std::string, FrameworkAllocation> known_ = {};  // [strategy without overlap and placement]; no ranks: refused
+  mutable std::map<std::string, FrameworkAllocation> known_ =
+      {};  // [strategy without overlap and placement]; no ranks: refused
   mutable double least_excess_ = 0;
 };
 

@@ -41,8 +41,9 @@ void judge(Verdict& verdict, const FrameworkAllocation& allocation, const Spread
   if (verdict.kind == DoesNotFit && most > device) {
     verdict.reason += ", " + gib(most - device) + " too much";
     if (allocation.shortage(verdict.capacity) == Shortage::Reserved)
-      verdict.reason += ", although allocated memory fits: blocks of other sizes lie free, and "
-                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help";
+      verdict.reason +=
+          ", although allocated memory fits: blocks of other sizes lie free, and "
+          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would help";
     return;
   }
   verdict.reason += "; measured runs took " + percent(errors.low) + " to " + percent(errors.high) +

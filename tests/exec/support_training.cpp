@@ -171,9 +171,9 @@ Difference difference(const Execution& a, const Execution& b) {
   const double largest = largest_of(b.gradients);
   for (std::size_t t = 0; t < b.result.plan.tensors.size(); ++t) {
     const std::string& name = b.result.plan.tensors[t].name;
-    const double gradient = index.contains(name)
-                                ? gradients_apart(b.result.plan.tensors[t], a.gradients.at(index[name]), b.gradients[t], largest)
-                                : INFINITY;
+    const double gradient =
+        index.contains(name) ? gradients_apart(b.result.plan.tensors[t], a.gradients.at(index[name]), b.gradients[t], largest)
+                             : INFINITY;
     const double value = index.contains(name) ? apart(a.values.at(index[name]), b.values[t]) : INFINITY;
     all.gradients = std::max(all.gradients, gradient);
     all.values = std::max(all.values, value);

@@ -7,8 +7,8 @@
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "tests/cli/run_line.h"
-#include "validation/measured.h"
 #include "tests/how_many.h"
+#include "validation/measured.h"
 
 namespace foreshard::learned_profile_test {
 namespace {

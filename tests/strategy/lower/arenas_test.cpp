@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "core/result/order_bound.h"
-#include "tests/strategy/support_lower.h"
 #include "tests/how_many.h"
+#include "tests/strategy/support_lower.h"
 
 namespace foreshard::arenas_test {
 namespace {

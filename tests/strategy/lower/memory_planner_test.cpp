@@ -9,8 +9,8 @@
 #include "core/result/order_bound.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
-#include "tests/strategy/support_random_strategy.h"
 #include "tests/how_many.h"
+#include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::memory_planner_test {
 namespace {

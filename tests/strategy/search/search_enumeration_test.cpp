@@ -5,8 +5,8 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
-#include "tests/strategy/support_search.h"
 #include "tests/how_many.h"
+#include "tests/strategy/support_search.h"
 
 namespace foreshard::search_enumeration_test {
 

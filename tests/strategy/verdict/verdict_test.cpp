@@ -60,7 +60,8 @@ TEST(Verdict, WithAFrameworkItsAllocatorDecides) {
   const Spread errors = memory_spread(shipped_spreads(), "megatron");
   const auto filled = [&](double share) {
     FrameworkAllocation allocation{.ranks = {{}}};
-    allocation.ranks[0].peak = allocation.ranks[0].reserved = share * static_cast<double>(gpu_of(cluster, "h100-80").memory.value);
+    allocation.ranks[0].peak = allocation.ranks[0].reserved =
+        share * static_cast<double>(gpu_of(cluster, "h100-80").memory.value);
     return verdict(made.plan, cluster, made.strategy, allocation);
   };
   const double edge = 1 / margin_of(kFits, errors);
@@ -81,7 +82,8 @@ TEST(Verdict, SearchAndPlansObeyIt) {
   const Cluster cluster = load_cluster("dgx-h100");
   SearchOptions options;
   options.base.framework = "megatron", options.base.batch = {.global = 64, .seq = 8192};
-  options.fixed = {"micro_batch", "schedule", "placement", "virtual_stages", "recompute"}, options.base.batch.micro = 1, options.threads = 1;
+  options.fixed = {"micro_batch", "schedule", "placement", "virtual_stages", "recompute"}, options.base.batch.micro = 1,
+  options.threads = 1;
   const auto answer = search(model, cluster, options);
   ASSERT_TRUE(std::holds_alternative<SearchResult>(answer));
   for (const Candidate& candidate : std::get<SearchResult>(answer).ranked) {
