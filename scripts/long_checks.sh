@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The checks that take too long for every change: minutes to hours, the same answers for the same seed.
-#   scripts/long_checks.sh [fuzz|plans|sanitized|faults|all] [--count N] [--seed N]
+#   scripts/long_checks.sh [fuzz|plans|sanitized|faults|tests|all] [--count N] [--seed N]
 # fuzz       files with something changed, through the programs (tests/fuzz/changed_files.py): 20,000
 # plans      strategies drawn at random, trained on the host against one device (5,000), and simulated (10,000)
 # sanitized  a part of the fuzz and the tests of strategies, executor and command line under address and undefined-behaviour sanitizers
 # faults     trainings that are killed again and again (scripts/soak.sh, 100 times), and calls that fail one after another
+# tests      the tests of which test.sh makes a part, whole (tests/how_many.h)
 # --count is the number of files, of strategies (trained; twice as many are simulated) or of kills, instead of those above.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,10 +13,10 @@ cd "$(dirname "$0")/.."
 what=all count='' seed=1
 while [ $# -gt 0 ]; do
   case $1 in
-    fuzz | plans | sanitized | faults | all) what=$1 ;;
+    fuzz | plans | sanitized | faults | tests | all) what=$1 ;;
     --count) count=$2 && shift ;;
     --seed) seed=$2 && shift ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 1 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 1 ;;
   esac
   shift
 done
@@ -71,12 +72,20 @@ faults() {
   FORESHARD_REFUSALS=40 drawn release cli_tests '*RefusedMemory*:*RefusedThreads*'
 }
 
+tests() {
+  build release strategy_tests exec_tests cli_tests
+  export FORESHARD_LONG=1
+  drawn release strategy_tests 'MemoryPlanner*:Search*:Arenas*'
+  drawn release exec_tests 'ExpertModels*'
+  drawn release cli_tests 'LearnedRuns*:OptionEffect*'
+}
+
 if [ "$what" != all ]; then
   "$what"
   exit
 fi
 status=0
-for part in fuzz plans sanitized faults; do
+for part in fuzz plans sanitized faults tests; do
   echo "== $part"
   "$0" "$part" ${count:+--count "$count"} --seed "$seed" || { status=1 && echo "== $part: FAILED"; }
 done
