@@ -147,11 +147,9 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
   const std::string after = names_framework(job.strategy) ? "as " + job.strategy.framework + " allocates." : reserve;
   out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, " + after);
   if (!best.verdict.reason.empty())
-    out += paragraph("No strategy fits with a probability of " + in_percent(kFits, 0) +
-                     "; those above may fit. The winner: " + best.verdict.reason + ".");
-  if (recompute_word(best) == "best")
-    out +=
-        paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
+    out += paragraph("No strategy fits for sure; those above may fit. The winner: " + best.verdict.reason + ".");
+  if (const std::string how = to_text(best.strategy.recompute); recompute_word(best) == "best")
+    out += paragraph("Recomputed layer by layer so that memory is filled: --recompute " + how + ".");
   return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options) +
          proof_text(result, options);
 }
