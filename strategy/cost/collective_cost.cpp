@@ -81,7 +81,8 @@ double last_slice(const MachineConstants& machine, const CommunicationPath& path
 }
 
 // What the rank's own part adds to the wire's time, over that of the bytes at the datasheet rate: in one step of every round of a ring a
-// rank adds or copies its own part and sends nothing. Trees get the same, so that they are not chosen for the lack of it.
+// rank adds or copies its own part and sends nothing, at the protocol's pace whatever the link's rate is. Trees get the same, so that they are
+// not chosen for the lack of it.
 double own_part(const MachineConstants& machine, const Collective& what, const CommunicationPath& path) {
   const bool parts = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter ||
                      what.kind == CollectiveKind::AllGather;
@@ -111,7 +112,7 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     const Seconds busy = latency.base + local * (path.steps - messages.far) + across * messages.far;
     const double slice = protocol == Protocol::Simple && messages.sliced ? last_slice(machine, path, messages.tensor) : 1.0;
     const double on_wire = wire_factor(machine, path, protocol, messages.nvlink, messages.tree);
-    const double factor = on_wire * slice + messages.own * on_wire / stretch(path, messages.nvlink);
+    const double factor = on_wire * slice + messages.own / protocol_share(path, protocol, messages.tree);
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
       least = busy.value + wire;

@@ -30,17 +30,21 @@ inline CommunicationPath path_of(const Network& network, const Collective& what,
     path.step_latency = max(path.step_latency, phase.step_latency);
     std::map<LinkId, int> times;
     for (const LinkId link : phase.links) ++times[link];
-    double longest = 0;
+    double longest = 0, nvlink = 0, others = 0;  // `others` at the rates that they reach
     for (const auto& [id, count] : times) {
       const NetworkLink link = network.link(id);
       const double time = phase.bytes * count / link.bandwidth.value;
       longest = std::max(longest, time);
+      const bool fast = link.kind == LinkKind::NvLink;
+      (fast ? nvlink : others) = std::max(fast ? nvlink : others, time / link_efficiency(link.kind, path.nodes > 1));
       if (time <= slowest) continue;
       slowest = time;
       path.link = link.kind;
       path.bytes = phase.bytes * count;
       path.bandwidth = link.bandwidth;
     }
+    path.phases.push_back({{nvlink}, {others}});
+    path.flow += {longest};
     if (wire != nullptr) *wire += longest;
   }
   return path;
