@@ -75,8 +75,7 @@ static Prepared from_plan(const Arguments& arguments, const EffortOptions& work)
   PlanOrigin origin = read_origin(plan, file);
   const std::string cluster = arguments.text("--cluster", origin.cluster);
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
-  Cluster on = arguments.has("--cluster") ? load_cluster(cluster)
-                                          : cluster_with(cluster, settings_of("cluster", origin.settings), file + ": origin");
+  Cluster on = arguments.has("--cluster") ? load_cluster(cluster) : cluster_of_origin(plan.origin, file + ": origin");
   if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
   refuse_large(effort_of(plan, work), arguments, kPlayLess);
   expect_sound(plan, file);

@@ -7,6 +7,7 @@
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
 #include "cli/program/separate_files.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
 #include "strategy/cost/plan_costs.h"
@@ -94,7 +95,8 @@ static ExitCode run_lower(const Arguments& arguments, const Console& console) {
     if (const Verdict judged = verdict(job.model, job.cluster, *made); judged.kind == Verdict::Kind::DoesNotFit)
       answer = Infeasible{.reason = judged.reason, .would_help = would_help(job)};
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
-  const Lowered& lowered = std::get<Lowered>(answer);
+  Lowered& lowered = std::get<Lowered>(answer);
+  lowered.plan.origin = with_cluster_file(lowered.plan.origin, arguments.text("--cluster"));
   say_all(arguments, console, without_effect(arguments, job, lowered.plan, {}));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));

@@ -22,6 +22,7 @@
 #include "cli/program/terminal.h"
 #include "core/base/error.h"
 #include "core/check/check_plan.h"
+#include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/result/order_bound.h"
@@ -98,6 +99,7 @@ static void save_files(const Arguments& arguments, Result& result, const Summary
   if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
   result.plan.origin =
       with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "verdict", to_json(summary.verdict), "origin");
+  if (arguments.has("--cluster")) result.plan.origin = with_cluster_file(result.plan.origin, arguments.text("--cluster"));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
   if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
   if (arguments.has("--save-result")) save_result(result, arguments.text("--save-result"));

@@ -18,4 +18,10 @@ Cluster cluster_with(const std::string& name_or_path, const std::vector<std::pai
 // Settings of another noun are left out.
 std::vector<std::pair<std::string, std::string>> settings_of(const std::string& noun, const std::vector<std::string>& settings);
 
+// Plan::origin with the cluster's own file ("cluster_file") in it, so that a saved plan or result has its cluster wherever it is opened; a
+// shipped cluster is everywhere, and FILE-xN is left as it is.
+std::string with_cluster_file(const std::string& origin, const std::string& name_or_path);
+// The cluster of an origin, with its settings: from the file in it, or by its name. Throws Error; `where` names the origin.
+Cluster cluster_of_origin(const std::string& origin, const std::string& where);
+
 }  // namespace foreshard

@@ -64,8 +64,7 @@ void find_cluster(Document& document, std::optional<Cluster> given) {
     return;
   }
   try {
-    Cluster named =
-        cluster_with(document.cluster_name, settings_of("cluster", document.settings), document.path + ": plan: origin");
+    Cluster named = cluster_of_origin(document.plan().origin, document.path + ": plan: origin");
     if (knows_devices(named, document.plan()))
       document.cluster = std::move(named);
     else

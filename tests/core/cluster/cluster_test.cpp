@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "core/base/data_path.h"
+#include "core/base/error.h"
 #include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/network/network.h"
@@ -331,6 +333,24 @@ TEST(Clusters, AGpuOfTheFileWinsOverTheCatalogue) {
   const Cluster cluster = parse_cluster("{\"shape\": \"dgx-h100\", \"gpus\": [" + to_json(more) + "]}", "what-if.json");
   ASSERT_EQ(cluster.gpus.size(), 1u);
   EXPECT_EQ(cluster.gpus[0], more);
+}
+
+// Whoever opens the result elsewhere has no such file.
+TEST(Clusters, AnOriginCarriesAFileOfItsOwn) {
+  const std::string path = testing::TempDir() + "mine.json";
+  for (const std::string text : {R"({"shape": "dgx-h100", "nodes": 2})", R"({"shape": "dgx-h100", "nodes": 2} // at home)"}) {
+    write_file(path, text);
+    const Cluster mine = load_cluster(path);
+    const std::string plain = R"({"cluster": "mine", "settings": ["cluster.fabric.levels=1"]})";
+    const std::string origin = with_cluster_file(plain, path);
+    Cluster changed = cluster_with(path, {{"fabric.levels", "1"}}, "test");
+    std::filesystem::remove(path);
+    EXPECT_EQ(cluster_of_origin(origin, "r.result: origin"), changed);
+    EXPECT_EQ(cluster_of_origin(R"({"cluster": "dgx-a100-x4"})", "test"), load_cluster("dgx-a100-x4"));
+    EXPECT_EQ(with_cluster_file(plain, "dgx-a100-x4"), plain);  // a shipped one is everywhere
+    EXPECT_THROW(cluster_of_origin(plain, "r.result: origin"), Error);
+    EXPECT_EQ(mine.name, "mine");
+  }
 }
 
 }  // namespace
