@@ -924,6 +924,10 @@
         <translation>≈ 每步 %1 · 预留 %2 · 瓶颈：%3</translation>
     </message>
     <message>
+        <source>%1 per step in the file</source>
+        <translation>文件中每步 %1</translation>
+    </message>
+    <message>
         <source>%1 on %2: %3 per step</source>
         <translation>%1，%2：每步 %3</translation>
     </message>

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 
 #include "core/base/error.h"
+#include "core/strategy/strategy_options.h"
 #include "gui/compare/policy_view.h"
 #include "gui/document/words.h"
 #include "gui/run/run_panel.h"
@@ -83,6 +84,7 @@ void ChosenPlan::show_result(const std::shared_ptr<const Document>& document, co
   result_file_ = file;
   shown_.show(document);
   adopt_origin();
+  say_of_file();
 }
 
 void ChosenPlan::result_refused() {
@@ -190,7 +192,8 @@ void ChosenPlan::take_failure(const QString& message, bool wrong_input) {
 }
 
 void ChosenPlan::take_estimate(const EstimateAnswer& answer) {
-  if (answer.choices != choices_ || !docks_.strategy()->valid()) return;  // of what was chosen a moment ago
+  // Of what was chosen a moment ago, or before a file was opened.
+  if (answer.choices != choices_ || !docks_.strategy()->valid() || !result_file_.isEmpty()) return;
   if (answer.too_large) {
     docks_.strategy()->show_estimate(tr("Too many micro-batches to estimate while you type."), false);
     if (freshness_ != Freshness::Refused)
@@ -234,12 +237,9 @@ void ChosenPlan::take_simulated(const Simulated& simulated) {
 void ChosenPlan::take_plan(const Simulated& simulated) {
   shown_.set_choices(simulated.choices);
   shown_.show(simulated.document);
-  if (!result_file_.isEmpty()) adopt_origin();  // a plan file
+  if (!result_file_.isEmpty()) adopt_origin(), say_of_file();  // a plan file
   Q_EMIT this->simulated();
-  notices_.show_status(tr("%1 on %2: %3 per step")
-                           .arg(QString::fromStdString(simulated.document->model),
-                                QString::fromStdString(simulated.document->cluster_name),
-                                time_text(simulated.document->summary.iteration_time.value)));
+  say_time(*simulated.document);
   if (simulated.granularity == granularity_) detail_took_ = asked_.elapsed();
   if (simulated.granularity == Granularity::Stage && granularity_ != Granularity::Stage) {
     asked_.start();
@@ -270,6 +270,32 @@ void ChosenPlan::adopt_origin() {
   } catch (const Error& error) {
     notices_.log(QString::fromStdString(error.what()));
   }
+}
+
+void ChosenPlan::say_time(const Document& document) {
+  notices_.show_status(tr("%1 on %2: %3 per step")
+                           .arg(QString::fromStdString(document.model), QString::fromStdString(document.cluster_name),
+                                time_text(document.summary.iteration_time.value)));
+}
+
+// What stood there was of the job before.
+void ChosenPlan::say_of_file() {
+  const auto& document = shown_.document();
+  if (!document) return;
+  resolved_.clear();
+  try {
+    if (!document->strategy_json.empty()) {
+      const Strategy strategy = parse_strategy(document->strategy_json, document->path);
+      for (const StrategyOption& option : strategy_options()) resolved_[option.path] = option.get(strategy);
+    }
+  } catch (const Error& error) {
+    notices_.log(QString::fromStdString(error.what()));
+  }
+  show_resolved();
+  docks_.strategy()->show_refusal(document->summary.feasible ? QString() : too_much_words(document->summary), {});
+  docks_.strategy()->show_estimate(tr("%1 per step in the file").arg(time_text(document->summary.iteration_time.value)),
+                                   !document->summary.feasible);
+  say_time(*document);
 }
 
 void ChosenPlan::suggest_for(const Picked& picked) {

@@ -60,6 +60,8 @@ class ChosenPlan : public QObject {
   void take_plan(const Simulated& simulated);
   void take_failure(const QString& message, bool wrong_input);
   void adopt_origin();
+  void say_time(const Document& document);  // in the status bar
+  void say_of_file();                       // the panel and the status bar belong to the file that is open
   QString said_plainly(const QString& reason) const;
 
   ShownPlan& shown_;

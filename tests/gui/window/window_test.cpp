@@ -13,6 +13,7 @@
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <algorithm>
 
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -292,6 +293,26 @@ TEST_F(WindowTest, AResultIsShownWatchedAndLoadedAgain) {
   window.open_file(QString::fromStdString(path));
   ASSERT_TRUE(settled(window));
   EXPECT_EQ(window.document(), shown);  // what was there stays
+}
+
+// The estimate and the status bar kept the time of the job before beside the picture of the file.
+TEST_F(WindowTest, WhatIsSaidBelongsToTheFileThatIsOpen) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  const std::string path = folder.filePath("r.result").toStdString();
+  save_result(window.document()->result, path);
+  const QString time = time_text(window.document()->summary.iteration_time.value);
+  Choices other = small();
+  other.strategy["global_batch"] = "64";
+  window.set_choices(other, "test");
+  ASSERT_TRUE(settled(window));
+  window.open_file(QString::fromStdString(path));
+  ASSERT_TRUE(settled(window));
+  const auto labels = window.findChild<StrategyPanel*>()->findChildren<QLabel*>();
+  EXPECT_EQ(std::ranges::count(labels, time + " per step in the file", &QLabel::text), 1);
+  EXPECT_TRUE(window.statusBar()->currentMessage().endsWith(time + " per step"))
+      << window.statusBar()->currentMessage().toStdString();
 }
 
 TEST_F(WindowTest, FilesCanBeDropped) {
