@@ -30,6 +30,7 @@ void read_seconds(const JsonReader& json, const std::string& key, Seconds& time)
   if (!value) return;
   const auto fit = value->is_string() ? find_fitted(value->as_string()) : std::nullopt;
   time = fit ? Seconds{*fit} : value->as_seconds();
+  if (!(time >= Seconds{} && time <= Seconds{1})) value->fail("a time of 0 to 1 s");
 }
 
 FlashKernel read_flash(const JsonReader& json) {
