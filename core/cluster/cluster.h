@@ -31,8 +31,8 @@ struct Gpu {
 };
 // The peak for a format; where the GPU does not support it, that of the format used in its place. Integers: vector_fp32.
 FlopsPerSecond peak(const Gpu& gpu, DType type);
-// What a GPU's entry may say: the generations that predictions were compared for, those of other cards and vendors, whose kernels count
-// with average constants, "host" for a processor, and "other".
+// The architectures that a GPU's entry may name. Only for "volta" to "blackwell" were predictions compared with measurements. The kernels of
+// the others, "other" included, are predicted with default constants. "host" is a processor.
 const std::vector<std::string>& gpu_architectures();
 Gpu load_gpu(const std::string& name);                                 // from the catalogue topologies/gpus; throws Error
 Gpu parse_gpu(const std::string& text, const std::string& file_name);  // throws Error

@@ -95,6 +95,7 @@ std::optional<std::string> fits(const Model& model, const Cluster& cluster, cons
   if (const auto runner = find_runner(strategy.framework); runner && !why_not_run_by(*runner, lowered->strategy).empty())
     return {};
   const Verdict judged = verdict(model, cluster, *lowered);
+  if (judged.kind != Verdict::Kind::Fits) return {};  // what may fit is no advice
   std::string where = " in " + judged.holder + "'s allocator";
   if (judged.holder.empty())
     where = " on " + std::ranges::max_element(lowered->plan.roles, {}, [](const Role& role) {
