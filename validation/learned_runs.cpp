@@ -142,7 +142,7 @@ std::vector<LearnedPrediction> predict_left_out(Predictor& predictor, const std:
       if (!row.learned) continue;
       const Asked& of = asked[rows[i].asked];
       row.predicted = in_unit_of(of, predictor.predict(std::get<MeasuredCase>(of.question), &profile).value);
-      const double spread = std::exp(kDeviations * LearnedFactors(*profile.learned).spread(rows[i].shares));
+      const double spread = std::exp(kNinetyPercent * LearnedFactors(*profile.learned).spread(rows[i].shares));
       row.low = row.predicted / spread, row.high = row.predicted * spread;
     }
   });

@@ -10,9 +10,6 @@
 
 namespace foreshard {
 
-// Standard deviations from the mean of a normal distribution to each end of its central 90 %.
-inline constexpr double kDeviations = 1.6449;
-
 // Computed from the rows of time and throughput, first for dense models, then for models with experts, then for adapters. Each of these parts has
 // one entry per cell with enough rows (eight), and then one of all cells with equal weights, for predictions outside every cell. Last the
 // same for peak memory, framework by framework.

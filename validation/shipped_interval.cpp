@@ -20,7 +20,7 @@ std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Stra
   const RateOrigin rates = kernel_rates().product_origin(gpu, strategy.precision);
   interval.rates_of = rates.gpus;
   interval.rates_spread = rates.spread;
-  const double wider = kDeviations * rates.spread;
+  const double wider = kNinetyPercent * rates.spread;
   const auto widened = [&](Seconds end, double sign) {
     return Seconds{predicted.value * std::exp(sign * std::hypot(std::log(end.value / predicted.value), wider))};
   };
@@ -34,7 +34,7 @@ std::optional<PredictionInterval> learned_interval(const MachineProfile* profile
   if (!profile || !profile->learned) return {};
   const FrameworkPreset& preset = framework_preset(lowered.strategy.framework);
   const double spread = LearnedFactors(*profile->learned).spread(part_shares(lowered, cluster, preset));
-  const double wide = std::exp(kDeviations * spread);
+  const double wide = std::exp(kNinetyPercent * spread);
   return PredictionInterval{
       .low = predicted * (1 / wide), .high = predicted * wide, .rows = profile->learned->runs, .learned = true};
 }

@@ -8,6 +8,9 @@
 
 namespace foreshard {
 
+// Standard deviations from the mean of a normal distribution to each end of its central 90 %.
+inline constexpr double kNinetyPercent = 1.6449;
+
 // In 90 of 100 cases measured / predicted, of times or of peak memory, lies between `low` and `high`.
 struct Spread {
   std::string architecture = {}, framework = {};  // the cell; both empty: all cells together

@@ -12,8 +12,6 @@ bool names_framework(const Strategy& strategy) { return strategy.framework != St
 
 namespace {
 
-constexpr double kNinetyPercent = 1.6449;  // standard deviations from the mean to each end of the central 90 %
-
 struct LogNormal {
   double mean = 0, deviation = 0;  // of log(measured / predicted)
 };
