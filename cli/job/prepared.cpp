@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/job/first_answer.h"
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/job/profile.h"
@@ -12,6 +13,7 @@
 #include "core/cluster_file/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
+#include "core/plan/cost_tables.h"
 #include "core/strategy/strategy_options.h"
 #include "report/words/text_table.h"
 #include "strategy/cost/framework_preset.h"
@@ -84,6 +86,10 @@ static Prepared from_plan(const Arguments& arguments, const EffortOptions& work)
     check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));
     cost_plan(plan, on, framework_preset(origin.strategy.framework), &*profile);
   }
+  for (const Role& role : plan.roles)
+    if (!find_costs(plan, role))
+      throw Error(file, "role '" + role.name + "'.device_kind", "'" + role.device_kind + "'",
+                  "a device kind with costs in the plan");
   Prepared prepared = finished(std::move(plan), std::move(on), std::move(origin));
   prepared.profile = std::move(profile);
   return prepared;
@@ -98,14 +104,8 @@ static std::vector<std::string> advice(const Job& job) {
   }
 }
 
-std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work) {
-  if (arguments.has("--plan")) return from_plan(arguments, work);
-  for (const char* needed : {"--model", "--cluster"})
-    if (!arguments.has(needed))
-      throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
-  Job job = read_job_of_a_plan(arguments);
-  say_of_job(arguments, job, console);
-  refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
+// The plan of a job, and whether it fits.
+static std::variant<Prepared, Refused> lowered_job(const Job& job) {
   // The caller checks the plan while it is simulated.
   auto answer = tuned_plan(job.model, job.cluster, job.strategy,
                            {.ignore_memory = true, .check = false, .profile = job.measured(), .settings = job.settings});
@@ -115,20 +115,56 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;
-  if (names_framework(prepared.strategy)) {
-    auto held = framework_allocation(job.model, job.cluster, prepared.strategy);
-    if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
-    prepared.verdict = verdict(prepared.plan, prepared.cluster, prepared.strategy, prepared.allocation);
-    if (const auto runner = find_runner(prepared.strategy.framework))
-      if (const std::string why = why_not_run_by(*runner, prepared.strategy); !why.empty())
-        say(arguments, console, prepared.strategy.framework + " cannot run this strategy: " + why);
-  }
+  if (!names_framework(prepared.strategy)) return prepared;
+  auto held = framework_allocation(job.model, job.cluster, prepared.strategy);
+  if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
+  prepared.verdict = verdict(prepared.plan, prepared.cluster, prepared.strategy, prepared.allocation);
+  return prepared;
+}
+
+// Where nothing but model and cluster was asked for, and that is refused or does not fit: the same job with a strategy that fits.
+static void answer_with_what_fits(const Arguments& arguments, const Console& console, Job& job,
+                                  std::variant<Prepared, Refused>& answer) {
+  using enum Verdict::Kind;
+  const auto* given = std::get_if<Prepared>(&answer);
+  if (given && given->verdict.kind != DoesNotFit) return;
+  const auto found = first_answer(arguments, job, given ? given->strategy : job.strategy);
+  if (!found) return;
+  Job other = job;
+  other.strategy = found->strategy;
+  auto instead = lowered_job(other);
+  const auto* fitting = std::get_if<Prepared>(&instead);
+  if (!fitting || fitting->verdict.kind == DoesNotFit) return;
+  say(arguments, console,
+      "no degrees were given, and data parallelism alone " +
+          (given ? "does not fit" : "is refused (" + std::get<Refused>(answer).why.reason + ")") + ": this is the answer for " +
+          found->options + ", which " + name_of(fitting->verdict.kind) +
+          " (--as-given: without it; foreshard search: all strategies)");
+  job = std::move(other), answer = std::move(instead);
+}
+
+std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work) {
+  if (arguments.has("--plan")) return from_plan(arguments, work);
+  for (const char* needed : {"--model", "--cluster"})
+    if (!arguments.has(needed))
+      throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
+  Job job = read_job_of_a_plan(arguments);
+  say_of_job(arguments, job, console);
+  refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
+  auto answer = lowered_job(job);
+  answer_with_what_fits(arguments, console, job, answer);
+  auto* made = std::get_if<Prepared>(&answer);
+  if (!made) return answer;
+  Prepared& prepared = *made;
+  if (const auto runner = find_runner(prepared.strategy.framework))
+    if (const std::string why = why_not_run_by(*runner, prepared.strategy); !why.empty())
+      say(arguments, console, prepared.strategy.framework + " cannot run this strategy: " + why);
   if (prepared.verdict.kind == Verdict::Kind::DoesNotFit) prepared.would_help = advice(job);
   prepared.say_without_effect = [&arguments, &console, job = std::move(job)](const Plan& plan) {
     say_all(arguments, console, without_effect(arguments, job, plan, {.played = true}));
     say_all(arguments, console, settings_without_effect(arguments, job, plan));
   };
-  return prepared;
+  return answer;
 }
 
 // As the tables print it: "1,536", "10.00 GiB"; other texts as they are.

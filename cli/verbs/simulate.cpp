@@ -293,6 +293,9 @@ static std::vector<VerbOption> simulate_run_options() {
   const std::string simulation = "simulation", output = "output";
   return {
       {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
+      {.name = "--as-given",
+       .help = "no other strategy where no degrees are given and the memory does not suffice",
+       .group = "memory"},
       {.name = "--caching-allocator",
        .help = "what PyTorch's caching allocator would reserve for the plan's blocks",
        .group = "memory"},

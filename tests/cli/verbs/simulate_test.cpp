@@ -172,6 +172,12 @@ TEST(Simulate, WritesItsFilesAndPlaysASavedPlanAlike) {
   const Result saved = load_result(file("r.result"));
   EXPECT_EQ(saved.makespan_s, first.at("simulation").at("makespan_s").as_double());
   EXPECT_EQ(saved.plan, load_plan(file("p.plan.json")));
+  Plan other = load_plan(file("p.plan.json"));
+  other.costs.front().device_kind = "h100-80";
+  save_plan(other, file("other.plan.json"));
+  const RanLine refused = run_line("simulate --plan " + file("other.plan.json"));
+  EXPECT_EQ(refused.code, ExitCode::WrongInput);
+  EXPECT_NE(refused.err.find("other.plan.json: role"), std::string::npos) << refused.err;
   fs::remove_all(folder);
 }
 
