@@ -4,6 +4,7 @@
 
 #include "core/json/json.h"
 #include "core/network/network.h"
+#include "core/plan/plan_indices.h"
 #include "core/plan/ranks.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/cost/framework_memory.h"
@@ -93,6 +94,29 @@ bool packs_by_order(const StrategyTables& tables) {
   return std::ranges::none_of(tables.state, has_chunks);
 }
 
+static bool is_larger(const Shape& shape, std::int64_t most) {
+  for (const std::int64_t n : shape.dims) {
+    if (n > most) return true;
+    most /= std::max<std::int64_t>(n, 1);
+  }
+  return false;
+}
+
+// Operators of a model so wide that no plan can say their sizes (core/plan/plan_indices.h), whatever the memory.
+static std::optional<Infeasible> larger_than_plans(const Plan& plan) {
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions) {
+      const auto* compute = std::get_if<Compute>(&run.what);
+      if (!compute) continue;
+      const bool larger = compute->traffic.value > kMostBytes ||
+                          std::ranges::any_of(compute->shapes, [](const Shape& shape) { return is_larger(shape, kMostBytes); });
+      if (larger)
+        return Infeasible{.reason = "\"" + run.name +
+                                    "\" would work on more than 2^50 elements or bytes at once, the most that plans have"};
+    }
+  return {};
+}
+
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options) {
   Plan& plan = lowering.plan;
   const Cluster& cluster = lowering.cluster;
@@ -102,6 +126,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   if (const auto* transformer = std::get_if<Transformer>(&lowering.model.shape); transformer && plan.updates == 1)
     if (const Experts& e = transformer->block.experts; e.correction_bias && e.bias_speed > 0)
       add_correction_biases(plan, e.bias_speed);
+  if (auto refused = larger_than_plans(plan)) return *refused;
   settle_algorithms(plan, cluster, s);
   plan.framework = framework_memory(s) + attention_workspace(plan, cluster, s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;

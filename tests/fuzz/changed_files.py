@@ -212,7 +212,7 @@ class Worker:
             place.write_bytes(restored)
         left = sorted(path.name for path in self.folder.iterdir())
         expected = [name] if restored is None else []
-        written = {"learned.profile.json", "picture.json"} if said[0] == 0 else set()
+        written = {each for each in ("learned.profile.json", "picture.json") if said[0] == 0 or f"written: {each}" in said[1]}
         if not wrong and [each for each in left if each not in written] != expected:
             wrong = ("left behind: " + " ".join(left),)
         for path in self.folder.iterdir():
