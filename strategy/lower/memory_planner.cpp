@@ -28,7 +28,7 @@ constexpr int kMoves = 20;
 constexpr std::int64_t kWorthTrying = 50, kCloseEnough = 100;
 constexpr int kMostSteps = 200'000, kMostBlocks = 5'000;
 
-bool far_above(Bytes arena, Bytes bound) { return arena > bound + Bytes{bound.value / kWorthTrying}; }
+bool far_above(Bytes arena, Bytes bound) { return arena > bound + std::max(Bytes{bound.value / kWorthTrying}, kWorthPacking); }
 
 // What the order of a role's run says of its device memory, found when it is asked for first. Other slot numbers do not change it.
 struct OrderBounds {

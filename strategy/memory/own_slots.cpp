@@ -34,7 +34,9 @@ struct BoundRole {
 
 Bytes arena_of(const Plan& plan, const BoundRole& one) { return arena_bytes(plan.roles[one.role], Space::Device); }
 
-bool is_too_far(const Plan& plan, const BoundRole& one) { return arena_of(plan, one) > above(one.bound, kTooFar); }
+bool is_too_far(const Plan& plan, const BoundRole& one) {
+  return arena_of(plan, one) > std::max(above(one.bound, kTooFar), one.bound + kWorthPacking);
+}
 
 // The blocks of a role that are not resident; none if there are too many.
 struct RoleBlocks {

@@ -122,7 +122,7 @@ TEST(MemoryPlanner, TheSearchMeetsTheBoundWhereTheRulesDoNot) {
 //   transfers           | wait e: b, record f |
 TEST(MemoryPlanner, WhatAnotherStreamBringsSharesBytesByTheOrderOfTheRun) {
   const auto plan_with = [](bool waits) {
-    Plan plan = plan_of({{}}, {4096, 4096, 256});
+    Plan plan = plan_of({{}}, {4 << 20, 4 << 20, 256});
     Role& role = plan.roles[0];
     role.streams.push_back({.name = "in", .kind = StreamKind::CopyIn});
     role.events = {{.name = "e"}, {.name = "f"}};
@@ -136,9 +136,9 @@ TEST(MemoryPlanner, WhatAnotherStreamBringsSharesBytesByTheOrderOfTheRun) {
     plan_memory(plan, {.by_order = true});
     return plan;
   };
-  EXPECT_EQ(offsets_of(plan_with(true)), (std::vector<std::int64_t>{0, 0, 4096}));
+  EXPECT_EQ(offsets_of(plan_with(true)), (std::vector<std::int64_t>{0, 0, 4 << 20}));
   const std::vector<std::int64_t> apart = offsets_of(plan_with(false));
-  EXPECT_GE(std::abs(apart[0] - apart[1]), 4096);
+  EXPECT_GE(std::abs(apart[0] - apart[1]), 4 << 20);
 }
 
 // ---- laws -------------------------------------------------------------------------------------------------------------------
@@ -267,11 +267,11 @@ TEST(MemoryPlanner, NoTwoBlocksOverlapInTimeAndAddressInAThousandPlans) {
   RandomChoice random(31);
   const Cluster cluster = load_cluster("dgx-a100-x16");
   int plans = 0, split = 0;
-  const int wanted = how_many(250, 1000);
+  const int wanted = how_many(100, 1000);
   for (int round = 0; plans < wanted && round < 4 * wanted; ++round) {
     const Model model = random_model(random);
     const Strategy strategy = drawn(random, round);
-    const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .check = false});
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
     split += round % 3 == 0 ? 1 : 0;

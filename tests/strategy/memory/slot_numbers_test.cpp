@@ -17,6 +17,8 @@ Instruction at(std::vector<Block> acquires, std::vector<Block> releases) {
 
 Bytes arena(const Plan& plan) { return arena_bytes(plan.roles[0], Space::Device); }
 
+constexpr std::int64_t kBlock = 2 << 20;  // less is not packed anew
+
 // Two micro-batches in flight. A forward leaves a; its backward releases a and then needs scratch s.
 //
 //   action           F0  F1  B0  F2  B1  B2
@@ -28,7 +30,7 @@ Plan two_in_flight() {
   const Block a{{0}, slot}, s{.buffer = {1}};
   Plan plan{.roles = {{.name = "stage 0", .streams = {{.name = "compute"}}}}};
   Role& role = plan.roles[0];
-  role.buffers = {{.name = "a", .bytes = {512}, .offsets = {{}, {}}}, {.name = "s", .bytes = {512}, .offsets = {{}}}};
+  role.buffers = {{.name = "a", .bytes = {kBlock}, .offsets = {{}, {}}}, {.name = "s", .bytes = {kBlock}, .offsets = {{}}}};
   const std::vector<Param> params = {{"pooled", ParamKind::Slot}};
   plan.segments = {{.name = "F", .params = params, .instructions = {at({a}, {})}},
                    {.name = "B", .params = params, .instructions = {at({}, {a}), at({s}, {}), at({}, {s})}}};
@@ -63,11 +65,11 @@ TEST(SlotNumbers, RolesAloneHaveTheSegmentsThatTheyRun) {
 TEST(SlotNumbers, ScratchLiesInTheSlotOfItsMicrobatch) {
   Plan plan = two_in_flight();
   plan_memory(plan);
-  EXPECT_EQ(arena(plan), Bytes{3 * 512});
+  EXPECT_EQ(arena(plan), Bytes{3 * kBlock});
   Plan whole = plan;
   ASSERT_TRUE(number_scratch(plan));
   plan_memory(plan, {.by_order = true});
-  EXPECT_EQ(arena(plan), Bytes{2 * 512});
+  EXPECT_EQ(arena(plan), Bytes{2 * kBlock});
   plan_memory(whole, {.by_order = true});  // does the same
   EXPECT_EQ(whole, plan);
   EXPECT_EQ(plan.roles[0].buffers[1].offsets, plan.roles[0].buffers[0].offsets);
@@ -78,7 +80,7 @@ TEST(SlotNumbers, NumberedScratchHasOneOffsetSlotBySlot) {
   Plan plan = two_in_flight();
   ASSERT_TRUE(number_scratch(plan));
   plan_memory(plan);
-  EXPECT_EQ(arena(plan), Bytes{3 * 512});
+  EXPECT_EQ(arena(plan), Bytes{3 * kBlock});
   EXPECT_EQ(plan.roles[0].buffers[1].offsets[0], plan.roles[0].buffers[1].offsets[1]);
 }
 

@@ -8,6 +8,8 @@
 namespace foreshard::slot_uses_test {
 namespace {
 
+constexpr std::int64_t kBlock = 2 << 20;  // less is not packed anew
+
 Instruction at(std::vector<Block> acquires, std::vector<Block> releases) {
   return {.what = Mark{}, .stream = {0}, .acquires = std::move(acquires), .releases = std::move(releases)};
 }
@@ -21,7 +23,7 @@ Plan plan_of(int buffers, const std::vector<std::vector<Instruction>>& segments)
   Plan plan{.roles = {{.name = "stage 0", .streams = {{.name = "compute"}}}}};
   std::vector<Param> params;
   for (int b = 0; b < buffers; ++b) {
-    plan.roles[0].buffers.push_back({.name = std::string(1, static_cast<char>('a' + b)), .bytes = {256}, .offsets = {{}}});
+    plan.roles[0].buffers.push_back({.name = std::string(1, static_cast<char>('a' + b)), .bytes = {kBlock}, .offsets = {{}}});
     params.push_back({plan.roles[0].buffers.back().name, ParamKind::Slot});
   }
   for (const std::vector<Instruction>& instructions : segments) {
@@ -45,10 +47,10 @@ Plan two_by_two() { return plan_of(3, {together(0, 1), together(0, 2), together(
 TEST(SlotUses, BlocksThatMeetTwoByTwoNeedTwoPlaces) {
   Plan plan = two_by_two();
   plan_memory(plan, {.by_order = true});
-  EXPECT_EQ(arena(plan), Bytes{3 * 256});
+  EXPECT_EQ(arena(plan), Bytes{3 * kBlock});
   Plan whole = two_by_two();
   plan_memory(whole, {.by_order = true, .own_slots = true});
-  EXPECT_EQ(arena(whole), Bytes{2 * 256});
+  EXPECT_EQ(arena(whole), Bytes{2 * kBlock});
 }
 
 // Each of the three has two uses, which get the numbers 0 and 1.
@@ -91,7 +93,7 @@ TEST(SlotUses, LifetimesOfScratchGetBuffers) {
   Plan plan = plan_of(3, {{at({s, t}, {}), at({}, {s, t}), at({s, u}, {}), at({}, {s, u}), at({t, u}, {}), at({}, {t, u})}});
   Plan before = plan;
   plan_memory(before, {.by_order = true});
-  EXPECT_EQ(arena(before), Bytes{3 * 256});
+  EXPECT_EQ(arena(before), Bytes{3 * kBlock});
   Plan split = plan;
   ASSERT_TRUE(split_scratch(split));
   ASSERT_EQ(split.roles[0].buffers.size(), 6U);
@@ -99,7 +101,7 @@ TEST(SlotUses, LifetimesOfScratchGetBuffers) {
   EXPECT_EQ(split.segments[0].instructions[3].releases, (std::vector<Block>{{{3}, {0}}, u}));
   EXPECT_FALSE(split_scratch(split));
   plan_memory(plan, {.by_order = true, .own_slots = true});
-  EXPECT_EQ(arena(plan), Bytes{2 * 256});
+  EXPECT_EQ(arena(plan), Bytes{2 * kBlock});
 }
 
 }  // namespace foreshard::slot_uses_test
