@@ -5,6 +5,7 @@
 
 #include "core/cluster_file/cluster_file.h"
 #include "core/json/json.h"
+#include "core/network/network.h"
 #include "validation/measured_words.h"
 
 namespace foreshard {
@@ -75,7 +76,9 @@ Card card_of(const std::string& gpu) {
 // What NCCL reaches of the 100 Gb/s of an Omni-Path adapter through its verbs, without GPUDirect, over the 94 % of other adapters
 // (bigscience-workshop/bigscience 358e3c8 experiments/bandwidth): 55 with V100 (README.md, 16 nodes), 40.6 with A100
 // (all_reduce_bench-a100-n4.txt, four nodes, 4 GB: both channels leave a node through one adapter and enter it through another).
-double omni_path_share(const std::string& gpu) { return (gpu.starts_with("a100") ? 0.406 : 0.55) / 0.94; }
+double omni_path_share(const std::string& gpu) {
+  return (gpu.starts_with("a100") ? 0.406 : 0.55) / link_share(LinkKind::Network);
+}
 
 // Half of what a step of a ring takes through AWS's Elastic Fabric Adapter. All-reduces of 1 MiB to 1 GiB over four nodes of P6 (nccl-tests,
 // data/kernels/comm.csv, NCCL 2.27) are within 8 % (median) of a ring with steps of 55 us; NCCL's own 4 to 14 us are InfiniBand's. The

@@ -45,7 +45,7 @@ enum class LinkKind : std::uint8_t { NvLink, Pcie, CpuToCpu, DramBus, NvmeBus, N
 struct NodeLink {
   int from = 0, to = 0;
   LinkKind kind = LinkKind::Pcie;
-  BytesPerSecond bandwidth = {};  // per direction, as the datasheet states it; losses are in Cost::wire_factor
+  BytesPerSecond bandwidth = {};  // per direction, as the datasheet states it
   Seconds latency = {};
   bool operator==(const NodeLink&) const = default;
 };

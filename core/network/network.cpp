@@ -138,13 +138,16 @@ void Network::Graph::size_trunks() {
 
 NetworkLink Network::Graph::port(int group, bool down) const {
   const NodeShape& node = cluster.nodes[static_cast<std::size_t>(group)].shape;
-  return {LinkKind::Network, node.nic_bandwidth, down ? node.nic_latency : node.nic_latency + cluster.fabric.switch_latency};
+  return {LinkKind::Network, node.nic_bandwidth * link_share(LinkKind::Network),
+          down ? node.nic_latency : node.nic_latency + cluster.fabric.switch_latency};
 }
 NetworkLink Network::Graph::leaf_uplink(int leaf) const {
-  return {LinkKind::Network, leaf_trunk[static_cast<std::size_t>(leaf)], cluster.fabric.switch_latency};
+  return {LinkKind::Network, leaf_trunk[static_cast<std::size_t>(leaf)] * link_share(LinkKind::Network),
+          cluster.fabric.switch_latency};
 }
 NetworkLink Network::Graph::pod_uplink(int pod) const {
-  return {LinkKind::Network, pod_trunk[static_cast<std::size_t>(pod)], cluster.fabric.switch_latency};
+  return {LinkKind::Network, pod_trunk[static_cast<std::size_t>(pod)] * link_share(LinkKind::Network),
+          cluster.fabric.switch_latency};
 }
 
 NetworkLink Network::Graph::link(int id) const {
@@ -155,7 +158,7 @@ NetworkLink Network::Graph::link(int id) const {
   const int g = group_of(id, &NodeRun::first_link), code = (id - group(g).first_link) % shape(g).links();
   if (code >= shape(g).nic_port(0, false)) return port(g, code & 1);
   const NodeLink& local = cluster.nodes[static_cast<std::size_t>(g)].shape.links[static_cast<std::size_t>(code / 2)];
-  return {local.kind, local.bandwidth, local.latency};
+  return {local.kind, local.bandwidth * link_share(local.kind), local.latency};
 }
 
 // ---- routes
@@ -275,6 +278,11 @@ std::shared_ptr<const Network::Graph> Network::Graph::of(const Cluster& cluster)
 }
 
 Network::Network(const Cluster& cluster) : graph_(Graph::of(cluster)) {}
+
+double link_share(LinkKind kind) {
+  if (kind == LinkKind::NvLink) return 1;
+  return kind == LinkKind::Network ? 0.94 : 0.88;
+}
 
 int Network::links() const { return graph_->links; }
 NetworkLink Network::link(LinkId id) const {

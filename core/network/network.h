@@ -32,9 +32,14 @@
 
 namespace foreshard {
 
+// Share of a link's datasheet rate that transfers over it reach: 0.94 of a NIC's line rate (headers and credits), 0.88 of PCIe's encoded rate
+// and of the host's links (copy engines to and from pinned memory; H200: 55.4 of 63 GB/s). NVLink: 1, for its share depends on who sends
+// (strategy/cost/collective_cost.h).
+double link_share(LinkKind kind);
+
 struct NetworkLink {  // one direction
   LinkKind kind = LinkKind::Network;
-  BytesPerSecond bandwidth = {};  // pooled: the sum over equal-cost parallel links
+  BytesPerSecond bandwidth = {};  // that transfers reach (link_share); pooled: the sum over equal-cost parallel links
   Seconds latency = {};           // of the link and of the switch it leads to
   bool operator==(const NetworkLink&) const = default;
 };

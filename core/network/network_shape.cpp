@@ -124,7 +124,7 @@ NodePath ShapeRoutes::stretch(const NodeShape& shape, const Tree& tree, int part
     codes_.push_back(code);
     ++path.count;
     path.latency += link.latency;
-    path.bandwidth = std::min(path.bandwidth, link.bandwidth);
+    path.bandwidth = std::min(path.bandwidth, link.bandwidth * link_share(link.kind));
   }
   std::reverse(codes_.begin() + path.first, codes_.end());
   return path;

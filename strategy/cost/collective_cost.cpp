@@ -30,10 +30,10 @@ Seconds step_time(const ProtocolLatency& latency, LinkKind kind) {
 // What the links' efficiency stretches the flow by: each phase is held up by the link that is busy longest at its effective rate. `nvlink`:
 // NVLink's share of its datasheet rate. A path without phases is its busiest link.
 double stretch(const CommunicationPath& path, double nvlink) {
-  if (path.phases.empty() || !(path.flow.value > 0))
-    return 1 / (path.link == LinkKind::NvLink ? nvlink : link_efficiency(path.link, path.nodes > 1));
+  const double others = peer_stretch(path);
+  if (path.phases.empty() || !(path.flow.value > 0)) return path.link == LinkKind::NvLink ? 1 / nvlink : others;
   Seconds seconds;
-  for (const CommunicationPath::Phase& phase : path.phases) seconds += max(phase.nvlink * (1 / nvlink), phase.others);
+  for (const CommunicationPath::Phase& phase : path.phases) seconds += max(phase.nvlink * (1 / nvlink), phase.others * others);
   return seconds.value / path.flow.value;
 }
 
@@ -133,11 +133,7 @@ int far_steps(const CommunicationPath& path, bool tree) {
 
 }  // namespace
 
-double link_efficiency(LinkKind kind, bool across) {
-  if (kind == LinkKind::NvLink) return 1;
-  if (kind == LinkKind::Network) return kNetworkEfficiency;
-  return across ? kCopyEngineEfficiency : kPcieEfficiency;
-}
+double peer_stretch(const CommunicationPath& path) { return path.nodes > 1 ? 1 : link_share(LinkKind::Pcie) / kPeerEfficiency; }
 
 void add_phase(CommunicationPath& path, const CommunicationPath::Phase& phase) {
   for (CommunicationPath::Phase& known : path.phases)
@@ -187,7 +183,7 @@ Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const Communication
 }
 
 Cost copy_cost(const Gpu& gpu, const Copy&, bool pinned) {
-  return {.busy = to_nanoseconds(gpu.launch_overhead), .wire_factor = (pinned ? 1.0 : kPageableFactor) / kCopyEngineEfficiency};
+  return {.busy = to_nanoseconds(gpu.launch_overhead), .wire_factor = pinned ? 1.0 : kPageableFactor};
 }
 
 }  // namespace foreshard

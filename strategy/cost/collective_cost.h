@@ -4,7 +4,7 @@
 //
 // Cost::busy is everything before the first byte: launch, the protocol's base latency and all latency steps (NCCL's latency per
 // step over that kind of link, or the route's latency where that is longer). A reader of the plan adds no latency of its own.
-// Then bytes * wire_factor flow over the links at their datasheet rates:
+// Then bytes * wire_factor flow over the links at the rates of core/network:
 //   isolated time = busy + wire_factor * bytes / bandwidth
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace foreshard {
 
 // Where a collective or an exchange runs, from core/network. `link`, `bytes` and `bandwidth` are those of the link that is busy longest in
-// any phase at datasheet rates, as on the clock.
+// any phase, as on the clock.
 struct CommunicationPath {
   int members = 1;            // ranks of the group
   int nodes = 1;              // nodes that the ranks are on
@@ -27,10 +27,9 @@ struct CommunicationPath {
   LinkKind link = LinkKind::NvLink;
   LinkKind inside_link = LinkKind::NvLink;  // of groups over nodes: between members of one node
   double bytes = 0;                         // over that link in its phase
-  BytesPerSecond bandwidth = {};            // datasheet, per direction; 0: unknown
+  BytesPerSecond bandwidth = {};            // per direction; 0: unknown
   Seconds flow = {};                        // sum over the phases of the time that each one's busiest link takes for its bytes
-  // How long the links of a phase are busy: NVLinks at the datasheet rate, others at the effective one. Phases in which both are in
-  // proportion are added up.
+  // How long the links of a phase are busy. Phases in which both are in proportion are added up.
   struct Phase {
     Seconds nvlink = {}, others = {};
     bool operator==(const Phase&) const = default;
@@ -44,9 +43,9 @@ struct CommunicationPath {
 // comes last. Inside a node DeepEP reaches what NCCL's all-to-alls reach, HybridEP what its rings do.
 enum class RowKernels : std::uint8_t { Nccl, DeepEp, HybridEp };
 
-// Share of the datasheet rate that transfers over links of this kind, other than NVLink, reach. `across`: on the way to a NIC, which reads
-// and writes memory like a copy engine.
-double link_efficiency(LinkKind kind, bool across);
+// What bytes between GPUs are stretched by over links other than NVLink. On the way to a NIC, which reads and writes memory like a copy engine,
+// not at all; between two GPUs of a node their rate is less than that of copies.
+double peer_stretch(const CommunicationPath& path);
 // Adds a phase to those of the path.
 void add_phase(CommunicationPath& path, const CommunicationPath::Phase& phase);
 

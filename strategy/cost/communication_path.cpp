@@ -21,7 +21,7 @@ static void busiest_link(const Network& network, const CollectiveFlow& flow, Com
     const NetworkLink link = network.link({id});
     const Seconds time{flow.bytes * count / link.bandwidth.value};
     Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
-    of_kind = max(of_kind, time * (1 / link_efficiency(link.kind, path.nodes > 1)));
+    of_kind = max(of_kind, time);
     if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
   }
   path.flow = path.flow + alone;
@@ -132,7 +132,7 @@ CommunicationPath route_path(const Network& network, DeviceId from, DeviceId to,
     const NetworkLink link = network.link(id);
     if (link.bandwidth == route.bandwidth) path.link = link.kind;
     Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
-    of_kind = max(of_kind, bytes / link.bandwidth * (1 / link_efficiency(link.kind, path.nodes > 1)));
+    of_kind = max(of_kind, bytes / link.bandwidth);
   }
   add_phase(path, phase);
   return path;

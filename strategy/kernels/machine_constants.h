@@ -114,11 +114,9 @@ inline constexpr double kLl128Efficiency = 0.92;  // protocol LL128: 120/128 and
 inline constexpr double kLlEfficiency = 0.5;      // protocol LL
 inline constexpr double kTreeEfficiency = 0.92;   // of a ring's rate, protocol Simple: NCCL's tuning model, as the next three
 inline constexpr double kTreeLl128Efficiency = 120.0 / 128,
-                        kTreeLl128InNode = 7.0 / 9;    // of a tree's by Simple, over nodes and inside one
-inline constexpr double kTreeLlEfficiency = 1 / 3.8;   // of a tree's by Simple
-inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits
-inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, between two GPUs (RTX A6000: 26.3 of 31.5 GB/s)
-inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, to and from pinned memory (H200: 55.4 of 63 GB/s)
-inline constexpr Seconds kNvlinkSharpBase = {23e-6};   // NCCL: latency of its NVLS algorithm
+                        kTreeLl128InNode = 7.0 / 9;   // of a tree's by Simple, over nodes and inside one
+inline constexpr double kTreeLlEfficiency = 1 / 3.8;  // of a tree's by Simple
+inline constexpr double kPeerEfficiency = 0.835;  // between two GPUs of a node without NVLink (RTX A6000: 26.3 of 31.5 GB/s)
+inline constexpr Seconds kNvlinkSharpBase = {23e-6};  // NCCL: latency of its NVLS algorithm
 
 }  // namespace foreshard

@@ -30,13 +30,13 @@ inline CommunicationPath path_of(const Network& network, const Collective& what,
     path.step_latency = max(path.step_latency, phase.step_latency);
     std::map<LinkId, int> times;
     for (const LinkId link : phase.links) ++times[link];
-    double longest = 0, nvlink = 0, others = 0;  // `others` at the rates that they reach
+    double longest = 0, nvlink = 0, others = 0;
     for (const auto& [id, count] : times) {
       const NetworkLink link = network.link(id);
       const double time = phase.bytes * count / link.bandwidth.value;
       longest = std::max(longest, time);
       const bool fast = link.kind == LinkKind::NvLink;
-      (fast ? nvlink : others) = std::max(fast ? nvlink : others, time / link_efficiency(link.kind, path.nodes > 1));
+      (fast ? nvlink : others) = std::max(fast ? nvlink : others, time);
       if (time <= slowest) continue;
       slowest = time;
       path.link = link.kind;

@@ -275,10 +275,10 @@ TEST(CollectiveCost, ExchangesAndCopies) {
                                   .bandwidth = {25e9}};
   const Cost exchange = exchange_cost(gpu, {.bytes = {1000000}}, path);
   EXPECT_EQ(exchange.busy, to_nanoseconds(gpu.launch_overhead + Seconds{8.4e-6 + 14.0e-6}));
-  EXPECT_DOUBLE_EQ(exchange.wire_factor, 1 / kNetworkEfficiency);
+  EXPECT_DOUBLE_EQ(exchange.wire_factor, 1);
   const Cost copy = copy_cost(gpu, {.bytes = {1000000}});
   EXPECT_EQ(copy.sm_share, 0);
-  EXPECT_DOUBLE_EQ(copy.wire_factor, 1 / kCopyEngineEfficiency);
+  EXPECT_DOUBLE_EQ(copy.wire_factor, 1);
   EXPECT_GT(copy_cost(gpu, {}, false).wire_factor, copy.wire_factor);
 }
 

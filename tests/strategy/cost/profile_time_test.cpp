@@ -121,7 +121,7 @@ TEST(ProfileTime, WhatLiesOutsideTheArenaIsWhatWasMeasured) {
     return std::get<Lowered>(tuned_plan(model, cluster, strategy, {.profile = &profile})).plan.framework.value;
   };
   Strategy strategy{.dp = 8, .batch = {.global = 8}};
-  strategy.attention = AttentionKernel::Unfused;  // which needs no workspace
+  strategy.attention = AttentionKernel::Unfused;             // which needs no workspace
   EXPECT_EQ(framework(strategy), 700'000'000 + (32 << 20));  // and a workspace of products
   strategy.device_memory.framework = Bytes{123};
   EXPECT_EQ(framework(strategy), 123);

@@ -51,7 +51,7 @@ double refined(const Case& c, const Times& times) {
   s.pp = c.p, s.virtual_stages = c.v, s.dp = 1, s.batch.micro = 1, s.batch.global = c.m, s.batch.seq = 128;
   s.pipeline.schedule = c.schedule;
   const Cluster cluster = load_cluster("dgx-a100");
-  auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
+  auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return 0;
@@ -156,7 +156,7 @@ TEST(Refine, FurtherMicrobatchesOfARingTakeAsLongAsLowered) {
     s.batch.micro = 1, s.batch.seq = 1024;
     const auto lowered = [&](int microbatches) {
       s.batch.global = microbatches;
-      return std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true}));
+      return std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false}));
     };
     const double all = refine(lowered(16), cluster).time.value;
     EXPECT_NEAR(refine(lowered(4), cluster, 16).time.value, all, 0.02 * all) << pp;
@@ -177,7 +177,7 @@ TEST(Refine, FurtherMicrobatchesOfCellsTakeAsLongAsLowered) {
   s.communication.overlap = Overlap{.tp = true};
   const auto seconds = [&](int lowered, int all) {
     s.batch.global = 8 * lowered;
-    auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
+    auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false});
     if (const auto* refused = std::get_if<Infeasible>(&answer)) {
       ADD_FAILURE() << refused->reason;
       return 0.0;
@@ -197,7 +197,7 @@ TEST(Refine, SkewIsThatOfStepsWithoutABarrier) {
       Strategy s{.dp = 1, .pp = 4, .batch = {.micro = 1, .global = lowered_with, .seq = 128}};
       s.pipeline.schedule = Schedule::ZeroBubble2p, s.pipeline.times = ActionTimes{2, 2, 1, 0};
       s.optimizer.clip_norm = clip_norm;
-      Lowered lowered = std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true}));
+      Lowered lowered = std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false}));
       level(lowered.plan, {.forward = {4'000'000}, .input = {4'000'000}, .weight = {2'000'000}});
       const Estimate found = refine(lowered, cluster, microbatches);
       EXPECT_NEAR(found.time.value - found.next_iteration_gain.value, span, 1e-6) << lowered_with << " " << microbatches;
