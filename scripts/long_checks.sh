@@ -73,9 +73,10 @@ faults() {
 }
 
 tests() {
-  build release strategy_tests exec_tests cli_tests
+  build release strategy_tests sim_tests exec_tests cli_tests
   export FORESHARD_LONG=1
-  drawn release strategy_tests 'MemoryPlanner*:Search*:Arenas*'
+  drawn release strategy_tests 'MemoryPlanner*:Search*:Arenas*:HardwareLaws*'
+  drawn release sim_tests 'HardwareLaws*'
   drawn release exec_tests 'ExpertModels*'
   drawn release cli_tests 'LearnedRuns*:OptionEffect*'
 }

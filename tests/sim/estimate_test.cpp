@@ -59,7 +59,7 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job, Granularity gra
   if (point.pp > 1 && m % point.pp == 0 && pick<int>(random, {0, 1}) == 1)
     point.schedule = Schedule::Interleaved, point.virtual_stages = 2;
   if (std::get<Transformer>(model.shape).layers % (point.pp * point.virtual_stages) != 0) return {};
-  const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+  const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   const Estimate refined = refine(lowered, cluster);
@@ -113,7 +113,7 @@ TEST(Estimate, RefineEqualsTheSimulatorWhereNoLinkIsShared) {
           Point point{.tp = tp, .pp = pp, .virtual_stages = v, .overlap_p2p = false, .recompute = recompute};
           if (v > 1 && pp == 1) continue;
           if (v > 1) point.schedule = Schedule::Interleaved;
-          const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+          const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
           if (std::holds_alternative<Infeasible>(answer)) continue;
           const Lowered& lowered = std::get<Lowered>(answer);
           const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -155,7 +155,7 @@ TEST(Estimate, RefineEqualsTheSimulatorOfWholeStagesWhereReductionsSlowComputes)
                         .zero = static_cast<std::int8_t>(zero),
                         .recompute = RecomputeKind::Full,
                         .recompute_layers = static_cast<std::int16_t>(layers)};
-      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
       const Lowered& lowered = std::get<Lowered>(answer);
       for (const Granularity granularity : {Granularity::Stage, Granularity::Op}) {
         const double simulated = simulate(lowered.plan, cluster, {.granularity = granularity}).makespan_s;
@@ -175,7 +175,7 @@ TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
       for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Selective}) {
         Point point{.pp = pp, .overlap_p2p = false, .recompute = recompute, .schedule = schedule};
         if (schedule == Schedule::ZeroBubbleV) point.virtual_stages = 2;
-        const auto answer = tuned_plan(model, cluster, strategy_at(base, point, 48), {.ignore_memory = true});
+        const auto answer = tuned_plan(model, cluster, strategy_at(base, point, 48), {.ignore_memory = true, .check = false});
         ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
         const Lowered& lowered = std::get<Lowered>(answer);
         const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -195,7 +195,7 @@ TEST(Estimate, RefineCountsTheComputeUnitsOfReceives) {
   base.batch.global = 64;
   for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1}) {
     const Point point{.tp = 8, .pp = 2, .micro_batch = 4, .overlap_p2p = false, .schedule = schedule};
-    const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
     const Lowered& lowered = std::get<Lowered>(answer);
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
     EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 1e-5) << schedule_entry(schedule).name;
@@ -212,7 +212,7 @@ TEST(Estimate, SplitTransfersTakeATensorRanksShare) {
     std::map<Transfers, double> times, screened;
     for (const Transfers transfers : {Transfers::Whole, Transfers::Split}) {
       base.communication.transfers = transfers;
-      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
       ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
       const Lowered& lowered = std::get<Lowered>(answer);
       times[transfers] = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -238,7 +238,7 @@ TEST(Estimate, RefineWaitsForTheSlowestPairOfARing) {
   const Cluster cluster = load_cluster("dgx-h100-x4");
   Strategy s;
   s.tp = 4, s.cp = 4, s.pp = 1, s.dp = 2, s.batch.micro = 8, s.batch.global = 64, s.context = ContextKind::Ring;
-  const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
+  const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false});
   const Lowered& lowered = std::get<Lowered>(answer);
   const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
   EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 1e-3);
@@ -252,7 +252,7 @@ TEST(Estimate, RefineEqualsTheSimulatorForStagesOfTheirOwn) {
     Strategy s;
     s.stages = parse_stages(stages, "stages");
     s.batch.global = 24;
-    const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false});
     ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
     const Lowered& lowered = std::get<Lowered>(answer);
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -297,7 +297,7 @@ TEST(Estimate, RefineAddsUpWhatReductionsCostFromStageToStage) {
                       .overlap_parameters = true,
                       .zero = 1,
                       .schedule = Schedule::Interleaved};
-    const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
     const Lowered& lowered = std::get<Lowered>(answer);
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
     const double error = refine(lowered, cluster).time.value / simulated - 1;
@@ -313,7 +313,7 @@ void expect_filled(const Model& model, const Cluster& cluster, const Strategy& b
   const ShapeCosts none = screen.shape(point).value();
   point.recompute = RecomputeKind::Full, point.recompute_layers = -1;
   const ShapeCosts full = screen.shape(point).value();
-  const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+  const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
   const Lowered& lowered = std::get<Lowered>(answer);
   ASSERT_EQ(to_text(lowered.strategy.recompute), redone);
   const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -345,7 +345,7 @@ TEST(Estimate, WaitingRanksGatherAhead) {
   for (const bool overlap : {true, false}) {
     Point point{.pp = 8, .dp = 4, .micro_batch = 2};
     point.zero = 3, point.overlap_parameters = overlap, point.order = 0;
-    const auto answer = tuned_plan(model, cluster, strategy_at(base, point, 48), {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, strategy_at(base, point, 48), {.ignore_memory = true, .check = false});
     const Lowered& lowered = std::get<Lowered>(answer);
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
     const Screen screen(model, cluster, base);

@@ -67,7 +67,7 @@ TEST(Arenas, OfShippedModelsAreCloseToTheOrderBound) {
   for (std::size_t m = 0; m < models.size(); ++m) {
     const Model model = load_model(models[m]);
     for (std::size_t w = m % ways_apart; w < all.size(); w += ways_apart) {
-      const auto answer = tuned_plan(model, cluster, all[w].strategy, {.ignore_memory = true});
+      const auto answer = tuned_plan(model, cluster, all[w].strategy, {.ignore_memory = true, .check = false});
       const auto* made = std::get_if<Lowered>(&answer);
       if (made == nullptr) continue;  // layers do not divide, schedules without sharded gradients, ...
       ++plans;

@@ -4,6 +4,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::compression_test {
@@ -29,7 +30,7 @@ TEST(Compression, EveryPlanWithCodesIsSound) {
   RandomChoice random(20261123);
   const Cluster cluster = load_cluster("dgx-a100-x16");
   int plans = 0, gradients = 0, activations = 0, sharded = 0, doubled = 0, stale = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < how_many(500, 1000); ++round) {
     const Model model = random_model(random);
     Strategy s = random_strategy(random);
     s.communication.gradients = random_gradients(random), s.communication.activations = random_activations(random);
@@ -44,7 +45,7 @@ TEST(Compression, EveryPlanWithCodesIsSound) {
     if (s.batch.micro == 2 && random(0, 1)) s.communication.parts = {2};
     if (s.optimizer.kind == OptimizerKind::Sgd && random(0, 1)) s.optimizer.momentum = 0.9;
     if (s.optimizer.loss_scale == 0) s.optimizer.loss_scale = 1;
-    const auto answer = tuned_plan(model, cluster, s);
+    const auto answer = tuned_plan(model, cluster, s, {.check = false});
     const auto* lowered = std::get_if<Lowered>(&answer);
     if (!lowered) continue;
     ++plans;
@@ -63,12 +64,12 @@ TEST(Compression, EveryPlanWithCodesIsSound) {
     ASSERT_TRUE(defects.empty()) << to_json(lowered->strategy) << defects[0].rule << " at " << defects[0].where << ": "
                                  << defects[0].what;
   }
-  EXPECT_GT(plans, 120);
-  EXPECT_GT(gradients, 40);
-  EXPECT_GT(activations, 25);
-  EXPECT_GT(sharded, 10);
-  EXPECT_GT(doubled, 3);
-  EXPECT_GT(stale, 3);
+  EXPECT_GT(plans, how_many(60, 120));
+  EXPECT_GT(gradients, how_many(20, 40));
+  EXPECT_GT(activations, how_many(10, 25));
+  EXPECT_GT(sharded, how_many(4, 10));
+  EXPECT_GT(doubled, how_many(0, 3));
+  EXPECT_GT(stale, how_many(0, 3));
 }
 
 // Bytes that a rank sends in the sums of gradients over replicas.

@@ -11,6 +11,7 @@
 #include "replay/replay.h"
 #include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::lower_schedules_test {
@@ -61,24 +62,24 @@ TEST(LowerSchedules, EveryPlanIsSound) {
   std::mt19937 random(20261123);
   const Cluster cluster = load_cluster("dgx-a100-x16");
   std::map<Schedule, int> plans;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < how_many(120, 300); ++round) {
     const Model model = small_model(8, random() % 2 == 0);
-    const auto answer = tuned_plan(model, cluster, random_strategy(random));
+    const auto answer = tuned_plan(model, cluster, random_strategy(random), {.check = false});
     if (!std::holds_alternative<Lowered>(answer)) continue;
     const auto& [plan, strategy] = std::get<Lowered>(answer);
     ++plans[*strategy.pipeline.schedule];
     const auto defects = check_plan(plan);
     ASSERT_TRUE(defects.empty()) << describe(strategy, defects);
   }
-  for (const Schedule schedule : kNew) EXPECT_GT(plans[schedule], 10) << name_of(schedule);
+  for (const Schedule schedule : kNew) EXPECT_GT(plans[schedule], how_many(3, 10)) << name_of(schedule);
 }
 
 // Deeper pipelines, where transfers of both directions cross on the middle ranks.
 TEST(LowerSchedules, NoPipelineStandsStill) {
   const Cluster cluster = load_cluster("dgx-a100-x16");
   for (const Schedule schedule : kNew)
-    for (const int pp : {2, 4, 8})
-      for (const int times : {1, 2, 3})
+    for (const int pp : some_of<int>({2, 4, 8}, 2))
+      for (const int times : some_of<int>({1, 2, 3}, 2))
         for (const bool overlap : {true, false}) {
           Strategy s{.dp = 1, .pp = pp, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = pp * times}};
           if (schedule_entry(schedule).chunks != Chunks::One) s.virtual_stages = 2;

@@ -9,6 +9,7 @@
 #include "replay/replay.h"
 #include "strategy/tune/tune.h"
 #include "tests/core/support_models.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::operator_parts_test {
@@ -62,7 +63,7 @@ TEST(OperatorParts, OneRankRunsThemWhole) {
 TEST(OperatorParts, DrawnPlansAreSound) {
   RandomChoice random(240);
   int sound = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < how_many(150, 400); ++i) {
     const Model model = random_model(random);
     Strategy s = random_strategy(random);
     s.cp = 1, s.tp = random.one_of({2, 4}), s.batch.global *= 2, s.batch.micro *= 2;
@@ -71,7 +72,7 @@ TEST(OperatorParts, DrawnPlansAreSound) {
     if (random(0, 3) == 0) s.offload.activations = random.one_of({OffloadedActivations::Inputs, OffloadedActivations::All});
     if (random(0, 5) == 0) s.offload.parameters = Space::PinnedHost, s.optimizer.loss_scale = 1;
     if (random(0, 5) == 0) s.pipeline.schedule = Schedule::ZeroBubbleH1, s.virtual_stages = 1;
-    const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true});
+    const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true, .check = false});
     const auto* made = std::get_if<Lowered>(&answer);
     if (!made) continue;
     const auto defects = check_plan(made->plan);
@@ -79,7 +80,7 @@ TEST(OperatorParts, DrawnPlansAreSound) {
                                  << to_json(s);
     sound += made->strategy.communication.parts.empty() ? 0 : 1;
   }
-  EXPECT_GT(sound, 60);
+  EXPECT_GT(sound, how_many(20, 60));
 }
 
 TEST(OperatorParts, WithEverySchedule) {
@@ -90,7 +91,7 @@ TEST(OperatorParts, WithEverySchedule) {
       s.pipeline.schedule = static_cast<Schedule>(kind), s.communication.parts = {2, 4};
       Model model = small();
       std::get<Transformer>(model.shape).tied_embeddings = false;
-      const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true});
+      const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true, .check = false});
       const auto* made = std::get_if<Lowered>(&answer);
       if (!made) continue;
       ++plans;

@@ -154,7 +154,7 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
           const Cluster cluster = load_cluster(name);
           const Model model = layers("gpt2-355m", depth);
           SearchOptions all = options(batch, 256);
-          all.base.device_memory.reserve = reserve, all.sample = how_many(20, 40), all.refine = 1;
+          all.base.device_memory.reserve = reserve, all.sample = how_many(8, 40), all.refine = 1;
           all.balance = all.schedules = all.stages = false;
           const auto answer = search(model, cluster, all);
           if (std::holds_alternative<Infeasible>(answer)) continue;
@@ -168,8 +168,8 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
           }
         }
   EXPECT_GE(spaces, how_many(15, 30));
-  EXPECT_GE(strategies, how_many(250, 1000));
-  EXPECT_GE(tight, how_many(25, 100));
+  EXPECT_GE(strategies, how_many(100, 1000));
+  EXPECT_GE(tight, how_many(8, 100));
 }
 
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.
@@ -190,7 +190,7 @@ TEST(Search, EqualsFullEnumerationWhereGpusDiffer) {
   const Cluster slow = with("rtx-3090"), fast = with("rtx-4090"), large = with("rtx-a6000");
   const std::vector<Space> spaces = {
       {both(slow, fast)}, {both(fast, slow)}, {both(fast, large), 0.9}, {both(large, fast), 0.45}};
-  for (const auto& [cluster, reserve] : spaces)
+  for (const auto& [cluster, reserve] : some_of(spaces, 2))
     for (const Objective objective : {Objective::Time, Objective::Memory}) {
       if (objective == Objective::Memory && reserve != 0.45) continue;
       const Model model = layers("gpt2-355m", 2);

@@ -66,7 +66,7 @@ TEST(SearchFrameworkMemory, TheWinnerIsTheFastestThatFitsInTheFramework) {
         if (redone >= 0) strategy.recompute = {.kind = RecomputeKind::Full, .layers = redone};
         strategy.communication.overlap = Overlap{.gradients = gradients, .parameters = false, .p2p = false, .tp = true};
         if (!why_not_run_by(Runner::Nanotron, strategy).empty()) continue;
-        const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
+        const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .check = false});
         const double time = refine(std::get<Lowered>(lowered), cluster).time.value;
         const double probability = probability_of_fitting(held(model, cluster, strategy), capacity, errors);
         if (probability >= kFits) least = std::min(least, time);

@@ -97,7 +97,7 @@ TEST(SearchStages, NoStagesAreFasterThanTheBound) {
       int sum = 0;
       for (const StageDegrees& stage : stages) sum += stage.layers;
       if (sum != 24 || stages.size() < 2) continue;
-      const auto answer = tuned_plan(model, cluster, with_stages(strategy, stages), {.ignore_memory = true});
+      const auto answer = tuned_plan(model, cluster, with_stages(strategy, stages), {.ignore_memory = true, .check = false});
       ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << to_text(stages);
       const double seconds = refine(std::get<Lowered>(answer), cluster).time.value;
       EXPECT_GE(seconds, bound * 0.999) << to_text(stages);

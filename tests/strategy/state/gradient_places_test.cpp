@@ -25,7 +25,8 @@ int copies_named(const Plan& plan, const std::string& name) {
   int count = 0;
   for (const Role& role : plan.roles)
     for (const Action& action : role.actions)
-      count += static_cast<int>(std::ranges::count(plan.segments[action.segment.index()].instructions, name, &Instruction::name));
+      count +=
+          static_cast<int>(std::ranges::count(plan.segments[action.segment.index()].instructions, name, &Instruction::name));
   return count;
 }
 

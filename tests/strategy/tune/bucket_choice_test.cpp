@@ -73,7 +73,7 @@ TEST(BucketChoice, IsNeverSlowerThanTheDefault) {
     const auto* before = std::get_if<Lowered>(&plain);
     if (!before || before->strategy.dp * before->strategy.cp == 1) continue;
     s.communication.bucket = {-1};
-    const auto chosen = tuned_plan(model, cluster, s, {.ignore_memory = true});
+    const auto chosen = tuned_plan(model, cluster, s, {.ignore_memory = true, .check = false});
     ASSERT_TRUE(std::holds_alternative<Lowered>(chosen)) << std::get<Infeasible>(chosen).reason;
     const Lowered& after = std::get<Lowered>(chosen);
     EXPECT_GT(after.strategy.communication.bucket, Bytes{});

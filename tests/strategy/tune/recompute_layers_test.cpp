@@ -5,6 +5,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::recompute_layers_test {
@@ -54,7 +55,7 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
   const Cluster cluster = load_cluster("dgx-a100");
   int differing = 0;
   for (const Strategy& base : {piped(3, 1, {}, 6), piped(3, 1, Schedule::GPipe, 4), piped(3, 1, Schedule::ZeroBubbleH1, 6)})
-    for (const double share : {0.15, 0.4, 0.7, 0.95}) {
+    for (const double share : some_of<double>({0.15, 0.4, 0.7, 0.95}, 2)) {
       Strategy s = base;
       tighten(s, model, cluster, share);
       s.recompute = parse_recompute("auto", "test");
@@ -74,7 +75,7 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
       }
       EXPECT_GT(fitting, 0);
     }
-  EXPECT_GE(differing, 4);  // the first stage of 1F1B holds more micro-batches than the last
+  EXPECT_GE(differing, how_many(2, 4));  // the first stage of 1F1B holds more micro-batches than the last
 }
 
 // With three chunks of two layers each on a rank: one layer of a rank less does not fit, and the same counts by stage are the
