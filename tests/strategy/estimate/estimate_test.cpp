@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/cluster_file/cluster_file.h"
+#include "core/network/network.h"
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
