@@ -91,7 +91,7 @@ UsedLinks used_links(const Network& network, const Flows& flows) {
     std::int32_t& number = dense[link.index()];
     if (number < 0) {
       number = used.count();
-      const double bandwidth = network.link(link).bandwidth.value;
+      const double bandwidth = network.link(link).rate().value;
       if (!(std::isfinite(bandwidth) && bandwidth > 0))
         throw Error("cluster", "bandwidth of " + network.name(link), std::to_string(bandwidth) + " B/s", "above 0");
       used.ids.push_back(link);

@@ -138,16 +138,13 @@ void Network::Graph::size_trunks() {
 
 NetworkLink Network::Graph::port(int group, bool down) const {
   const NodeShape& node = cluster.nodes[static_cast<std::size_t>(group)].shape;
-  return {LinkKind::Network, node.nic_bandwidth * link_share(LinkKind::Network),
-          down ? node.nic_latency : node.nic_latency + cluster.fabric.switch_latency};
+  return {LinkKind::Network, node.nic_bandwidth, down ? node.nic_latency : node.nic_latency + cluster.fabric.switch_latency};
 }
 NetworkLink Network::Graph::leaf_uplink(int leaf) const {
-  return {LinkKind::Network, leaf_trunk[static_cast<std::size_t>(leaf)] * link_share(LinkKind::Network),
-          cluster.fabric.switch_latency};
+  return {LinkKind::Network, leaf_trunk[static_cast<std::size_t>(leaf)], cluster.fabric.switch_latency};
 }
 NetworkLink Network::Graph::pod_uplink(int pod) const {
-  return {LinkKind::Network, pod_trunk[static_cast<std::size_t>(pod)] * link_share(LinkKind::Network),
-          cluster.fabric.switch_latency};
+  return {LinkKind::Network, pod_trunk[static_cast<std::size_t>(pod)], cluster.fabric.switch_latency};
 }
 
 NetworkLink Network::Graph::link(int id) const {
@@ -158,7 +155,7 @@ NetworkLink Network::Graph::link(int id) const {
   const int g = group_of(id, &NodeRun::first_link), code = (id - group(g).first_link) % shape(g).links();
   if (code >= shape(g).nic_port(0, false)) return port(g, code & 1);
   const NodeLink& local = cluster.nodes[static_cast<std::size_t>(g)].shape.links[static_cast<std::size_t>(code / 2)];
-  return {local.kind, local.bandwidth * link_share(local.kind), local.latency};
+  return {local.kind, local.bandwidth, local.latency};
 }
 
 // ---- routes
@@ -174,12 +171,14 @@ void Network::Graph::walk(Route& route, const Place& at, const NodePath& path, b
   if (codes.empty()) return;
   route.latency += path.latency;
   route.bandwidth = std::min(route.bandwidth, path.bandwidth);
+  route.rate = std::min(route.rate, path.rate);
 }
 
 void Network::Graph::cross(Route& route, int id, const NetworkLink& link) {
   route.links.push_back({id});
   route.latency += link.latency;
   route.bandwidth = std::min(route.bandwidth, link.bandwidth);
+  route.rate = std::min(route.rate, link.rate());
 }
 
 // The NICs of the cheapest route: the GPUs' own NICs, with a trunk if needed; or, inside one leaf group, NICs of one rail.
@@ -233,7 +232,7 @@ void Network::Graph::through_fabric(Route& route, const Place& from, const Place
 Route Network::route(DeviceId from, DeviceId to) const {
   Route route;
   if (from == to) return route;
-  route.bandwidth = {std::numeric_limits<double>::infinity()};
+  route.bandwidth = route.rate = {std::numeric_limits<double>::infinity()};
   const Place a = graph_->place(from), b = graph_->place(to);
   if (a.node == b.node)
     graph_->walk(route, a, graph_->shape(a.group).to_gpu(a.local, b.local), false);
@@ -249,7 +248,7 @@ Route Network::host_route(DeviceId gpu, Endpoint end, bool to_device) const {
   const NodePath& path = end == Endpoint::HostMemory ? shape.to_memory(at.local) : shape.to_nvme(at.local);
   Route route;
   if (!path.exists() || path.count == 0) return route;
-  route.bandwidth = {std::numeric_limits<double>::infinity()};
+  route.bandwidth = route.rate = {std::numeric_limits<double>::infinity()};
   graph_->walk(route, at, path, to_device);
   return route;
 }

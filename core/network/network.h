@@ -39,8 +39,9 @@ double link_share(LinkKind kind);
 
 struct NetworkLink {  // one direction
   LinkKind kind = LinkKind::Network;
-  BytesPerSecond bandwidth = {};  // that transfers reach (link_share); pooled: the sum over equal-cost parallel links
-  Seconds latency = {};           // of the link and of the switch it leads to
+  BytesPerSecond bandwidth = {};                                        // pooled: the sum over equal-cost parallel links
+  Seconds latency = {};                                                 // of the link and of the switch it leads to
+  BytesPerSecond rate() const { return bandwidth * link_share(kind); }  // that transfers reach
   bool operator==(const NetworkLink&) const = default;
 };
 
@@ -69,6 +70,7 @@ struct Route {
   RouteLinks links = {};          // empty: source and destination are the same device, or the endpoint does not exist
   Seconds latency = {};           // sum over the links
   BytesPerSecond bandwidth = {};  // the least of the links; 0 without links
+  BytesPerSecond rate = {};       // the least that transfers reach on the links; 0 without links
   bool operator==(const Route&) const = default;
 };
 

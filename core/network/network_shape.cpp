@@ -117,14 +117,15 @@ NodePath ShapeRoutes::stretch(const NodeShape& shape, const Tree& tree, int part
   path.first = static_cast<std::int32_t>(codes_.size());
   path.count = 0;
   path.cost = tree.cost[static_cast<std::size_t>(part)];
-  path.bandwidth = {std::numeric_limits<double>::infinity()};
+  path.bandwidth = path.rate = {std::numeric_limits<double>::infinity()};
   for (int at = part; at != tree.source; at = tree.before[static_cast<std::size_t>(at)]) {
     const std::int32_t code = link_between(shape, tree.before[static_cast<std::size_t>(at)], at);
     const NodeLink& link = shape.links[static_cast<std::size_t>(code / 2)];
     codes_.push_back(code);
     ++path.count;
     path.latency += link.latency;
-    path.bandwidth = std::min(path.bandwidth, link.bandwidth * link_share(link.kind));
+    path.bandwidth = std::min(path.bandwidth, link.bandwidth);
+    path.rate = std::min(path.rate, link.bandwidth * link_share(link.kind));
   }
   std::reverse(codes_.begin() + path.first, codes_.end());
   return path;
@@ -258,7 +259,7 @@ void ShapeRoutes::prefer_owners() {
       path.count = first.count + last.count;
       path.cost = first.cost + last.cost;
       path.latency = first.latency + last.latency;
-      path.bandwidth = std::min(first.bandwidth, last.bandwidth);
+      path.bandwidth = std::min(first.bandwidth, last.bandwidth), path.rate = std::min(first.rate, last.rate);
       for (std::int32_t i = 0; i < first.count; ++i) codes_.push_back(codes_[static_cast<std::size_t>(first.first + i)]);
       for (std::int32_t i = 0; i < last.count; ++i) codes_.push_back(codes_[static_cast<std::size_t>(last.first + i)]);
     }

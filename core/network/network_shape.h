@@ -21,7 +21,7 @@ struct NodePath {
   std::int32_t count = -1;  // number of links; -1: there is no path
   std::int64_t cost = 0;
   Seconds latency = {};
-  BytesPerSecond bandwidth = {};
+  BytesPerSecond bandwidth = {}, rate = {};  // as Route's
   bool exists() const { return count >= 0; }
 };
 

@@ -27,7 +27,7 @@ struct CommunicationPath {
   LinkKind link = LinkKind::NvLink;
   LinkKind inside_link = LinkKind::NvLink;  // of groups over nodes: between members of one node
   double bytes = 0;                         // over that link in its phase
-  BytesPerSecond bandwidth = {};            // per direction; 0: unknown
+  BytesPerSecond bandwidth = {};            // that transfers reach, per direction; 0: unknown
   Seconds flow = {};                        // sum over the phases of the time that each one's busiest link takes for its bytes
   // How long the links of a phase are busy. Phases in which both are in proportion are added up.
   struct Phase {

@@ -19,7 +19,7 @@ static void busiest_link(const Network& network, const CollectiveFlow& flow, Com
   CommunicationPath::Phase phase;
   for (const auto& [id, count] : times) {
     const NetworkLink link = network.link({id});
-    const Seconds time{flow.bytes * count / link.bandwidth.value};
+    const Seconds time{flow.bytes * count / link.rate().value};
     Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
     of_kind = max(of_kind, time);
     if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
@@ -30,7 +30,7 @@ static void busiest_link(const Network& network, const CollectiveFlow& flow, Com
   slowest = alone;
   path.link = network.link(busiest).kind;
   path.bytes = flow.bytes * times.at(busiest.value);
-  path.bandwidth = network.link(busiest).bandwidth;
+  path.bandwidth = network.link(busiest).rate();
 }
 
 // Between the first two members that share a node, the kind whose latency NCCL counts: NVLink, unless the route takes another one.
@@ -54,7 +54,7 @@ static Seconds inside_of(const Network& network, const Collective& what, const s
     if (other == devices.front() || network.node(other) != network.node(devices.front())) continue;
     const Route route = network.route(devices.front(), other);
     if (!route.links.empty() && network.link(route.links[0]).kind == LinkKind::NvLink)
-      time += Bytes{std::llround(part)} / route.bandwidth;
+      time += Bytes{std::llround(part)} / route.rate;
   }
   return time;
 }
@@ -125,14 +125,14 @@ CommunicationPath route_path(const Network& network, DeviceId from, DeviceId to,
                          .steps = 1,
                          .step_latency = route.latency,
                          .bytes = static_cast<double>(bytes.value),
-                         .bandwidth = route.bandwidth};
-  if (route.bandwidth.value > 0) path.flow = bytes / route.bandwidth;
+                         .bandwidth = route.rate};
+  if (route.rate.value > 0) path.flow = bytes / route.rate;
   CommunicationPath::Phase phase;
   for (const LinkId id : route.links) {
     const NetworkLink link = network.link(id);
-    if (link.bandwidth == route.bandwidth) path.link = link.kind;
+    if (link.rate() == route.rate) path.link = link.kind;
     Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
-    of_kind = max(of_kind, bytes / link.bandwidth);
+    of_kind = max(of_kind, bytes / link.rate());
   }
   add_phase(path, phase);
   return path;

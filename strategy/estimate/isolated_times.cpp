@@ -53,7 +53,7 @@ IsolatedTimes::Kind IsolatedTimes::measured(RoleId role, const Collective& what)
         for (const LinkId link : instance[phase].links) bytes[at(link)] += instance[phase].bytes;
     double seconds = 0;
     for (const LinkId link : instances.front()[phase].links)
-      seconds = std::max(seconds, bytes[at(link)] / network_.link(link).bandwidth.value);
+      seconds = std::max(seconds, bytes[at(link)] / network_.link(link).rate().value);
     kind.seconds += seconds;
     for (std::size_t link = 0; link < between; ++link) all[link] += bytes[link];
   }
@@ -94,7 +94,7 @@ int IsolatedTimes::transfer_kind(RoleId role, const Peer& peer) {
   }
   const auto slowness = [&](const RouteLinks& route) {
     double seconds = 0;
-    for (const LinkId link : route) seconds = std::max(seconds, loads[link].crossings / network_.link(link).bandwidth.value);
+    for (const LinkId link : route) seconds = std::max(seconds, loads[link].crossings / network_.link(link).rate().value);
     return seconds;
   };
   Kind kind{.role = role, .what = peer};
@@ -122,7 +122,7 @@ void IsolatedTimes::tell_links_apart() {
     for (const Load& load : kinds_[kind].loads) {
       if (load.link.index() >= class_of_.size()) class_of_.resize(load.link.index() + 1, 0);
       int& known = class_of_[load.link.index()];
-      const auto key = std::tuple(known, network_.link(load.link).bandwidth.value, load.crossings);
+      const auto key = std::tuple(known, network_.link(load.link).rate().value, load.crossings);
       const auto [found, fresh] = parted.try_emplace(key, classes_);
       if (fresh) ++classes_;
       known = found->second;
@@ -139,8 +139,8 @@ void IsolatedTimes::tell_links_apart() {
       const int which = class_of_[load.link.index()];
       if (first[static_cast<std::size_t>(which)] != load.link) continue;
       telling_[kind].push_back({which, load.crossings});
-      crossed_[kind].push_back({which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value});
-      bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
+      crossed_[kind].push_back({which, load.crossings * kinds_[kind].rate / network_.link(load.link).rate().value});
+      bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).rate().value;
     }
 }
 

@@ -70,7 +70,7 @@ class Ordering {
     }
     if (replicas < 2) return {};
     const Route route = furthest(network_, frame_.lowering, replicas);
-    const SumChannel channel{.bandwidth = route.bandwidth * (replicas / (2.0 * (replicas - 1))),
+    const SumChannel channel{.bandwidth = route.rate * (replicas / (2.0 * (replicas - 1))),
                              .latency = route.latency * (2.0 * (replicas - 1)),
                              .order = way.order,
                              .partition = wire(way.partition),

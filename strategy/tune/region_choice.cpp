@@ -71,7 +71,7 @@ class LayerTiming {
     const Endpoint end = home == Space::Nvme ? Endpoint::Nvme : Endpoint::HostMemory;
     const Route route = network_.host_route(ranks_.device(ranks_.first({0})), end, true);
     const double bytes = static_cast<double>(std::get<Copy>(copy.what).bytes.value) * cost.wire_factor;
-    return route.bandwidth.value > 0 ? Seconds{bytes / route.bandwidth.value} : Seconds{};
+    return route.rate.value > 0 ? Seconds{bytes / route.rate.value} : Seconds{};
   }
 
   const Plan& plan_;

@@ -81,8 +81,8 @@ class JobTimes {
     const Endpoint end = home == Space::Nvme ? Endpoint::Nvme : Endpoint::HostMemory;
     const Route route = network.host_route(ranks.device(ranks.first(role)), end, true);
     held_.job.link.setup = {static_cast<double>(cost.busy.value) * 1e-9};
-    if (route.bandwidth.value > 0 && cost.wire_factor > 0)
-      held_.job.link.bandwidth = {route.bandwidth.value / cost.wire_factor};
+    if (route.rate.value > 0 && cost.wire_factor > 0)
+      held_.job.link.bandwidth = {route.rate.value / cost.wire_factor};
   }
 
   HeldValues& held_;

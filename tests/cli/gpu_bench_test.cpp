@@ -9,6 +9,7 @@
 
 #include "core/json/json.h"
 #include "tests/cli/session.h"
+#include "tests/how_many.h"
 
 namespace foreshard {
 
@@ -43,6 +44,7 @@ class GpuBench : public testing::Test {
 };
 
 TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
+  if (!all_of_it()) GTEST_SKIP() << "takes long: scripts/long_checks.sh tests";
   const std::string said = run("TWIN_NCCL_VERSION=23007");
   std::map<std::string, std::string> expected;
   for (const char* part :

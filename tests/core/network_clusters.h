@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/cluster/cluster.h"
+#include "core/network/network.h"
 
 namespace foreshard {
 
@@ -59,6 +60,13 @@ inline NodeShape switched_shape(const ShapeChoice& choice) {
 
 inline Cluster cluster_of(const NodeShape& shape, int nodes, const Fabric& fabric = {}) {
   return {.name = "test", .gpus = {{.name = "X"}}, .nodes = {{shape, nodes}}, .fabric = fabric};
+}
+
+// Links that reach the rates of `shape`: theirs are larger by what headers and credits take.
+inline Cluster lossless_cluster_of(NodeShape shape, int nodes, const Fabric& fabric = {}) {
+  for (NodeLink& link : shape.links) link.bandwidth.value /= link_share(link.kind);
+  shape.nic_bandwidth.value /= link_share(LinkKind::Network);
+  return cluster_of(shape, nodes, fabric);
 }
 
 }  // namespace foreshard

@@ -11,6 +11,7 @@
 #include "exec/data/safetensors.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
+#include "tests/how_many.h"
 
 namespace foreshard::coded_sums_test {
 namespace {
@@ -143,6 +144,52 @@ TEST_F(CodedSumsIn, SentAndLeftOutAreTheTrueSum) {
     }
   }
   EXPECT_GE(tensors, 100);
+}
+
+// The reference of one device, step after step: it goes on from the weights that the coded training saved, and its gradient is what the ranks
+// sent, and left out, less what they had left out before.
+TEST_F(CodedSumsIn, EveryStepIsThatOfOneDeviceWithWhatWasLeftOut) {
+  int compared = 0;
+  for (const Case& one : cases()) {
+    if (one.strategy.tp > 1 || !one.synchronous) continue;
+    for (const Compression& codec : codecs_of(one)) {
+      if (codec.codec == Codec::EightBit) continue;  // keeps nothing
+      const Plan plan = plan_of(one, codec);
+      Case whole{"one device", {.dp = 1, .batch = {.micro = 1, .global = plan.samples}}};
+      const Plan alone = plan_of(whole, {});
+      std::map<std::string, std::vector<double>> before;
+      std::string last;
+      for (int step = 0; step < how_many(2, 5); ++step) {
+        SCOPED_TRACE(std::string(one.name) + " " + to_text(codec) + ", step " + std::to_string(step));
+        ExecuteOptions options = training(1), reference = training(1);
+        options.resume = reference.resume = last;
+        options.save = last = file("step " + std::to_string(step));
+        const Execution coded = run(plan, options), expected = run(alone, reference);
+        EXPECT_NEAR(coded.steps.back().loss, expected.steps.back().loss, 1e-12 * expected.steps.back().loss);
+        auto left = left_out(plan, options.save);
+        ASSERT_FALSE(left.empty());
+        for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+          const std::string& name = plan.tensors[t].name;
+          const auto now = left.find(name);
+          if (now == left.end()) continue;
+          const auto same = std::ranges::find(alone.tensors, name, &Tensor::name);
+          ASSERT_NE(same, alone.tensors.end()) << name;
+          const std::vector<double>&sent = coded.gradients[t].elements,
+                &whole_sum = expected.gradients[static_cast<std::size_t>(same - alone.tensors.begin())].elements;
+          const std::vector<double>& then = before[name];
+          double wrong = 0, largest = 0;
+          for (std::size_t i = 0; i < now->second.size(); ++i) {
+            const double sum = sent[i] + now->second[i] - (then.empty() ? 0 : then[i]);
+            wrong = std::max(wrong, std::abs(sum - whole_sum[i])), largest = std::max(largest, std::abs(whole_sum[i]));
+          }
+          EXPECT_LE(wrong, 1e-11 * largest) << name;
+          ++compared;
+        }
+        before = std::move(left);
+      }
+    }
+  }
+  EXPECT_GE(compared, 200);
 }
 
 // With eight bits each number is within 1/127 of the largest of its 256, twice where it is encoded twice.

@@ -88,7 +88,7 @@ TEST(OffloadedValues, FreeTimeTrainsTheSameModelWithinItsBudget) {
       const Plan kept = lowered(model, s);
       s.offload.activations = OffloadedActivations::FreeTime;
       EXPECT_EQ(copies(lowered(model, s), "to host"), 0) << name_of(s);  // it fits
-      s.offload.budget = {arena(kept).value * 97 / 100};
+      s.offload.budget = {arena(kept).value * 94 / 100};
       const auto answer = tuned_plan(model, load_cluster("dgx-a100"), s);
       if (std::holds_alternative<Infeasible>(answer)) {
         refused += model.name + ", recompute " + to_text(s.recompute) + ". ";
@@ -99,7 +99,7 @@ TEST(OffloadedValues, FreeTimeTrainsTheSameModelWithinItsBudget) {
       expect_same(model, kept, moved, name_of(s));
     }
   // What full recomputation keeps, the inputs of layers, shares bytes already where the arena is fullest.
-  EXPECT_EQ(refused, "tiny-cnn, recompute full. tiny-cnn, recompute full:1. tiny-gpt, recompute full. ");
+  EXPECT_EQ(refused, "tiny-cnn, recompute full. tiny-gpt, recompute full. ");
 }
 
 // What moves has left the device when the next operator but one runs: of a long chain only a few values are there.

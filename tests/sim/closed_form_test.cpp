@@ -24,7 +24,7 @@ double seconds(const Plan& plan, const Cluster& cluster, Folding folding = Foldi
 
 // One GPU and one 25 GB/s NIC per node.
 Cluster singles(int nodes) {
-  return cluster_of(switched_shape({.gpus = 1, .nics = 1, .nvlink = 0}), nodes, {.nodes_per_leaf = 1024});
+  return lossless_cluster_of(switched_shape({.gpus = 1, .nics = 1, .nvlink = 0}), nodes, {.nodes_per_leaf = 1024});
 }
 
 TEST(ClosedForm, PointToPoint) {
@@ -63,7 +63,7 @@ TEST(ClosedForm, TwoFlowsThroughOnePcieSwitch) {
   of.issue(b, {send(0, {2}, 64'000'000'000)});
   of.issue(c, {receive(0, {-2}, 32'000'000'000)});
   of.issue(d, {receive(0, {-2}, 64'000'000'000)});
-  const Cluster cluster = cluster_of(switched_shape({.gpus = 4, .nics = 4, .nvlink = 0}), 1);
+  const Cluster cluster = lossless_cluster_of(switched_shape({.gpus = 4, .nics = 4, .nvlink = 0}), 1);
   const Result result = simulate(of.plan(), cluster, {.granularity = Granularity::Op});
   EXPECT_EQ(span_of(result, 0, 0, 0).end.value, 2000 * kMs);
   near(result.makespan_s, 3, "the longer flow");
@@ -110,7 +110,7 @@ class RingWithOthers {
   }
   void expect(const std::vector<std::pair<int, double>>& ends) {
     of_.plan().placement.explicit_devices = devices_;
-    const Cluster cluster = cluster_of(switched_shape({.nvlink = 50e9}), 1);
+    const Cluster cluster = lossless_cluster_of(switched_shape({.nvlink = 50e9}), 1);
     for (const Folding folding : kFoldings) {
       const Result result = simulate(of_.plan(), cluster, {.granularity = Granularity::Op, .folding = folding});
       for (const auto& [rank, end] : ends)

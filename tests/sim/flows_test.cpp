@@ -85,8 +85,8 @@ struct Traffic {
   Cluster cluster = {};
   Traffic(std::mt19937& draw, bool nvlink) {
     const double oversubscription = draw() % 3 == 0 ? 1.0 : 0.5 + static_cast<double>(draw() % 8) / 2;
-    cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = nvlink ? 100e9 : 0.0}), 6,
-                         {.nodes_per_leaf = 2, .oversubscription = oversubscription});
+    cluster = lossless_cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = nvlink ? 100e9 : 0.0}), 6,
+                                  {.nodes_per_leaf = 2, .oversubscription = oversubscription});
     for (NodeLink& link : cluster.nodes[0].shape.links) link.bandwidth.value *= 0.25 + static_cast<double>(draw() % 8) / 4;
     const AxisId dp = of.axis(DenseKind::Data, 24);
     const RoleId role = of.role("r", {dp});

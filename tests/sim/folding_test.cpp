@@ -64,7 +64,7 @@ Plan training(int tp, int pp, int dp, int microbatches) {
 
 // Four nodes per leaf, whose trunks carry an eighth of what the nodes below them could send.
 Cluster tight(int gpus) {
-  return cluster_of(switched_shape({.nvlink = 200e9}), (gpus + 7) / 8, {.nodes_per_leaf = 4, .oversubscription = 8});
+  return lossless_cluster_of(switched_shape({.nvlink = 200e9}), (gpus + 7) / 8, {.nodes_per_leaf = 4, .oversubscription = 8});
 }
 
 using Times = std::map<std::tuple<int, int, int>, std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
@@ -183,8 +183,8 @@ TEST(Folding, WithOneClassPerRoleARoleIsAsSlowAsItsSlowestRank) {
   const RoleId a = of.role("a", {two}), b = of.role("b", {two});
   of.issue(a, {send(1, {1}, 100'000'000)});
   of.issue(b, {receive(1, {-1}, 100'000'000), compute(0, kMs).after({0})});
-  const Cluster cluster =
-      cluster_of(switched_shape({.gpus = 3, .per_switch = 3, .nics = 1, .nvlink = 100e9, .pcie = 1e12, .nic = 25e9}), 2);
+  const Cluster cluster = lossless_cluster_of(
+      switched_shape({.gpus = 3, .per_switch = 3, .nics = 1, .nvlink = 100e9, .pcie = 1e12, .nic = 25e9}), 2);
   player::LightClock exact, rough;
   const Result folded = replay(of.plan(), cluster, exact);
   EXPECT_EQ(folded.trace.classes.size(), 4u);
@@ -217,9 +217,9 @@ TEST(Folding, TwinsThatShareALinkAreSimulated) {
   const RoleId role = of.role("r", {tp, dp});  // groups {0, 2} and {1, 3}: each across the sockets
   of.issue(role, {compute(0, kMs), collective(0, CollectiveKind::AllReduce, of.group({tp}), 1'000'000'000), compute(0, kMs)});
   of.plan().placement.order = {dp, tp, Placement::kRole};
-  Cluster cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 1, .nics = 4, .nvlink = 0}), 1);
+  Cluster cluster = lossless_cluster_of(switched_shape({.gpus = 4, .per_switch = 1, .nics = 4, .nvlink = 0}), 1);
   for (NodeLink& link : cluster.nodes[0].shape.links)
-    if (link.kind == LinkKind::CpuToCpu) link.bandwidth = {25e9};
+    if (link.kind == LinkKind::CpuToCpu) link.bandwidth = {25e9 / link_share(link.kind)};
   SimulateOptions options{.granularity = Granularity::Stage, .folding = Folding::None};
   const Result none = simulate(of.plan(), cluster, options);
   options.folding = Folding::Full;

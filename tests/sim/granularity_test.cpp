@@ -13,7 +13,7 @@ namespace {
 using namespace playing;
 
 constexpr std::int64_t kMsOfBytes = 100'000'000;
-Cluster switched(int gpus = 8) { return cluster_of(switched_shape({.gpus = gpus, .nvlink = 100e9}), 1); }
+Cluster switched(int gpus = 8) { return lossless_cluster_of(switched_shape({.gpus = gpus, .nvlink = 100e9}), 1); }
 
 Result play(const Plan& plan, Granularity granularity) { return simulate(plan, switched(), {.granularity = granularity}); }
 

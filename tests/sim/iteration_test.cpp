@@ -17,7 +17,8 @@ using namespace playing;
 constexpr std::int64_t kMsOfBytes = 100'000'000;  // of NVLink at 100 GB/s; a NIC at 25 GB/s takes 4 ms
 
 Cluster nodes(int count) {
-  return cluster_of(switched_shape({.gpus = 2, .per_switch = 2, .nics = 1, .nvlink = 100e9, .pcie = 1e12, .nic = 25e9}), count);
+  return lossless_cluster_of(
+      switched_shape({.gpus = 2, .per_switch = 2, .nics = 1, .nvlink = 100e9, .pcie = 1e12, .nic = 25e9}), count);
 }
 
 double seconds_on_light_clock(const Plan& plan, const Cluster& cluster) {

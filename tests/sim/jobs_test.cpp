@@ -32,7 +32,7 @@ void equal_stages(Plan& plan, Nanoseconds forward, Nanoseconds backward) {
 // Megatron 1T on 3072 GPUs: 64 stages, 512 micro-batches. 1F1B of equal stages takes (m + p - 1)(F + B) and stands still
 // (p - 1)/(m + p - 1) = 63/575 of it (docs/schedules.md).
 TEST(Jobs, TrillionParameterBubble) {
-  Lowered job = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.global = 3072}});
+  Lowered job = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.global = 3072}}, false);
   ASSERT_EQ(job.plan.microbatches, 512);
   equal_stages(job.plan, {1'000'000}, {2'000'000});
   const Result result = simulate(job.plan, load_cluster("dgx-a100-x384"), {.granularity = Granularity::Stage});

@@ -25,7 +25,8 @@ double seconds(int members, Algorithm algorithm, std::int64_t bytes, int servers
   what.algorithm = algorithm, what.servers = servers;
   line.of.issue(line.role, {std::move(item)});
   NodeShape shape = switched_shape({.gpus = 1, .per_switch = 1, .nics = 1, .nvlink = 0, .pcie = 64e9, .nic = kBeta});
-  return simulate(line.of.plan(), cluster_of(shape, members, {.nodes_per_leaf = 1024}), {.granularity = Granularity::Op})
+  return simulate(line.of.plan(), lossless_cluster_of(shape, members, {.nodes_per_leaf = 1024}),
+                  {.granularity = Granularity::Op})
       .makespan_s;
 }
 

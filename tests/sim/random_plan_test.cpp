@@ -134,8 +134,8 @@ class Generator {
     std::map<int, std::int64_t> came;
     for (int rank = first; rank < first + per_role; ++rank) came[rank] = ready(rank, role, where);
     for (int rank = first; rank < first + per_role; ++rank) {
-      const std::int64_t at =
-          std::max({came[rank], came[ranks.peer({rank}, {0, {axis}, 1}).value], came[ranks.peer({rank}, {0, {axis}, -1}).value]});
+      const std::int64_t at = std::max(
+          {came[rank], came[ranks.peer({rank}, {0, {axis}, 1}).value], came[ranks.peer({rank}, {0, {axis}, -1}).value]});
       done(rank, role, where, {came[rank], at, at + setup});
     }
   }
@@ -174,8 +174,8 @@ class Generator {
 };
 
 Cluster small(int ranks) {
-  return cluster_of(switched_shape({.gpus = 4, .nics = 2, .nvlink = 100e9}), (ranks + 3) / 4,
-                    {.nodes_per_leaf = 2, .oversubscription = 3});
+  return lossless_cluster_of(switched_shape({.gpus = 4, .nics = 2, .nvlink = 100e9}), (ranks + 3) / 4,
+                             {.nodes_per_leaf = 2, .oversubscription = 3});
 }
 
 using Ends = std::map<std::tuple<int, int, int>, std::int64_t>;

@@ -34,7 +34,7 @@ void interrupted(int) {}
 
 TEST(Repeat, AThousandSimulationsAreEqualAndLeaveNothingBehind) {
   const Plan plan = ring_beside_transfers();
-  const Cluster cluster = cluster_of(switched_shape({}), 2, {.nodes_per_leaf = 1, .oversubscription = 3});
+  const Cluster cluster = lossless_cluster_of(switched_shape({}), 2, {.nodes_per_leaf = 1, .oversubscription = 3});
   const auto before = std::signal(SIGINT, interrupted);
   std::thread thread([&] {
     const Result first = simulate(plan, cluster);
@@ -55,7 +55,7 @@ TEST(Repeat, AThousandSimulationsAreEqualAndLeaveNothingBehind) {
 // A run that ended early leaves no trace in the next one.
 TEST(Repeat, AfterAFailedRun) {
   const Plan plan = ring_beside_transfers();
-  const Cluster cluster = cluster_of(switched_shape({}), 2);
+  const Cluster cluster = lossless_cluster_of(switched_shape({}), 2);
   const double right = simulate(plan, cluster).makespan_s;
   std::atomic<bool> cancel = false;
   EXPECT_ANY_THROW(simulate(plan, cluster, {.cancel = &cancel, .progress = [&](double) { cancel = true; }}));

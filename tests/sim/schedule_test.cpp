@@ -55,7 +55,7 @@ struct Played {
 };
 Played play(Schedule id, const ScheduleShape& shape, const Times& times, SimulateOptions options = {}) {
   const ScheduleLists lists = schedule_entry(id).lists(shape);
-  const Cluster cluster = cluster_of(switched_shape({}), (2 * shape.p + 7) / 8);
+  const Cluster cluster = lossless_cluster_of(switched_shape({}), (2 * shape.p + 7) / 8);
   const Result result = simulate(pipeline(id, lists, shape.p * shape.v, times), cluster, options);
   Played played{result.trace.makespan.value,
                 std::vector<std::int64_t>(static_cast<std::size_t>(shape.p), result.trace.makespan.value)};

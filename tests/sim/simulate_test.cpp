@@ -16,7 +16,7 @@ namespace {
 using namespace playing;
 
 // GPUs below one switch, 100 GB/s per port and direction: 100 MB per millisecond.
-Cluster switched(int gpus = 8) { return cluster_of(switched_shape({.gpus = gpus, .nvlink = 100e9}), 1); }
+Cluster switched(int gpus = 8) { return lossless_cluster_of(switched_shape({.gpus = gpus, .nvlink = 100e9}), 1); }
 constexpr std::int64_t kMsOfBytes = 100'000'000;
 
 Result op_by_op(const Plan& plan, const Cluster& cluster = switched()) {

@@ -7,6 +7,7 @@
 #include "core/result/memory_timeline.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/residency/support_page.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::string row(const Outcome& of) {
 
 TEST(TensorOffload, NeverSlowerThanSendingEverythingAtEqualPeak) {
   using enum OffloadedActivations;
-  for (const char* model : {"vgg-16", "resnet-50"}) {
+  for (const char* model : some_of<const char*>({"vgg-16", "resnet-50"}, 1)) {
     const Outcome kept = outcome(model, None);
     for (const OffloadedActivations everything : {All, Vdnn}) {
       const Outcome away = outcome(model, everything), chosen = outcome(model, FreeTime, away.arena);

@@ -36,7 +36,7 @@ Plan sound() {
   of.issue(b, second);
   return of.plan();
 }
-Cluster cluster() { return cluster_of(switched_shape({}), 2); }
+Cluster cluster() { return lossless_cluster_of(switched_shape({}), 2); }
 
 std::string message(const Plan& plan, const Cluster& where, const SimulateOptions& options = {}) {
   try {
@@ -127,7 +127,8 @@ TEST(Validate, EveryMistakeIsNamed) {
 }
 
 TEST(Validate, RanksNeedDevicesOfTheirKind) {
-  EXPECT_NE(message(sound(), cluster_of(switched_shape({.gpus = 2, .nics = 2}), 1)).find("device 2"), std::string::npos);
+  EXPECT_NE(message(sound(), lossless_cluster_of(switched_shape({.gpus = 2, .nics = 2}), 1)).find("device 2"),
+            std::string::npos);
   Cluster other = cluster();
   other.gpus[0].name = other.nodes[0].shape.gpu = "Y";
   EXPECT_NE(message(sound(), other).find("kind 'Y'"), std::string::npos);

@@ -33,7 +33,7 @@ inline CommunicationPath path_of(const Network& network, const Collective& what,
     double longest = 0, nvlink = 0, others = 0;
     for (const auto& [id, count] : times) {
       const NetworkLink link = network.link(id);
-      const double time = phase.bytes * count / link.bandwidth.value;
+      const double time = phase.bytes * count / link.rate().value;
       longest = std::max(longest, time);
       const bool fast = link.kind == LinkKind::NvLink;
       (fast ? nvlink : others) = std::max(fast ? nvlink : others, time);
@@ -41,7 +41,7 @@ inline CommunicationPath path_of(const Network& network, const Collective& what,
       slowest = time;
       path.link = link.kind;
       path.bytes = phase.bytes * count;
-      path.bandwidth = link.bandwidth;
+      path.bandwidth = link.rate();
     }
     path.phases.push_back({{nvlink}, {others}});
     path.flow += {longest};

@@ -17,8 +17,8 @@ namespace foreshard {
 // GPT with biases, so small that thousands are lowered in seconds; the vocabulary is no multiple of what tensor groups want.
 inline Transformer small_transformer(int layers) { return std::get<Transformer>(gpt(layers, 64, 8, 250, 64).shape); }
 
-inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
+inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy, bool check = true) {
+  auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .check = check});
   if (auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return {};
@@ -26,8 +26,8 @@ inline Lowered lowered(const Model& model, const Cluster& cluster, const Strateg
   return std::get<Lowered>(std::move(answer));
 }
 
-inline Lowered lowered(const std::string& model, const std::string& cluster, const Strategy& strategy) {
-  return lowered(load_model(model), load_cluster(cluster), strategy);
+inline Lowered lowered(const std::string& model, const std::string& cluster, const Strategy& strategy, bool check = true) {
+  return lowered(load_model(model), load_cluster(cluster), strategy, check);
 }
 
 inline Infeasible refused(const Model& model, const Cluster& cluster, const Strategy& strategy) {

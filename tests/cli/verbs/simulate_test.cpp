@@ -125,7 +125,7 @@ TEST(Simulate, WrongOptionsSayWhatWasExpected) {
 
 TEST(Simulate, TooMuchMemoryIsAnAnswerWithNumbers) {
   // Adam in mixed precision takes 2 + 2 + 12 bytes for each of 6.7e9 parameters, 108 GB; an A100 has 80 GiB.
-  const std::string line = "simulate --model llama-2-7b --cluster dgx-a100 --global-batch 8";
+  const std::string line = "simulate --model llama-2-7b --cluster dgx-a100 --global-batch 8 --dp 8";
   const JsonReader json = answer(line, ExitCode::Infeasible);
   EXPECT_FALSE(json.at("feasible").as_bool());
   EXPECT_FALSE(json.at("infeasible_reason").as_string().empty());

@@ -15,6 +15,7 @@
 #include "exec/mesh/mesh_frame.h"
 #include "exec/mesh/mesh_words.h"
 #include "tests/exec/processes.h"
+#include "tests/how_many.h"
 
 namespace foreshard::mesh_fuzz_test {
 namespace {
@@ -208,7 +209,7 @@ std::string some_frames(Noise& noise) {
 TEST(MeshFuzz, ABrokenPeerStopsTheRunAndNothingElse) {
   const long before = peak_memory();
   int failed = 0, got = 0;
-  for (unsigned seed = 0; seed < 150; ++seed) {
+  for (unsigned seed = 0; seed < how_many(40U, 150U); ++seed) {
     const int port = free_port();
     auto first = std::async(std::launch::async, [&] {
       MeshOptions own = mesh_options(0, 2, 2, port);
@@ -250,8 +251,8 @@ TEST(MeshFuzz, ABrokenPeerStopsTheRunAndNothingElse) {
     ASSERT_EQ(first.wait_for(30s), std::future_status::ready) << "seed " << seed;
     first.get();
   }
-  EXPECT_EQ(failed, 150);
-  EXPECT_GT(got, 10);
+  EXPECT_EQ(failed, how_many(40, 150));
+  EXPECT_GT(got, how_many(3, 10));
   EXPECT_LT(peak_memory() - before, 300 << 10);
 }
 

@@ -280,7 +280,7 @@ class RandomDay : public OpenWindow {
 
 TEST_F(RandomDay, WhatIsShownAsCurrentIsTheAnswerToTheKnobs) {
   const int many =
-      qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") > 0 ? qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") : 60;
+      qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") > 0 ? qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") : 30;
   begin_window();
   window->set_choices(small(), "begin");
   for (int step = 0; step < many; ++step) {

@@ -175,7 +175,7 @@ TEST(ProfiledCollective, PhasesShareTheMeasuredTime) {
     double alone = 0;
     for (const LinkId link : phase.links) {
       const auto times = static_cast<double>(std::count(phase.links.begin(), phase.links.end(), link));
-      alone = std::max(alone, times * phase.bytes / network.link(link).bandwidth.value);
+      alone = std::max(alone, times * phase.bytes / network.link(link).rate().value);
     }
     seconds += alone * cost.wire_factor;
   }

@@ -15,7 +15,7 @@ constexpr double kNvLink = 300e9;
 class IsolatedTimesTest : public testing::Test {
  protected:
   Plan plan;
-  Cluster cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = kNvLink}), 1);
+  Cluster cluster = lossless_cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = kNvLink}), 1);
 
   IsolatedTimesTest() {
     plan.axes = {{.name = "dp", .size = 4}};

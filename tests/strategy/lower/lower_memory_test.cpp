@@ -107,7 +107,8 @@ TEST(LowerMemory, ZeroTableOne) {
 // 12 h^2 + 13 h parameters, of which tp holds 12 h^2 + 7 h in eighths (QKV, fc1 and their biases, both projections) and 6 h
 // whole (two norms, two biases after the row-parallel layers).
 TEST(LowerMemory, TrillionParameterStates) {
-  const Lowered plan = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.micro = 1, .global = 3072}});
+  const Lowered plan =
+      lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.micro = 1, .global = 3072}}, false);
   ASSERT_EQ(plan.plan.roles.size(), 64u);
   EXPECT_EQ(plan.strategy.dp, 6);
   const double h = 25600;

@@ -115,7 +115,7 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
   const std::vector<std::vector<std::string>> fixed = {
       {"overlap", "placement", "zero_group"}, {"zero", "recompute", "zero_group"}, {"overlap", "micro_batch", "recompute"}};
   int spaces = 0;
-  for (const int depth : {2, 3, 4, 6})
+  for (const int depth : some_of<int>({2, 3, 4, 6}, 2))
     for (const auto& paths : fixed)
       for (const Objective objective : {Objective::Time, Objective::Memory}) {
         const Cluster cluster = workstation(depth < 4 ? 4 : 2);
@@ -140,13 +140,13 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         EXPECT_LE(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
         ++spaces;
       }
-  EXPECT_GE(spaces, 20);
+  EXPECT_GE(spaces, how_many(12, 20));
 }
 
 // 32 spaces, some where stages share NICs, some of GPUs that differ: no strategy that fits is refined below its bound, nor below that of its space.
 TEST(Search, NoStrategyIsFasterThanItsBound) {
   int spaces = 0, strategies = 0, tight = 0;
-  for (const char* name : {"workstation-rtx4090", "eth25-a100-x2", "dgx-a100", "dgx-h100-x2"})
+  for (const char* name : some_of<const char*>({"workstation-rtx4090", "dgx-a100", "eth25-a100-x2", "dgx-h100-x2"}, 2))
     for (const int depth : {2, 6})
       for (const std::int64_t batch : {8, 32})
         for (const double reserve : {0.06, 0.93}) {
@@ -167,9 +167,9 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
             ++strategies, tight += each.screened.bound > 0.9 * each.estimate.time.value;
           }
         }
-  EXPECT_GE(spaces, how_many(15, 30));
-  EXPECT_GE(strategies, how_many(100, 1000));
-  EXPECT_GE(tight, how_many(8, 100));
+  EXPECT_GE(spaces, how_many(7, 30));
+  EXPECT_GE(strategies, how_many(40, 1000));
+  EXPECT_GE(tight, how_many(3, 100));
 }
 
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.
