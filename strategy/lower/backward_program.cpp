@@ -21,7 +21,8 @@ void BackwardProgram::used(SegmentBuilder& out, int l, int name, BackwardState& 
     const bool owns = state.half == Work::W && state.left[static_cast<std::size_t>(l)].owns_input;
     if (before.keep->stored[static_cast<std::size_t>(before.graph->output)] && !owns) return;
   }
-  if (state.half == Work::I && value == layer.graph->output && l + 1 < static_cast<int>(values_.layers.size())) {
+  const bool is_kept = state.where[v] == layer.home[v];  // not made again beside what the layer after keeps
+  if (state.half == Work::I && value == layer.graph->output && is_kept && l + 1 < static_cast<int>(values_.layers.size())) {
     const ChunkLayer& after = values_.layers[static_cast<std::size_t>(l) + 1];
     LayerBackwardEnd& left = state.left[static_cast<std::size_t>(l) + 1];
     if (left.uses[after.real(after.graph->input)] > 0) {  // a weight gradient of the layer after reads it last
@@ -311,7 +312,8 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
     moves_.after_backward(out);
   }
   if (gathers) state_.visits().end(out, l);
-  if (state.half == Work::B) state_.visits().bring_ahead(out, false);  // on the stream of the sums it would have to wait for them
+  if (state.half == Work::B)
+    state_.visits().bring_ahead(out, false);  // on the stream of the sums it would have to wait for them
   end_layer(out, l, variant, state);
 }
 

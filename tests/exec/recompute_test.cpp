@@ -100,6 +100,18 @@ TEST(Recompute, TheBestChoiceRunsInTheMemoryThatItWasGiven) {
   EXPECT_GE(mixed, 2);
 }
 
+// Layers of a list whose activation is the output: what the input's half makes again is its own, beside what the next layer kept for the weights'.
+TEST(Recompute, LayersOfListsUnderHalves) {
+  for (const Schedule schedule : {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
+    for (const char* layers : {"layers:0", "layers:2", "layers:0,1", "layers:0,1,2", "full"}) {
+      Strategy s = in_double({.pp = 2, .pipeline = {.schedule = schedule}, .batch = {.micro = 2}});
+      if (schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2;
+      const Execution kept = run(lowered(tiny_mlp(), s), training(2));
+      s.recompute = parse_recompute(layers, "test");
+      EXPECT_EQ(difference(kept, trained(tiny_mlp(), s, 2)).largest(), 0) << name_of(s) << " " << layers;
+    }
+}
+
 // Two stages of two layers under each schedule: other layers redone on each stage, by counts and by numbers of the model.
 TEST(Recompute, KeepsEveryBitStageByStage) {
   for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1})
