@@ -2875,6 +2875,10 @@ worst: what the worst order of the same work would need</source>
         <translation>同一时刻存活的数据超过设备的内存</translation>
     </message>
     <message>
+        <source>a framework&apos;s memory is not known for schedules that hold every stage twice</source>
+        <translation>对于每个阶段存放两份的调度，框架的内存未知</translation>
+    </message>
+    <message>
         <source>&quot;%1&quot; would work on more than 2^50 elements or bytes at once, the most that plans have</source>
         <translation>“%1”一次要处理超过 2^50 个元素或字节，这是计划的上限</translation>
     </message>

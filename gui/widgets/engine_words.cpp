@@ -45,6 +45,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "auto, or numbers of parts from 1 to 1024, such as 4 or 2,4, or layer by layer 2,4x11;1,8"),
     QT_TRANSLATE_NOOP("Engine", "auto, or four times F,I,W,C from 0 to 1e9, such as 2,2,1,0.1"),
     QT_TRANSLATE_NOOP("Engine", "more is alive at one time than a device has"),
+    QT_TRANSLATE_NOOP("Engine", "a framework's memory is not known for schedules that hold every stage twice"),
     QT_TRANSLATE_NOOP("Engine", "\"%1\" would work on more than 2^50 elements or bytes at once, the most that plans have"),
     QT_TRANSLATE_NOOP("Engine", "global batch %1 is not a multiple of micro-batch %2 x dp %3 = %4"),
     QT_TRANSLATE_NOOP("Engine", "%1 micro-batch(es) per step are more than %2"),

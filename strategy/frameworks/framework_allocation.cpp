@@ -354,6 +354,8 @@ std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& 
   auto resolved = resolve(model, cluster, strategy);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   const Strategy& s = std::get<Strategy>(resolved);
+  if (schedule_entry(*s.pipeline.schedule).routes > 1)
+    return Infeasible{.reason = "a framework's memory is not known for schedules that hold every stage twice"};
   OpGraph graph;
   try {
     graph = build_op_graph(model, sharding_of(s, state_types(s)));

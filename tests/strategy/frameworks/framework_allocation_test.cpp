@@ -64,6 +64,26 @@ TEST(FrameworkAllocation, CellsKeepOneLayerMore) {
   EXPECT_NEAR(cells.ranks[1].activations, plain.ranks[1].activations * 7 / 6, 1);
 }
 
+// Every schedule in every framework has an answer: an allocation, or why there is none.
+TEST(FrameworkAllocation, EveryScheduleHasAnAnswer) {
+  int predicted = 0;
+  for (const std::string& framework : framework_names())
+    for (int kind = 0; kind < static_cast<int>(Schedule::Listed); ++kind)
+      for (const int chunks : {1, 2}) {
+        Strategy s = golden(1, 2, chunks, 1);
+        s.framework = framework, s.pipeline.schedule = static_cast<Schedule>(kind), s.dropout = 0;
+        const auto answer = framework_allocation(small_gpt(), load_cluster("dgx-a100"), s);
+        if (const auto* made = std::get_if<FrameworkAllocation>(&answer)) {
+          ++predicted;
+          EXPECT_EQ(made->ranks.size(), 2U);
+          EXPECT_GT(made->largest(), 0) << framework << " " << name_of(*s.pipeline.schedule);
+        } else {
+          EXPECT_NE(std::get<Infeasible>(answer).reason, "");
+        }
+      }
+  EXPECT_GT(predicted, 100);
+}
+
 // u = b s h = 2,097,152 elements. A layer keeps 34 u bytes and 4 bytes for each of 4 x 8 x 1024 log-sum-exps. Beside twelve of
 // them: the embedding's mask u and tokens 8 b s, the head's two inputs 4 u, logits 4096 x 50,304 in bf16 and fp32 (6 bytes),
 // the attention mask b s^2. Measured: 2.5069 GiB.
