@@ -60,7 +60,7 @@ TEST(Quotes, NothingIsComparedWithWhatWasNotSearched) {
 }
 
 static const std::string kSearch =
-    "search --model gpt2-124m --set model.n_layer=2 --seq 256 --global-batch 16 --top 0 --threads 1 ";
+    "search --model gpt2-124m --seq 256 --global-batch 16 --top 0 --threads 1 ";
 
 TEST(Quotes, TokensCountForOneClusterToo) {
   const RanLine text = run_line(kSearch + "--cluster dgx-a100 --tokens 2e12");
