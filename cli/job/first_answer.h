@@ -15,8 +15,8 @@ struct FirstAnswer {
 };
 
 // The fastest that a short search finds: what was given stays, the batch of `as_given` too, and the schedule, the layer split and what is
-// overlapped are not searched. Empty: a degree, a ZeRO stage, an offload, a policy, a strategy file, --as-given or --ignore-memory was given, or
-// nothing fits. `as_given`: the job's strategy, resolved unless it is refused.
+// overlapped are not searched. Empty: a degree, a ZeRO stage, an offload, a policy, a strategy file, --set strategy.*, --as-given or
+// --ignore-memory was given; or nothing fits without host memory, which is not searched. `as_given`: the job's strategy, resolved unless it is refused.
 std::optional<FirstAnswer> first_answer(const Arguments& arguments, const Job& job, const Strategy& as_given);
 
 }  // namespace foreshard

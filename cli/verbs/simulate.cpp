@@ -294,7 +294,7 @@ static std::vector<VerbOption> simulate_run_options() {
   return {
       {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
       {.name = "--as-given",
-       .help = "no other strategy where no degrees are given and the memory does not suffice",
+       .help = "answer for the strategy as given, even where no degree was given and it does not fit",
        .group = "memory"},
       {.name = "--caching-allocator",
        .help = "what PyTorch's caching allocator would reserve for the plan's blocks",

@@ -51,7 +51,6 @@ static void expect_none(const Complaints& complaints) {
 
 // Files of more than 400 lines, and why they are not divided.
 static const std::map<std::string, std::string> kLongFiles = {
-    {"tests/exec/mesh/process_mesh_test.cpp", "the mesh and its collectives are one mechanism"},
     {"tests/strategy/frameworks/framework_allocation_test.cpp", "values by hand and values measured belong together"},
     {"core/check/check_plan_meetings.cpp", "one class: who meets, and the dry run that finds deadlocks"},
     {"core/check/check_plan_values.cpp", "one class: follows values and their gradients through a role"},

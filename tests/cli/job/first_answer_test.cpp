@@ -19,7 +19,8 @@ static std::string named_options(const std::string& note) {
 }
 
 TEST(FirstAnswer, IsThatOfTheOptionsThatAreNamed) {
-  for (const std::string framework : {"", " --framework megatron", " --framework torchtitan"}) {
+  for (const std::string framework :
+       {"", " --framework megatron", " --framework torchtitan", " --set model.num_hidden_layers=36"}) {
     const RanLine first = run_line(kLarge + framework);
     EXPECT_EQ(first.code, ExitCode::Ok) << first.err;
     const std::string options = named_options(first.err);

@@ -163,12 +163,11 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
   cases.push_back({{.kind = K::AllGather, .algorithm = A::TwoDimensional, .bytes = {full}}, DType::F64, part, full});
   cases = some_of(std::move(cases), 16);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    Case at = cases[i];
-    at.what.group = {0};
-    const Blocks expected = by_threads(at, 4);
+    cases[i].what.group = {0};
+    const Blocks expected = by_threads(cases[i], 4);
     for (const int processes : {4, 3})
       for (const bool lends : {true, false})
-        EXPECT_EQ(by_processes(at, 4, processes, lends), expected) << "case " << i << ", " << processes << ", " << lends;
+        EXPECT_EQ(by_processes(cases[i], 4, processes, lends), expected) << "case " << i << ", " << processes << ", " << lends;
   }
 }
 
