@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/strategy/compression.h"
 #include "exec/base/philox.h"
 #include "tests/exec/mixture_models.h"
 #include "tests/exec/training.h"
@@ -87,6 +88,15 @@ Model as_in_torch(const ModernModel& which) {
 }
 
 TEST(Oracle, Gpt) { compare_with_torch("gpt", twice_as_large(tiny_gpt()), {.batch = {.micro = 2}}); }
+// Two tensor-parallel ranks that send codes are one device that adds what the codes say (tests/exec/oracle/coded.py).
+TEST(Oracle, GptWithActivationsInCodes) {
+  for (const char* codec : {"segmented:8", "segmented:4", "segmented:4x8", "token-topk:0.5"}) {
+    SCOPED_TRACE(codec);
+    Strategy s{.tp = 2, .batch = {.micro = 2}};
+    s.communication.activations = parse_compression(codec, Compressed::Activations, "this test", "codec");
+    compare_with_torch("gpt-" + std::string(codec), twice_as_large(tiny_gpt()), s);
+  }
+}
 TEST(Oracle, Llama) { compare_with_torch("llama", twice_as_large(tiny_llama()), {.batch = {.micro = 2}}); }
 TEST(Oracle, Bert) { compare_with_torch("bert", twice_as_large(tiny_bert()), {.batch = {.micro = 2}}); }
 TEST(Oracle, GptInUnfusedAttention) {

@@ -269,6 +269,7 @@ def line(part, name, tensor):
 
 
 def main(wanted):
+    from coded import CODED
     from decoders import DECODERS
     from mixtures import MIXTURES
 
@@ -279,7 +280,7 @@ def main(wanted):
         "bert": (bert_weights, bert_loss),
         "cnn": (cnn_weights, cnn_loss),
     }
-    models.update((d.name, (d.weights, d.loss)) for d in DECODERS + MIXTURES)
+    models.update((d.name, (d.weights, d.loss)) for d in DECODERS + MIXTURES + CODED)
     for model in wanted or models:
         make, loss_of = models[model]
         w = Weights()
