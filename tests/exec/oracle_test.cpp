@@ -128,6 +128,14 @@ TEST(Oracle, MixturesOfExperts) {
     compare_with_torch(which.name, as_in_torch(which), {.batch = {.micro = 2}});
   }
 }
+TEST(Oracle, RowsOfExpertsInCodes) {
+  for (const char* codec : {"fp8", "eight-bit"}) {
+    SCOPED_TRACE(codec);
+    Strategy split{.dp = 4, .experts = {.ep = 4, .load = {.kind = ExpertLoad::Kind::Worst}}, .batch = {.micro = 2}};
+    split.communication.dispatch = parse_compression(codec, Compressed::Dispatch, "this test", "codec");
+    compare_with_torch("mixtral-" + std::string(codec), as_in_torch(mixtures().front()), split);
+  }
+}
 TEST(Oracle, MixturesOfExpertsOnFourRanks) {
   for (const ModernModel& which : mixtures()) {
     SCOPED_TRACE(which.name);

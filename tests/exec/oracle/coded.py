@@ -1,4 +1,5 @@
-"""The tiny GPT of torch_oracle.py with sums of activations in codes: one device that adds what two tensor-parallel ranks would have sent.
+"""Models of torch_oracle.py and mixtures.py with compressed communication, on one device that makes what ranks would have sent: the tiny GPT
+with sums of activations of two tensor-parallel ranks, and a mixture whose rows of tokens go to the experts of four ranks.
 
 Written from docs/compression.md and the forms of payloads in core/op/codec.h, core/op/token_rows.h. Ranks are slices of whole weights.
 """
@@ -7,7 +8,8 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch_oracle import BATCH, HIDDEN, LAYERS, MICRO_BATCH, SEQ, VOCAB, gelu, gpt_weights, layer_norm
+from mixtures import EXPERTS, Mixture, mixtral
+from torch_oracle import BATCH, HIDDEN, LAYERS, MICRO_BATCH, SEQ, VOCAB, gelu, gpt_weights, layer_norm, linear
 
 RANKS, HEADS, DIM, BINS, CANDIDATES = 2, 4, 16, 4096, 128
 
@@ -158,9 +160,77 @@ class CodedGpt:
         return sum(self.micro_batch(w, tokens[first : first + MICRO_BATCH]) for first in range(0, BATCH, MICRO_BATCH))
 
 
+def in_floats(rows):
+    """E4M3 of 128 numbers each, after the largest power of two with which they fit."""
+    blocks = F.pad(rows.flatten().float(), (0, -rows.numel() % 128)).reshape(-1, 128)
+    mantissa, exponent = torch.frexp(blocks.abs().amax(1, keepdim=True))  # mantissa in [0.5, 1)
+    scale = torch.where(mantissa > 0, 2.0 ** (9 - exponent - (mantissa > 0.875).int()), 1.0)
+    sent = (blocks * scale).to(torch.float8_e4m3fn).float() / scale
+    return sent.flatten()[: rows.numel()].reshape(rows.shape).double()
+
+
+def in_bytes(rows):
+    """Integers of 256 numbers each, 127 for the largest."""
+    blocks = F.pad(rows.flatten(), (0, -rows.numel() % 256)).reshape(-1, 256)
+    largest = blocks.abs().amax(1, keepdim=True).float().double()
+    sent = torch.where(largest > 0, (blocks * (127 / largest)).round().clamp(-127, 127) * (largest / 127), 0.0)
+    return sent.flatten()[: rows.numel()].reshape(rows.shape)
+
+
+def there_and_back(code):
+    class There(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, rows):
+            return code(rows)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient
+
+    class Back(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, rows):
+            return rows.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return code(gradient)
+
+    return There.apply, Back.apply
+
+
+class CodedMixture(Mixture):
+    """Rows go from each rank, which has a micro-batch, to each other rank with their codes, sorted by expert and by token."""
+
+    RANKS = BATCH // MICRO_BATCH
+
+    def __init__(self, name, code):
+        super().__init__(name, route=mixtral)
+        self.there, self.back = there_and_back(code)
+
+    def feed_forward(self, w, at, x):
+        weights, chosen = self.route(linear(w, at + "router", x))
+        y = torch.zeros_like(x)
+        each = EXPERTS // self.RANKS
+        for first in range(0, BATCH, MICRO_BATCH):
+            own = chosen[first : first + MICRO_BATCH]
+            for member in range(self.RANKS):
+                experts = range(member * each, (member + 1) * each)
+                # Tokens lie as position, sample.
+                places = [torch.where((own == e).transpose(0, 1)) for e in experts]
+                position, sample, choice = (torch.cat(p) for p in zip(*places))
+                sample = sample + first
+                sent = self.there(x[sample, position]).split([len(p[0]) for p in places])
+                rows = self.back(torch.cat([self.expert(w, at, e, r) for e, r in zip(experts, sent)]))
+                y = y.index_put((sample, position), weights[sample, position, choice].unsqueeze(-1) * rows, accumulate=True)
+        return y
+
+
 CODED = [
     CodedGpt("gpt-segmented:8", "segmented", 8, 0),
     CodedGpt("gpt-segmented:4", "segmented", 4, 0),
     CodedGpt("gpt-segmented:4x8", "segmented", 4, 8),
     CodedGpt("gpt-token-topk:0.5", "token-topk", 0.5),
+    CodedMixture("mixtral-fp8", in_floats),
+    CodedMixture("mixtral-eight-bit", in_bytes),
 ]
