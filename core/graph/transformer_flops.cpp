@@ -4,12 +4,11 @@
 
 #include "core/base/units.h"
 #include "core/graph/op_graph_transformer.h"
+#include "core/op/attention.h"
 
 namespace foreshard {
 
 namespace {
-
-double triangle(double n) { return n * (n + 1) / 2; }
 
 // The number of attention weights of a layer by which one token is multiplied. Numbers stay below 2^53, so doubles are exact.
 double attention_weights(const Transformer& m) {
@@ -43,17 +42,8 @@ double core_width(const Transformer& m) {
 }  // namespace
 
 double attention_pairs(const Transformer& t, int layer, std::int64_t seq) {
-  const auto s = static_cast<double>(seq);
-  if (!t.causal) return s * s;
-  if (attends_locally(t, layer) && t.attention.chunk > 0) {
-    const std::int64_t chunk = t.attention.chunk;
-    return static_cast<double>(seq / chunk) * triangle(static_cast<double>(chunk)) + triangle(static_cast<double>(seq % chunk));
-  }
-  if (attends_locally(t, layer)) {
-    const auto w = static_cast<double>(std::min(t.attention.window, seq));
-    return s * w - triangle(w - 1);
-  }
-  return triangle(s);
+  const bool local = attends_locally(t, layer);
+  return ops::pairs_in_mask(seq, t.causal, local ? t.attention.window : 0, local ? t.attention.chunk : 0);
 }
 
 // 6 FLOPs per multiplied parameter and token (Kaplan et al. 2020), and 12 L (a d) s^2 for the scores and their product

@@ -7,6 +7,17 @@
 
 namespace foreshard::ops {
 
+// The number of pairs of a query and a key that it sees in a sequence: the full square, the lower triangle under a causal mask, with it a band of
+// the window's width or one triangle for each chunk (0: none).
+inline double pairs_in_mask(std::int64_t seq, bool causal, std::int64_t window, std::int64_t chunk) {
+  const auto triangle = [](std::int64_t n) { return static_cast<double>(n) * static_cast<double>(n + 1) / 2; };
+  const auto s = static_cast<double>(seq);
+  if (!causal) return s * s;
+  if (chunk > 0) return static_cast<double>(seq / chunk) * triangle(chunk) + triangle(seq % chunk);
+  if (window <= 0 || window >= seq) return triangle(seq);
+  return s * static_cast<double>(window) - triangle(window - 1);
+}
+
 // Fused attention: qkv (or q, kv) -> context [b, queries, heads value_dim], lse [b, heads, queries] (log-sum-exp of the scores, in the
 // format of statistics). Shapes {b, queries, heads, dim}, {b, keys, kv_heads, dim}. FLOPs count all pairs of a query and a key, whatever
 // the mask, and do not count the scores that the backward computes again. With sinks there is a weight [heads]: a logit per head that
@@ -31,6 +42,13 @@ struct Attention : OperatorTraits {
   std::int64_t first_key(std::int64_t query) const {
     if (chunk > 0) return query / chunk * chunk;
     return window > 0 && query >= window ? query - window + 1 : 0;
+  }
+
+  // The share of the FLOPs of `works` that are of pairs in the mask: a fused kernel computes no others. `keys`: as in the shapes. Of a sequence that
+  // is split over ranks, the mean over its parts.
+  double share_in_mask(std::int64_t keys) const {
+    const std::int64_t all = keys * blocks;
+    return pairs_in_mask(all, causal, window, chunk) / (static_cast<double>(all) * static_cast<double>(all));
   }
 
   static constexpr const char* kWord = "attention";

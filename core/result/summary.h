@@ -55,6 +55,7 @@ struct FlopsRate {
   Flops model = {}, hardware = {};                         // per iteration, all GPUs; hardware: recomputation included
   double model_utilization = 0, hardware_utilization = 0;  // shares of the GPUs' peak: MFU, HFU
   double masked_utilization = 0;                           // MFU with attention only where the masks allow it; 0: unknown
+  double masked_hardware_utilization = 0;                  // HFU with fused attention only where its masks allow it
   bool operator==(const FlopsRate&) const = default;
 };
 

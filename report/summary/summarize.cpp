@@ -24,23 +24,42 @@ static DType matrix_type(const Plan& plan) {
   return *most > 0 ? static_cast<DType>(most - flops.begin()) : DType::BF16;
 }
 
+// What fused attention of a segment does not compute: the pairs that its masks exclude.
+static Flops beyond_masks(const Segment& segment) {
+  Flops beyond = {};
+  for (const Instruction& instruction : segment.instructions) {
+    const auto* compute = std::get_if<Compute>(&instruction.what);
+    const auto* attention = compute == nullptr ? nullptr : std::get_if<ops::Attention>(&compute->op);
+    if (attention == nullptr || compute->shapes.size() < 2) continue;
+    beyond.value += compute->flops.value * (1 - attention->share_in_mask(compute->shapes[1].dims[1]));
+  }
+  return beyond;
+}
+
 // Work and peak of all ranks together.
 static void add_utilization(Summary& summary, const Result& result, const Cluster& cluster, const SumsByRole& sums,
                             const Ranks& ranks) {
   const Plan& plan = result.plan;
   const DType type = matrix_type(plan);
   FlopsPerSecond available = {};
+  Flops beyond = {};
+  std::vector<Flops> of_segment;
+  for (const Segment& segment : plan.segments) of_segment.push_back(beyond_masks(segment));
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const RoleId role = {static_cast<std::int32_t>(r)};
     Flops work = {};
-    for (const Action& action : plan.roles[r].actions) work += sums[role].flops(action.segment);
+    Flops excluded = {};
+    for (const Action& action : plan.roles[r].actions)
+      work += sums[role].flops(action.segment), excluded += of_segment[action.segment.index()];
     summary.flops.hardware += work * ranks.count(role);
+    beyond += excluded * ranks.count(role);
     available.value += peak(gpu_of(cluster, plan.roles[r].device_kind), type).value * ranks.count(role);
   }
   const double possible = available.value * summary.iteration_time.value;
   if (possible <= 0) return;
   summary.flops.model_utilization = summary.flops.model.value / possible;
   summary.flops.hardware_utilization = summary.flops.hardware.value / possible;
+  summary.flops.masked_hardware_utilization = (summary.flops.hardware.value - beyond.value) / possible;
 }
 
 // Shares of the makespan, mean over ranks: every class counts as often as it has members.

@@ -121,6 +121,7 @@ class SummaryWriter {
     measured("model_flops_utilization", summary_.flops.model_utilization);
     measured("masked_flops_utilization", summary_.flops.masked_utilization);
     measured("hardware_flops_utilization", summary_.flops.hardware_utilization);
+    measured("masked_hardware_flops_utilization", summary_.flops.masked_hardware_utilization);
     json_.key("flops").begin_object();
     of_plan("model", summary_.flops.model.value), of_plan("hardware", summary_.flops.hardware.value);
     json_.field("convention",

@@ -83,15 +83,14 @@ class Writer {
     interval();
   }
 
-  // MFU counts attention over the full square, as papers do; where that is far from what the masks allow, both are said.
+  // MFU and HFU count attention over the full square, as papers do; where that is far from what the masks allow, both are said.
   void masked_utilization() {
     constexpr double kFar = 0.03;
     const FlopsRate& flops = summary_.flops;
     if (flops.masked_utilization == 0 || flops.model_utilization - flops.masked_utilization < kFar) return;
-    pair("MFU, causal half", in_percent(flops.masked_utilization), "", "");
-    out_.erase(out_.find_last_not_of(" \n") + 1);
-    out_ += "\n";
-    line("    MFU counts attention over the full square, as Megatron's papers do");
+    pair("MFU, causal half", in_percent(flops.masked_utilization), "HFU, causal half",
+         in_percent(flops.masked_hardware_utilization));
+    line("    MFU and HFU count attention over the full square, as Megatron's papers do");
   }
 
   void interval() {

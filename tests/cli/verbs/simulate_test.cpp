@@ -73,6 +73,37 @@ TEST(Simulate, TheNumbersAgreeWithEachOther) {
   EXPECT_GT(json.at("simulation").at("simgrid_events").as_int(), 0);
 }
 
+// Full recomputation makes the forward once more, so the pairs that a causal mask excludes count 4 instead of 3 times; unfused kernels compute
+// them all.
+TEST(Simulate, UtilisationWithoutThePairsBeyondTheMask) {
+  const std::string line =
+      "simulate --model gpt2-124m --set model.n_positions=65536 --cluster dgx-a100 --gpus 1 --global-batch 1 "
+      "--ignore-memory --as-given --recompute ";
+  for (const auto& [recompute, times] : {std::pair("none", 1.0), {"full", 4.0 / 3}}) {
+    const JsonReader json = answer(line + recompute);
+    const auto beyond = [&](const std::string& of) {
+      return json.at(of + "_flops_utilization").as_double() -
+             json.at(of == "model" ? "masked_flops_utilization" : "masked_hardware_flops_utilization").as_double();
+    };
+    EXPECT_GT(beyond("model"), 0.1);
+    EXPECT_NEAR(beyond("hardware") / beyond("model"), times, 1e-9);
+  }
+  const JsonReader unfused = answer(line + "none --attention unfused");
+  EXPECT_EQ(unfused.at("masked_hardware_flops_utilization").as_double(), unfused.at("hardware_flops_utilization").as_double());
+}
+
+TEST(Simulate, AResultHasTheIntervalAndTheNotes) {
+  const std::string file = testing::TempDir() + "notes-" + std::to_string(::getpid()) + ".result";
+  const RanLine ran = run_line(kSmall + "--zero-group 2 --json --save-result " + file);
+  ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  const Result result = load_result(file);
+  std::filesystem::remove(file);
+  const JsonReader origin = JsonReader::parse(result.plan.origin, "origin"), said = JsonReader::parse(ran.out, "answer");
+  EXPECT_EQ(origin.at("prediction_interval").at("low_s").as_double(), said.at("prediction_interval").at("low_s").as_double());
+  ASSERT_GE(origin.at("notes").size(), 1U);
+  EXPECT_NE(ran.err.find("foreshard: " + origin.at("notes").at(0).as_string() + "\n"), std::string::npos) << ran.err;
+}
+
 TEST(Simulate, OptionsReachTheSimulator) {
   const JsonReader folded = answer(kSmall + "--tp 2 --pp 2 --granularity stage --folding full");
   const JsonReader unfolded = answer(kSmall + "--tp 2 --pp 2 --granularity op --folding none");

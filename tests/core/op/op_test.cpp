@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/op/attention.h"
+
 namespace foreshard::ops {
 
 // A backward in one kernel (Phase::Backward) makes the gradients of the inputs, too.
@@ -31,6 +33,19 @@ TEST(Op, DefaultLawsSayNothing) {
   EXPECT_FALSE(plain.takes_loss_scale(Phase::Backward) || plain.writes_loss() || plain.adds_parts());
   EXPECT_FALSE(Plain::loss || Plain::steps || Plain::of_update || Plain::reads_sums || Plain::encodes || Plain::decodes);
   EXPECT_FALSE(Plain::matrix_product || Plain::depends_on_microbatch);
+}
+
+// Counted pair by pair, with the first key that the operator itself says.
+TEST(Op, ShareOfAttentionInItsMask) {
+  for (const auto& [window, chunk] : {std::pair(0, 0), {1, 0}, {5, 0}, {12, 0}, {40, 0}, {0, 1}, {0, 5}, {0, 12}, {0, 40}})
+    for (const int blocks : {1, 3}) {
+      const Attention attention{.causal = true, .blocks = blocks, .window = window, .chunk = chunk};
+      const std::int64_t keys = 12, all = keys * blocks;
+      double pairs = 0;
+      for (std::int64_t query = 0; query < all; ++query) pairs += static_cast<double>(query + 1 - attention.first_key(query));
+      EXPECT_DOUBLE_EQ(attention.share_in_mask(keys), pairs / static_cast<double>(all * all)) << window << " " << chunk;
+    }
+  EXPECT_EQ(Attention{}.share_in_mask(12), 1);
 }
 
 // One bit per operand: the sets of the first three are disjoint, and kAll has all of them.
