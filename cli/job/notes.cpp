@@ -11,6 +11,7 @@
 namespace foreshard {
 
 void say(const Arguments& arguments, const Console& console, const std::string& note) {
+  if (console.notes != nullptr) console.notes->push_back(note);
   if (arguments.text("--progress") == "json")
     console.err << JsonWriter(0).begin_object().field("note", note).end_object().text() << "\n";
   else

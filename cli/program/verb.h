@@ -49,6 +49,7 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;
+  std::vector<std::string>* notes = nullptr;  // where what is said beside the answer is kept for the files that are written
 };
 
 struct Verb {

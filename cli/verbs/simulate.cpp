@@ -87,18 +87,29 @@ static std::optional<PredictionInterval> interval_of(const Prepared& prepared, c
   return interval_of(prepared.cluster, prepared.strategy, experts, predicted);
 }
 
-// Written to plan and result files, in their origin.
-static std::string with_interval(const std::string& origin, const PredictionInterval& interval) {
+static std::string in_json(const PredictionInterval& interval) {
   JsonWriter json(0);
   json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
-  json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object();
-  return with_json_value(origin.empty() ? "{}" : origin, "prediction_interval", json.text(), "origin");
+  return json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object().text();
 }
 
-static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
-  if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
-  result.plan.origin =
-      with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "verdict", to_json(summary.verdict), "origin");
+static std::string in_json(const std::vector<std::string>& notes) {
+  JsonWriter json(0);
+  json.begin_array();
+  for (const std::string& note : notes) json.value(note);
+  return json.end_array().text();
+}
+
+// Plan and result files have in their origin what was said of them.
+static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared,
+                       const std::vector<std::string>& notes) {
+  const auto said = [&](const char* key, const std::string& json) {
+    std::string& origin = result.plan.origin;
+    origin = with_json_value(origin.empty() ? "{}" : origin, key, json, "origin");
+  };
+  if (summary.prediction_interval) said("prediction_interval", in_json(*summary.prediction_interval));
+  said("verdict", to_json(summary.verdict));
+  if (!notes.empty()) said("notes", in_json(notes));
   if (arguments.has("--cluster")) result.plan.origin = with_cluster_file(result.plan.origin, arguments.text("--cluster"));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
   if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
@@ -249,8 +260,11 @@ static std::string steady_text(const Summary& summary, double makespan_s) {
          in_time({makespan_s}) + ", of which the shares above are.\n";
 }
 
-static ExitCode run_simulate(const Arguments& arguments, const Console& console) {
+static ExitCode run_simulate(const Arguments& arguments, const Console& given) {
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> notes;
+  Console console = given;
+  console.notes = &notes;
   const SimulateOptions options = simulate_options(arguments);
   expect_separate_files(arguments, {"--plan", "--model", "--cluster", "--strategy", "--profile"}, kWritten);
   expect_folders(arguments, kWritten);
@@ -269,7 +283,7 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& console)
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
   judge_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-  save_files(arguments, result, summary, prepared);
+  save_files(arguments, result, summary, prepared, notes);
   const bool online = arguments.flag("--caching-allocator");
   if (arguments.flag("--json"))
     console.out << summary_json(summary, {.model = prepared.model,

@@ -45,6 +45,13 @@ void read_origin(Document& document) {
   if (const auto settings = json.find("settings"))
     for (const JsonReader& setting : settings->elements()) document.settings.push_back(setting.as_string());
   if (json.has("verdict")) document.verdict = parse_verdict(json_value(text, "verdict", where), where);
+  if (const auto interval = json.find("prediction_interval"))
+    document.interval = {.low = {interval->at("low_s").as_double(0)},
+                         .high = {interval->at("high_s").as_double(0)},
+                         .rows = static_cast<int>(interval->at("rows").as_int(0, 1'000'000)),
+                         .extrapolated = interval->at("extrapolated").as_bool()};
+  if (const auto notes = json.find("notes"))
+    for (const JsonReader& note : notes->elements()) document.notes.push_back(note.as_string());
   const auto workload = json.find("workload");
   if (!workload) return;
   document.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
@@ -107,6 +114,10 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
     document->summary.fit.margin = {};
   }
   if (document->verdict) judge(document->summary, *document->verdict);
+  if (document->trace().origin == Origin::Simulated) {
+    document->summary.prediction_interval = document->interval;
+    document->remarks.insert(document->remarks.end(), document->notes.begin(), document->notes.end());
+  }
   document->bindings = bind_spans(document->plan(), document->trace());
   document->pieces = find_bubbles(document->plan(), document->trace(), document->bindings);
   document->bubbles = whole_bubbles(document->pieces);

@@ -29,7 +29,10 @@ struct Document {
   Workload workload = {};
   Result result = {};                   // its memory timeline may have peaks only
   std::optional<Cluster> cluster = {};  // none: its file was not found on this machine, see `remarks`
-  std::optional<Verdict> verdict = {};  // that of the prediction, if the file has one
+  // Of a prediction, if the file has them: whether it fits, the interval of its time, and what was said of it.
+  std::optional<Verdict> verdict = {};
+  std::optional<PredictionInterval> interval = {};
+  std::vector<std::string> notes = {};
   Summary summary = {};
   std::vector<Binding> bindings = {};    // [span]
   std::vector<Bubble> pieces = {};       // idle time cut into pieces of one cause each; ordered by (who, begin)

@@ -15,6 +15,7 @@
 #include "report/causes/critical_path.h"
 #include "report/summary/memory_rows.h"
 #include "report/words/span_words.h"
+#include "report/words/text_table.h"
 
 namespace foreshard {
 
@@ -232,6 +233,11 @@ Facts run_facts(const Document& document) {
   Facts facts{words("The whole iteration"), words("Click a bubble, an operation, a stage or a link to look into it."), {}, {}};
   if (!summary.feasible) facts.explained = too_much_words(summary);
   FactSection time{words("Time"), {{words("iteration"), time_text(document.trace().makespan), {}}}};
+  if (summary.prediction_interval)
+    time.facts.push_back(
+        {words("90 % interval"),
+         QString::fromStdString(in_time_range(summary.prediction_interval->low, summary.prediction_interval->high)),
+         {}});
   if (summary.tokens_per_s > 0) time.facts.push_back({rate_words(document), number_words(summary.tokens_per_s), {}});
   if (summary.flops.model_utilization > 0)
     time.facts.push_back({words("model FLOPs utilisation"), percent_words(summary.flops.model_utilization), {}});

@@ -2384,6 +2384,10 @@ worst: what the worst order of the same work would need</source>
         <translation>迭代</translation>
     </message>
     <message>
+        <source>90 % interval</source>
+        <translation>90% 区间</translation>
+    </message>
+    <message>
         <source>model FLOPs utilisation</source>
         <translation>模型 FLOPs 利用率</translation>
     </message>

@@ -5,6 +5,7 @@
 #include <QTest>
 #include <QTextBrowser>
 
+#include "core/json/json_edit.h"
 #include "gui/document/span_facts.h"
 #include "gui/inspector/inspector_view.h"
 #include "tests/gui/documents.h"
@@ -41,6 +42,23 @@ TEST(Facts, TheSharesOfAClassAddUp) {
   const Facts facts = facts_of(*document, {PickedKind::Class, 3, {}}, nullptr);
   EXPECT_TRUE(value_of(facts, "busy").startsWith("24.5 ms")) << value_of(facts, "busy").toStdString();
   EXPECT_TRUE(facts.explained.startsWith("2 rank"));
+}
+
+// A file of a prediction says how far it may be off and what was said of it; a run of that plan, whose file has them too, does not.
+TEST(Facts, APredictionHasItsIntervalAndItsNotes) {
+  Result result = simulated_document()->result;
+  result.plan.origin =
+      with_json_value(with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "prediction_interval",
+                                      R"({"low_s": 1.5, "high_s": 2.25, "rows": 7, "extrapolated": true})", "origin"),
+                      "notes", R"(["no --seq was given"])", "origin");
+  const auto prediction = make_document(result);
+  const Facts facts = facts_of(*prediction, {}, nullptr);
+  EXPECT_EQ(value_of(facts, "90 % interval"), "1.50-2.25 s");
+  EXPECT_EQ(value_of(facts, "no --seq was given"), "");
+  result.trace.origin = Origin::Measured;
+  const auto run = make_document(result);
+  EXPECT_EQ(value_of(facts_of(*run, {}, nullptr), "90 % interval"), "(none)");
+  EXPECT_EQ(value_of(facts_of(*run, {}, nullptr), "no --seq was given"), "(none)");
 }
 
 TEST(Facts, TheRooflineOfAnOperation) {
