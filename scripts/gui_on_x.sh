@@ -28,8 +28,8 @@ openbox >"$work/openbox.log" 2>&1 &
 openbox=$!
 sleep 0.5
 kill -0 $openbox || { cat "$work/openbox.log" >&2; exit 1; }
-# At every change those of windows, focus and keys; with FORESHARD_LONG all but those that test what is shown and not how a person gets there,
+# At every change those of focus and keys; with FORESHARD_LONG all but those that test what is shown and not how a person gets there,
 # which are the same with any platform.
-filter='Interaction.*:WindowTest.*:PaletteBox.*:KeyMap.*:Places.*:PanelTest.*'
+filter='Interaction.*:PaletteBox.*:KeyMap.*:Places.*'
 [ -z "${FORESHARD_LONG:-}" ] || filter='-RandomDay.*:FreshnessTest.*:Measured.*'
 "$tests" --gtest_filter="$filter" "$@"

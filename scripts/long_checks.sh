@@ -73,14 +73,8 @@ faults() {
 }
 
 tests() {
-  build release strategy_tests sim_tests exec_tests cuda_tests cli_tests gui_tests
-  export FORESHARD_LONG=1
-  drawn release strategy_tests 'MemoryPlanner*:Search*:Arenas*:HardwareLaws*:Lower*:Compression*:OperatorParts*:LayerSplit*:RecomputeLayers*'
-  drawn release sim_tests 'HardwareLaws*:TensorOffload*'
-  drawn release exec_tests 'ExpertModels*:CodedSums*:TcpCommunicator*'
-  drawn release cli_tests 'LearnedRuns*:OptionEffect*:Export*:GpuBench*'
-  drawn release cuda_tests 'KernelMutations*:CudaExperts*:HostileTiming*'
-  scripts/gui_on_x.sh --gtest_brief=1
+  build release all
+  FORESHARD_LONG=1 ctest --test-dir build/release --output-on-failure --parallel "$((jobs + 1))" --timeout 3600
 }
 
 if [ "$what" != all ]; then

@@ -15,6 +15,7 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 #include "tests/drawn_strategy.h"
+#include "tests/how_many.h"
 
 namespace foreshard::drawn_jobs_test {
 namespace {
@@ -43,8 +44,9 @@ const std::vector<DrawnModel>& drawn_models() {
                                               {"resnet-50", "", {.layers = 175, .most_tp = 1, .sequences = false}}};
   return all;
 }
-const std::vector<std::string> kClusters = {"dgx-a100", "dgx-h100-x2", "dgx-b200", "gb200-nvl72", "eth25-a100-x2", "pcie-a100-8",
-                                            "workstation-rtx4090-x4", "dgx1-v100-x2", "hgx-h200"};
+const std::vector<std::string> kClusters = {
+    "dgx-a100",     "dgx-h100-x2", "dgx-b200", "gb200-nvl72", "eth25-a100-x2", "pcie-a100-8", "workstation-rtx4090-x4",
+    "dgx1-v100-x2", "hgx-h200"};
 
 std::vector<std::string> drawn_job(drawn::Dice& dice) {
   const DrawnModel& model = dice.any(drawn_models());
@@ -151,7 +153,8 @@ void write_drawn_rows(drawn::Dice& dice, const std::string& path, int rows) {
 }  // namespace
 
 TEST(DrawnJobs, SimulateAnswers) {
-  const int count = drawn::number_of("FORESHARD_PLANS_SIMULATED", 120), seed = drawn::number_of("FORESHARD_SEED", 60) * 1'000'000;
+  const int count = drawn::number_of("FORESHARD_PLANS_SIMULATED", 120),
+            seed = drawn::number_of("FORESHARD_SEED", 60) * 1'000'000;
   const int first = drawn::number_of("FORESHARD_PLANS_FIRST", 0);
   const bool shows = std::getenv("FORESHARD_PLANS_SHOWN") != nullptr;
   int answered = 0;
@@ -169,16 +172,21 @@ TEST(DrawnJobs, SimulateAnswers) {
 }
 
 TEST(DrawnJobs, SearchAnswers) {
-  const int count = std::max(2, drawn::number_of("FORESHARD_PLANS_SIMULATED", 120) / 60);
+  const int count = std::max(1, drawn::number_of("FORESHARD_PLANS_SIMULATED", 60) / 60);
   for (int index = 0; index < count; ++index) {
     drawn::Dice dice(static_cast<std::uint32_t>(700'000 + index));
     const DrawnModel& model = dice.any(drawn_models());
-    std::vector<std::string> words = {"search", "--json", "--model", model.name, "--cluster", dice.any(kClusters), "--threads", "1",
+    std::vector<std::string> words = {"search",         "--json",
+                                      "--model",        model.name,
+                                      "--cluster",      dice.any(kClusters),
+                                      "--threads",      "1",
                                       "--global-batch", dice.any<std::string>({"16", "64"})};
-    if (*model.layers_key) words.insert(words.end(), {"--seq", "256", "--set", std::string("model.") + model.layers_key + "=4"});
+    if (*model.layers_key)
+      words.insert(words.end(), {"--seq", "256", "--set", std::string("model.") + model.layers_key + "=4"});
     if (dice.one_in(2)) words.insert(words.end(), {"--framework", dice.any(framework_names())});
     if (dice.one_in(3)) words.insert(words.end(), {"--recompute", dice.any<std::string>({"auto", "best", "full", "rotor"})});
-    if (dice.one_in(3)) words.insert(words.end(), {"--offload-activations", dice.any<std::string>({"free-time", "inputs", "all"})});
+    if (dice.one_in(3))
+      words.insert(words.end(), {"--offload-activations", dice.any<std::string>({"free-time", "inputs", "all"})});
     if (dice.one_in(4)) words.insert(words.end(), {"--offload-optimizer", "host"});
     SCOPED_TRACE(line_of(words));
     const RanLine ran = run_words(words);

@@ -14,6 +14,7 @@
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 #include "tests/core/support_models.h"
+#include "tests/how_many.h"
 
 namespace foreshard::key_effect_test {
 namespace {
@@ -419,19 +420,18 @@ TEST_F(KeyEffect, OfModels) {
 
 // What a file of a strategy says and nothing comes of is said, too: here what every kind of option needs is not there.
 TEST_F(KeyEffect, OfStrategyFiles) {
-  const std::string job = "--model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --gpus 1 --strategy @/s.json";
+  const std::string plain = "--model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --gpus 1";
+  const RanLine before = run("simulate --json --granularity stage " + plain, "");
   const std::string file = (folder_ / "s.json").string();
   int said = 0;
   for (const StrategyOption& option : strategy_options()) {
     const auto values = other_values().find(option.path);
     ASSERT_TRUE(values != other_values().end()) << option.path;
-    for (const std::string& value : values->second) {
+    for (const std::string& value : some_of(values->second, 1)) {
       Strategy strategy;
       option.set(strategy, option.type == OptionType::Flag ? "true" : value, "test");
       write_file(file, to_json(strategy));
-      const std::string plain = "--model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --gpus 1";
-      const RanLine before = run("simulate --json --granularity stage " + plain, "");
-      const RanLine after = run("simulate --json --granularity stage " + job, "");
+      const RanLine after = run("simulate --json --granularity stage --strategy @/s.json " + plain, "");
       if (option.path == "global_batch" || option.path == "seq") continue;  // the command line wins
       if (after.code != ExitCode::Ok) {
         EXPECT_FALSE(after.err.empty() && after.out.empty()) << option.path << value;

@@ -291,7 +291,7 @@ Cases of_run() {
 Cases of_calibrate() {
   const std::string base = "--quick --steps 2 --largest-product 16 ", one = base + "--precision fp32 ";
   const std::string between = "--collectives --quick --ranks 2 ";
-  const std::string runs = " --runs " FORESHARD_SOURCE "/data/measured/nemo_h100.csv";
+  const std::string runs = " --runs " FORESHARD_SOURCE "/data/measured/bert_dle.csv";
   return {{.option = "--device", .base = one, .changed = "+ --device cuda"},
           {.option = "--runs", .base = one, .changed = "+" + runs},
           {.option = "--runs", .base = one, .changed = runs},
@@ -322,8 +322,8 @@ Cases of_calibrate() {
 }
 
 Cases of_validate() {
-  const std::string table = FORESHARD_SOURCE "/data/measured/nemo_h100.csv ";
-  return {{.option = "FILE", .base = table, .changed = FORESHARD_SOURCE "/data/measured/torchtitan.csv"},
+  const std::string table = FORESHARD_SOURCE "/data/measured/bert_dle.csv ";
+  return {{.option = "FILE", .base = table, .changed = FORESHARD_SOURCE "/data/measured/nemo_h100.csv"},
           {.option = "--json", .base = table, .changed = "+ --json"},
           {.option = "--per-row", .base = table, .changed = "+ --per-row"},
           {.option = "--per-row", .base = table + "--json", .changed = "+ --per-row"},

@@ -33,7 +33,7 @@ TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
                                    lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}})),
                                    lowered(two_layers(tiny_gpt()), in_single({.pp = 2, .batch = {.micro = 4}})),
                                    lowered(two_layers(tiny_gpt()), in_single({.tp = 2, .batch = {.micro = 8}}))};
-  const int runs = asked ? std::atoi(asked) : 4;
+  const int runs = asked ? std::atoi(asked) : how_many(2, 4);
   for (int i = 0; i < runs; ++i) {
     const Plan& plan = plans[static_cast<std::size_t>(i) % plans.size()];
     const std::uint64_t seed = 100 + static_cast<std::uint64_t>(i);
@@ -50,7 +50,7 @@ TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
 // every process looks at: so each takes a fourth of the time.
 TEST(HostileTiming, NorOneOfEightGpusHoweverTheyAreDealt) {
   const char* asked = std::getenv("FORESHARD_HOSTILE_RUNS");
-  const int runs = asked ? std::atoi(asked) : how_many(2, 3), ranks = 8;
+  const int runs = asked ? std::atoi(asked) : how_many(1, 3), ranks = 8;
   const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}}));
   for (int i = 0; i < runs; ++i) {
     const int processes = std::vector<int>{2, 8, 1}[static_cast<std::size_t>(i) % 3], each = ranks / processes;

@@ -29,7 +29,8 @@ TEST(KernelMutations, EveryBarrierIsMissedInEveryOrder) {
       if (std::find(all.begin(), all.end(), barrier) == all.end()) all.push_back(barrier);
       if (std::find(missed.begin(), missed.end(), barrier) != missed.end()) continue;
       bool seen = true;
-      for (const std::uint64_t order : {0, 1, 2, 3}) seen = seen && !right(tried, {.order = order, .no_barrier = barrier});
+      for (const std::uint64_t order : some_of<std::uint64_t>({0, 1, 2, 3}, 1))
+        seen = seen && !right(tried, {.order = order, .no_barrier = barrier});
       if (seen) missed.push_back(barrier);
     }
   EXPECT_GE(all.size(), 11U);
@@ -63,10 +64,10 @@ TEST(KernelMutations, AnArrayOneElementLateIsSeen) {
     for (const auto& [kernel, count] : whole.launches()) further = ++cases_of[kernel] <= enough || further;
     if (!further) continue;
     const int views = whole.views();
-    for (int view = 0; view < views; ++view, ++tried_arrays)
+    for (int view = tried_arrays % how_many(6, 1); view < views; view += how_many(6, 1), ++tried_arrays)
       EXPECT_FALSE(right(tried, {}, view)) << tried.name << ": array " << view << " of " << views;
   }
-  EXPECT_GE(tried_arrays, how_many(100, 250));
+  EXPECT_GE(tried_arrays, how_many(20, 250));
 }
 
 }  // namespace foreshard::gpu::kernel_mutation_test

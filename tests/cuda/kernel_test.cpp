@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "exec/cuda_checks/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
+#include "tests/how_many.h"
 
 namespace foreshard::gpu {
 
@@ -44,6 +45,7 @@ TEST(KernelCases, ThoseOfWholePacksTakeThem) {
 
 // A kernel that no case reaches is one that no test compares.
 TEST(KernelCases, ReachEveryKernelButTheSumsOverRanks) {
+  if (!all_of_it()) GTEST_SKIP() << "runs all cases once more: scripts/long_checks.sh tests";
   std::map<KernelId, int> launches;
   for (const KernelCase& tried : kernel_cases()) {
     FakeRuntime runtime;

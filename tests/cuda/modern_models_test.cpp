@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda/fake_training.h"
+#include "tests/how_many.h"
 
 namespace foreshard::gpu::modern_models_test {
 namespace {
@@ -32,7 +33,7 @@ void expect_as_on_the_host(const ModernModel& which, const Strategy& strategy) {
 }
 
 TEST(CudaModernModels, TrainAsOnTheHost) {
-  for (const ModernModel& which : modern_models()) {
+  for (const ModernModel& which : some_of(modern_models(), 4)) {
     const bool tensor_parallel = which.name != "olmo2";  // its norms are over all heads
     expect_as_on_the_host(which, {.dp = tensor_parallel ? 1 : 2,
                                   .tp = tensor_parallel ? 2 : 1,

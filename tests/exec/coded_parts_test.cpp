@@ -8,6 +8,7 @@
 
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
+#include "tests/how_many.h"
 
 namespace foreshard::coded_parts_test {
 namespace {
@@ -48,7 +49,7 @@ void compare(const Model& model, const Strategy& strategy) {
 }
 
 TEST(CodedParts, EachGroupOfSamplesIsEncodedByItself) {
-  for (const int bits : {4, 8}) {
+  for (const int bits : some_of<int>({4, 8}, 1)) {
     compare(tiny_gpt(), coded({.tp = 2, .batch = {.micro = 4}}, {2}, bits));
     compare(tiny_gpt(), coded({.tp = 2, .batch = {.micro = 4}}, {4}, bits));
     compare(tiny_gpt(), coded({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2}}, {2, 1}, bits));
@@ -63,7 +64,7 @@ TEST(CodedParts, EachGroupOfSamplesIsEncodedByItself) {
 TEST(CodedParts, Drawn) {
   std::mt19937 random(2024);
   const auto any = [&]<class T>(std::initializer_list<T> choices) { return choices.begin()[random() % choices.size()]; };
-  for (int i = 0; i < 10;) {
+  for (int i = 0; i < how_many(3, 10);) {
     Strategy s{.dp = any({1, 2}), .tp = any({2, 4}), .pp = any({1, 2}), .dropout = any({0.0, 0.1})};
     s.batch.micro = any({2, 4});
     s.pipeline.schedule = any({Schedule::GPipe, Schedule::OneFOneB, Schedule::ZeroBubbleH1});

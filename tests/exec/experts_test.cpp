@@ -29,7 +29,7 @@ const std::vector<ModernModel>& trained_mixtures() {
                         t.block.experts = {.count = 8, .chosen = 2, .width = 24, .shared_width = 16, .biases = true};
                         t.activation = ActivationKind::Gelu;
                       }});
-    return models;
+    return some_of(std::move(models), 3);
   }();
   return all;
 }
@@ -165,7 +165,7 @@ TEST(ExpertModels, DelayedWeightGradientsTrainAsOneDevice) {
 
 TEST(ExpertModels, ClippedByTheNormOfAllExperts) {
   for (const ModernModel& which : trained_mixtures())
-    for (const int zero : {0, 1, 3}) {
+    for (const int zero : some_of<int>({0, 1, 3}, 1)) {
       Strategy one{.batch = {.micro = 1}, .optimizer = {.clip_norm = 1e-3}};
       Strategy split = one;
       split.dp = 4, split.experts.ep = 2, split.zero.stage = zero;

@@ -6,6 +6,7 @@
 
 #include "core/check/check_plan.h"
 #include "tests/exec/training.h"
+#include "tests/how_many.h"
 
 namespace foreshard::operator_parts_test {
 namespace {
@@ -95,7 +96,7 @@ TEST(OperatorParts, Drawn) {
                            : any(std::initializer_list<std::vector<int>>{{4}, {2}, {4, 2}, {2, 4}, {1, 4}, {2, 4, 1, 2, 4, 1}});
     return s;
   };
-  for (int i = 0; i < 24;) {
+  for (int i = 0; i < how_many(6, 24);) {
     const Strategy s = mixed();
     if (s.dp * s.tp * s.pp > 8 || (s.pipeline.schedule == Schedule::ZeroBubbleH1 && s.pp == 1)) continue;
     compare(i % 2 ? tiny_gpt(s.dropout == 0) : tiny_llama(), s);

@@ -11,6 +11,7 @@
 #include "strategy/lower/role_program.h"
 #include "strategy/resolve/resolve.h"
 #include "tests/exec/training.h"
+#include "tests/how_many.h"
 
 namespace foreshard::parameter_stays_test {
 namespace {
@@ -101,7 +102,7 @@ void expect_sound(const Plan& plan, const std::string& what) {
 }  // namespace
 
 TEST(ParameterStays, PlansAreSound) {
-  for (const ParameterStays& stays : all_stays())
+  for (const ParameterStays& stays : some_of(all_stays(), 8))
     for (const Model& model : {tiny_gpt(), tiny_gpt(false)})
       for (const Strategy& s : alone())
         expect_sound(with_stays(model, in_double(s), stays), name_of(s) + ", " + name_of(stays));
@@ -127,7 +128,7 @@ TEST(ParameterStays, TrainTheSameModel) {
   std::size_t turn = 0;
   for (const ParameterStays& stays : all_stays()) {
     if (stays.one_size) continue;  // smaller places have more to get wrong
-    for (std::size_t s = turn++ % 3; s < strategies.size(); s += 3) {
+    for (std::size_t s = turn++ % 3; s < strategies.size(); s += how_many<std::size_t>(6, 3)) {
       const Strategy& strategy = strategies[s];
       const Execution moved = run(with_stays(tiny_gpt(), in_double(strategy), stays), training());
       const Difference off = difference(strategy.optimizer.clip_norm ? clipped : plain, moved);

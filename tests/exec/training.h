@@ -7,6 +7,7 @@
 #include "core/model/model.h"
 #include "core/strategy/strategy.h"
 #include "exec/interpreter/execute.h"
+#include "tests/how_many.h"
 
 namespace foreshard {
 
@@ -21,7 +22,7 @@ Model tiny_mlp();                         // 12 features, three hidden layers, 7
 Strategy in_double(Strategy strategy = {});
 Plan lowered(const Model& model, const Strategy& strategy);  // fails the test when it is infeasible
 
-ExecuteOptions training(int steps = 3);
+ExecuteOptions training(int steps = how_many(2, 3));
 Execution run(const Plan& plan, const ExecuteOptions& options);  // fails the test when it is refused
 
 // A plan without defects, run with poisoned memory.

@@ -6,6 +6,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::jobs_test {
@@ -84,7 +85,7 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
   const std::vector<std::string> clusters = {"dgx1-v100",           "dgx-a100",    "dgx-h100",
                                              "workstation-rtx4090", "pcie-a100-8", "eth25-a100"};
   int played = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < how_many(25, 60); ++round) {
     const Cluster cluster = load_cluster(clusters[static_cast<std::size_t>(pick(0, 5))] + "-x" + std::to_string(pick(1, 4)));
     Strategy s{.tp = 1 << pick(0, 3), .pp = 1 << pick(0, 2), .sequence_parallel = pick(0, 1) == 1};
     s.virtual_stages = s.pp > 1 ? pick(1, 2) : 1;
@@ -108,7 +109,7 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
     }
     for (const MemoryCurve& curve : result.memory.curves) ASSERT_LE(sum(curve.peak), curve.arena) << to_json(s);
   }
-  EXPECT_GT(played, 20);
+  EXPECT_GT(played, how_many(8, 20));
 }
 
 // Twice the bandwidth everywhere is never slower; a straggler is never faster.

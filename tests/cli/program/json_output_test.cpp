@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -50,12 +51,12 @@ const std::map<std::string, std::vector<std::string>>& lines() {
       {"show policies",
        {"show policies --zero 1 --recompute full --json " + kJob, "show policies --tp 3 --json " + kJob,
         "show policies --algorithm tree --json " + kJob}},
-      {"validate", {"validate " FORESHARD_SOURCE "/data/measured/aleph_alpha.csv --json --per-row"}},
+      {"validate", {"validate " FORESHARD_SOURCE "/data/measured/bert_dle.csv --json --per-row"}},
       {"run", {"run @/p.plan.json --steps 2 --json", "run @/p16.plan.json --steps 2 --json"}},
       {"compare", {"compare @/a.result @/b.result --spans 1 --json"}},
       {"doctor", {"doctor --json"}},
       {"calibrate",
-       {"calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 2 --json --save-profile @/h.json "
+       {"calibrate --quick --precision fp32 --steps 2 --largest-product 16 --ranks 2 --json --save-profile @/h.json "
         "--save-cluster "
         "@/c.json"}},
       {"calibrate --collectives", {}}};  // takes a GPU or processes: tests/cli/nccl_test.cpp
@@ -141,7 +142,8 @@ class JsonOutput : public testing::TestWithParam<std::string> {
 }  // namespace
 
 TEST_P(JsonOutput, HasTheKeysThatAreDocumented) {
-  make_files();
+  const auto takes_files = [](const std::string& line) { return line.find("@/") != std::string::npos; };
+  if (std::ranges::any_of(lines().at(GetParam()), takes_files)) make_files();
   const std::map<std::string, std::string> documented = sections();
   ASSERT_TRUE(documented.contains(GetParam())) << "no section of " << GetParam();
   std::set<std::string> printed;

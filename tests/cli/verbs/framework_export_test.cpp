@@ -14,6 +14,7 @@
 #include "core/json/json.h"
 #include "strategy/lower/lower.h"
 #include "strategy/search/search_framework.h"
+#include "tests/how_many.h"
 
 namespace foreshard::framework_export_test {
 namespace {
@@ -322,7 +323,7 @@ TEST_P(FrameworkExports, SayWhatWasSimulatedInOptionsThatExist) {
   const Cluster cluster = load_cluster("dgx-h100-x2");
   std::mt19937 random(7);
   int exported = 0;
-  for (int i = 0; i < 60'000 && exported < 300; ++i) {
+  for (int i = 0; i < 60'000 && exported < how_many(110, 300); ++i) {
     const Model model = load_model(random() % 2 ? "gpt2-355m" : "llama-3-8b");
     const auto s = drawn(random, model, cluster, framework);
     if (!s) continue;

@@ -7,6 +7,7 @@
 
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
+#include "tests/how_many.h"
 
 namespace foreshard::quotes_test {
 
@@ -60,7 +61,7 @@ TEST(Quotes, NothingIsComparedWithWhatWasNotSearched) {
 }
 
 static const std::string kSearch =
-    "search --model gpt2-124m --seq 256 --global-batch 16 --top 0 --threads 1 ";
+    "search --model gpt2-124m --seq 256 --global-batch 16 --top 0 --refine 4 --fix recompute=none --threads 1 ";
 
 TEST(Quotes, TokensCountForOneClusterToo) {
   const RanLine text = run_line(kSearch + "--cluster dgx-a100 --tokens 2e12");
@@ -116,7 +117,7 @@ TEST(Search, AFormatThatTheGpuLacksIsTold) {
 }
 
 TEST(Search, OfAnUnknownFrameworkNothingIsKnown) {
-  const RanLine ran = run_line(kSearch + "--cluster dgx-a100 --framework hetu-galvatron --refine 2");
+  const RanLine ran = run_line(kSearch + "--cluster dgx-a100 --framework hetu-galvatron");
   EXPECT_NE(ran.out.find("Nothing is known of what hetu-galvatron can run: the space is not restricted.\n"), std::string::npos)
       << ran.out;
 }

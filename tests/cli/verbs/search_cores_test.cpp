@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/cli/session.h"
+#include "tests/how_many.h"
 
 namespace foreshard::search_cores_test {
 
@@ -29,7 +30,8 @@ TEST_P(SearchCores, EndsOnOne) {
   const fs::path folder = fs::temp_directory_path() / ("foreshard-cores-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   const std::string search =
-      "foreshard search --model gpt2-355m --cluster dgx-a100 --global-batch 16 --rows 1 --top 1 --max-tp 2" + GetParam();
+      "foreshard search --model gpt2-124m --seq 256 --cluster dgx-a100 --global-batch 16 --rows 1 --top 1 --max-tp 2" +
+      GetParam();
   const std::string all = run_in_shell(search, folder.string());
   const std::string one =
       run_in_shell("timeout -k 1 100 taskset -c " + std::to_string(first_core()) + " " + search, folder.string());

@@ -161,7 +161,7 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
   cases.push_back(
       {{.kind = K::ReduceScatter, .algorithm = A::Hierarchical, .bytes = {full}, .servers = 2}, DType::F64, full, part});
   cases.push_back({{.kind = K::AllGather, .algorithm = A::TwoDimensional, .bytes = {full}}, DType::F64, part, full});
-  cases = some_of(std::move(cases), 16);
+  cases = some_of(std::move(cases), 8);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     cases[i].what.group = {0};
     const Blocks expected = by_threads(cases[i], 4);

@@ -19,6 +19,7 @@
 #include "gui/timeline/timeline_view.h"
 #include "gui/widgets/language.h"
 #include "tests/gui/open_window.h"
+#include "tests/how_many.h"
 
 namespace foreshard::random_day_test {
 namespace {
@@ -279,8 +280,8 @@ class RandomDay : public OpenWindow {
 };
 
 TEST_F(RandomDay, WhatIsShownAsCurrentIsTheAnswerToTheKnobs) {
-  const int many =
-      qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") > 0 ? qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") : 30;
+  const int many = qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS") > 0 ? qEnvironmentVariableIntValue("FORESHARD_DAY_STEPS")
+                                                                           : how_many(12, 30);
   begin_window();
   window->set_choices(small(), "begin");
   for (int step = 0; step < many; ++step) {

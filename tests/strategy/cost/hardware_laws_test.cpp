@@ -13,6 +13,8 @@
 namespace foreshard::hardware_laws_test {
 namespace {
 
+constexpr const char* kKinds[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all"};
+
 double alone(const Cluster& cluster, const Collective& what, const std::vector<DeviceId>& members) {
   const Network network(cluster);
   const CommunicationPath path = communication_path(network, what, members);
@@ -44,7 +46,9 @@ TEST(HardwareLaws, BetterHardwareIsNeverSlower) {
     if (fast <= slow * (1 + 1e-4)) continue;
     const bool nics = after.nics > before.nics;
     exceptions += nics ? 1 : 0;
-    std::printf("%s: %.3g ms, with better %s %.3g ms\n", before.text().c_str(), 1e3 * slow, what.c_str(), 1e3 * fast);
+    std::printf("%s: %s, %s, %lld bytes over every %d of %d: %.3g ms, with better %s %.3g ms\n", before.text().c_str(),
+                kKinds[static_cast<std::size_t>(collective.kind)], name_of(collective.algorithm),
+                static_cast<long long>(collective.bytes.value), step, all, 1e3 * slow, what.c_str(), 1e3 * fast);
     EXPECT_TRUE(nics) << what << "\n" << after.text() << "\nover " << members.size();
   }
   EXPECT_EQ(pairs, wanted);

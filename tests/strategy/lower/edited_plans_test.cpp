@@ -8,6 +8,7 @@
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard::edited_plans_test {
@@ -206,14 +207,14 @@ TEST(EditedPlans, AreRefused) {
       {"clipped", {.dp = 2, .optimizer = {.clip_norm = 1}}},
   };
   int tried = 0;
-  for (const auto& [name, strategy] : strategies) {
+  for (const auto& [name, strategy] : some_of(strategies, 3)) {
     const Plan plan = lowered_small(strategy);
     ASSERT_TRUE(check_plan(plan).empty()) << name;
     std::string all;
     for (const std::string& edit : accepted(plan, tried)) all += edit + "\n";
     EXPECT_EQ(all, "") << name;
   }
-  EXPECT_GT(tried, 500);
+  EXPECT_GT(tried, how_many(200, 500));
 }
 
 }  // namespace foreshard::edited_plans_test

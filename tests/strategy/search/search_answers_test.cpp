@@ -92,11 +92,11 @@ void compare(const Question& asked, const Candidate& row) {
 // All frameworks in turn.
 TEST(SearchAnswers, WhatIsRankedIsWhatAPredictionSays) {
   Draw random(61);
-  const int rows = how_many(8, 500), each = how_many(4, 12);
+  const int rows = how_many(2, 500), each = how_many(1, 12);
   int compared = 0;
   std::map<std::string, int> by_framework;
   for (int i = 0; compared < rows; ++i) {
-    ASSERT_LT(i, rows);
+    ASSERT_LT(i, 10 * rows);
     const Question asked = draw(random, framework_names()[static_cast<std::size_t>(i) % framework_names().size()]);
     const std::vector<Candidate> found = ranked(asked, asked.options);
     for (std::size_t row = 0; row < found.size() && row < static_cast<std::size_t>(each); ++row, ++compared)
@@ -109,7 +109,7 @@ TEST(SearchAnswers, WhatIsRankedIsWhatAPredictionSays) {
 // One option is fixed to a value: the fastest of that part is no faster than the fastest of the whole space.
 TEST(SearchAnswers, APartHasNoFasterWinnerThanTheWhole) {
   Draw random(62);
-  const int pairs = how_many(2, 40);
+  const int pairs = how_many(1, 40);
   int compared = 0;
   for (int i = 0; compared < pairs; ++i) {
     ASSERT_LT(i, 10 * pairs);

@@ -150,7 +150,7 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
     for (const int depth : {2, 6})
       for (const std::int64_t batch : {8, 32})
         for (const double reserve : {0.06, 0.93}) {
-          if (!all_of_it() && (depth == 2) != (batch == 8)) continue;
+          if (!all_of_it() && (depth != 2 || batch != 8)) continue;
           const Cluster cluster = load_cluster(name);
           const Model model = layers("gpt2-355m", depth);
           SearchOptions all = options(batch, 256);
@@ -167,9 +167,9 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
             ++strategies, tight += each.screened.bound > 0.9 * each.estimate.time.value;
           }
         }
-  EXPECT_GE(spaces, how_many(7, 30));
-  EXPECT_GE(strategies, how_many(40, 1000));
-  EXPECT_GE(tight, how_many(3, 100));
+  EXPECT_GE(spaces, how_many(3, 30));
+  EXPECT_GE(strategies, how_many(20, 1000));
+  EXPECT_GE(tight, how_many(1, 100));
 }
 
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.
@@ -213,7 +213,8 @@ TEST(Search, EqualsFullEnumerationWhereGpusDiffer) {
 // slower than without it, and pruning does not change it.
 TEST(Search, FillsMemoryAsFullEnumerationDoes) {
   int won = 0;
-  for (const auto& [depth, reserve] : {std::pair(2, 0.9193), {4, 0.9193}, {4, 0.8986}, {6, 0.9086}}) {
+  for (const auto& [depth, reserve] :
+       some_of<std::pair<int, double>>({{2, 0.9193}, {4, 0.9193}, {4, 0.8986}, {6, 0.9086}}, 2)) {
     const Model model = layers("gpt2-355m", depth);
     SearchOptions tight = options(8, 512);
     tight.base.device_memory.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
@@ -236,7 +237,7 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
     EXPECT_GT(found.enumerated, without.enumerated);
     EXPECT_GT(whole.evaluated, without.evaluated);
   }
-  EXPECT_GE(won, 2);
+  EXPECT_GE(won, how_many(1, 2));
 }
 
 }  // namespace foreshard::search_enumeration_test

@@ -9,6 +9,7 @@
 #include "core/cluster_file/cluster_file.h"
 #include "strategy/tune/hybrid_stages.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 
 namespace foreshard::search_staged_test {
 
@@ -59,8 +60,8 @@ TEST(SearchStages, ConvolutionsAndClassifierGetTheirOwn) {
 // The winner is never slower than without, and the bound loses nothing.
 TEST(SearchStages, NeverSlowerAndTheSameUnpruned) {
   int won = 0;
-  for (const auto& [name, cluster_name, batch] :
-       {std::tuple("gpt2-124m", "eth25-a100", 16), {"gpt2-124m", "dgx-a100", 16}, {"vgg-16", "pcie-a100-8", 24}}) {
+  for (const auto& [name, cluster_name, batch] : some_of<std::tuple<const char*, const char*, int>>(
+           {{"vgg-16", "pcie-a100-8", 24}, {"gpt2-124m", "eth25-a100", 16}, {"gpt2-124m", "dgx-a100", 16}}, 1)) {
     SearchOptions options = of_batch(batch, std::string(name) == "vgg-16" ? 0 : 512);
     options.fixed = {"overlap", "recompute", "placement"};
     const Model model = load_model(name);

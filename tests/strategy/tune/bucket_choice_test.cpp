@@ -4,6 +4,7 @@
 #include "replay/replay.h"
 #include "strategy/state/sum_order.h"
 #include "strategy/tune/tune.h"
+#include "tests/how_many.h"
 #include "tests/strategy/support_random_strategy.h"
 
 namespace foreshard::bucket_choice_test {
@@ -59,8 +60,9 @@ double seconds(const Plan& plan, const Cluster& cluster, SumOrder asked) {
 TEST(BucketChoice, IsNeverSlowerThanTheDefault) {
   RandomChoice random(20261124);
   const Cluster cluster = load_cluster("eth25-a100-x2");
+  const int most = how_many(8, 40);
   int cases = 0, sooner = 0;
-  for (int round = 0; round < 200 && cases < 40; ++round) {
+  for (int round = 0; round < 200 && cases < most; ++round) {
     const Model model =
         random(0, 3) > 0 ? load_model(random.one_of<std::string>({"gpt2-124m", "gpt2-355m"})) : random_model(random);
     Strategy s = random_strategy(random);
@@ -82,8 +84,8 @@ TEST(BucketChoice, IsNeverSlowerThanTheDefault) {
     EXPECT_LE(is, was * (1 + 1e-12)) << to_json(after.strategy);
     ++cases, sooner += is < was * 0.99;
   }
-  EXPECT_EQ(cases, 40);
-  EXPECT_GT(sooner, 5);
+  EXPECT_EQ(cases, most);
+  EXPECT_GT(sooner, how_many(0, 5));
 }
 
 // gpt2-1.5b on 16 GPUs with 25 Gbit/s a node: its gradients are 77 buckets of 40 MiB, which hide and overtake.

