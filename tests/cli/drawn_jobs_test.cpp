@@ -15,7 +15,6 @@
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 #include "tests/drawn_strategy.h"
-#include "tests/how_many.h"
 
 namespace foreshard::drawn_jobs_test {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "core/json/json.h"
 #include "tests/cli/run_line.h"
-#include "tests/how_many.h"
 
 namespace foreshard::quotes_test {
 

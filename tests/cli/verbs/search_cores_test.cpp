@@ -7,7 +7,6 @@
 #include <string>
 
 #include "tests/cli/session.h"
-#include "tests/how_many.h"
 
 namespace foreshard::search_cores_test {
 
