@@ -150,9 +150,6 @@ static QString page_of(const Facts& facts, const Theme& theme) {
 }
 
 void InspectorView::refill() {
-  QPalette colours = qt_palette(theme_);
-  colours.setColor(QPalette::Base, theme_.panel);
-  page_->setPalette(colours);
   if (!document_) {
     plot_->hide();
     return page_->setHtml({});

@@ -15,6 +15,7 @@
 #include <QTableView>
 #include <QTableWidget>
 #include <QTest>
+#include <QTextBrowser>
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -182,6 +183,8 @@ TEST_F(Interaction, HighContrastIsWhatItSaysOnEveryWidget) {
       EXPECT_GE(contrast(colours.color(QPalette::HighlightedText), colours.color(QPalette::Highlight)), 4.5);
     }
     EXPECT_TRUE(name != ThemeName::HighContrast || w.grab().toImage() != dark);
+    for (QTextBrowser* page : w.findChildren<QTextBrowser*>())  // what is drawn, which the palette alone does not say
+      EXPECT_EQ(page->grab().toImage().pixelColor(page->width() / 2, page->height() - 2), theme_of(name).panel);
   }
 }
 
