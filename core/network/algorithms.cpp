@@ -1,6 +1,7 @@
 #include "core/network/algorithms.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/base/error.h"
 
@@ -59,6 +60,30 @@ CollectiveRounds collective_rounds(const Collective& collective, int members) {
   return out;
 }
 
+// How long the links are busy with the phases alone, and whether the network is busy longest.
+struct LoneFlow {
+  double seconds = 0;
+  bool network = false;
+};
+
+static LoneFlow lone_flow(const Network& network, const std::vector<CollectiveFlow>& phases) {
+  LoneFlow flow;
+  double longest = 0;
+  for (const CollectiveFlow& phase : phases) {
+    std::unordered_map<std::int32_t, int> times;
+    for (const LinkId link : phase.links) ++times[link.value];
+    double inside = 0, across = 0;
+    for (const auto& [id, count] : times) {
+      const NetworkLink link = network.link({id});
+      double& busy = link.kind == LinkKind::Network ? across : inside;
+      busy = std::max(busy, phase.bytes * count / link.rate().value);
+    }
+    flow.seconds += std::max(inside, across);
+    if (std::max(inside, across) > longest) longest = std::max(inside, across), flow.network = across >= inside;
+  }
+  return flow;
+}
+
 std::vector<CollectiveFlow> collective_phases(const Network& network, const Collective& collective,
                                               const std::vector<DeviceId>& members) {
   const int n = static_cast<int>(members.size());
@@ -66,7 +91,18 @@ std::vector<CollectiveFlow> collective_phases(const Network& network, const Coll
   // `phases` sees on the network which members share a node, so `applies` is asked only about kind and number of members.
   const AlgorithmEntry& entry = algorithm_entry(collective.algorithm);
   const bool of_kind = entry.applies(collective.kind, n, std::max(1, n / 2));
-  return of_kind ? entry.phases(network, collective, members) : algorithms::ring_phases(network, collective, members);
+  const auto phases = of_kind ? entry.phases : algorithms::ring_phases;
+  std::vector<CollectiveFlow> best = phases(network, collective, members);
+  const auto elsewhere = [&](DeviceId member) { return network.node(member) != network.node(members.front()); };
+  const int nics = network.most_nics();
+  if (nics < 2 || std::ranges::none_of(members, elsewhere)) return best;
+  LoneFlow least = lone_flow(network, best);
+  for (int every = 2; every <= nics && !least.network; every *= 2) {
+    std::vector<CollectiveFlow> fewer = phases(network.with_every_nic(every), collective, members);
+    const LoneFlow flow = lone_flow(network, fewer);
+    if (flow.seconds < least.seconds * (1 - 1e-9)) least = flow, best = std::move(fewer);
+  }
+  return best;
 }
 
 CollectiveVolume collective_volume(CollectiveKind kind, Algorithm algorithm, Bytes size, int n) {

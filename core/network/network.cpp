@@ -31,8 +31,10 @@ struct Network::Graph {
   int rails = 0, nodes_per_leaf = 1, leaf_groups = 0, pods = 0;
   std::vector<BytesPerSecond> leaf_trunk, pod_trunk;  // per leaf (group * rails + rail), per pod
 
-  explicit Graph(const Cluster& source);
-  static std::shared_ptr<const Graph> of(const Cluster& cluster);
+  int every = 1;  // Network::with_every_nic
+
+  Graph(const Cluster& source, int every_nic);
+  static std::shared_ptr<const Graph> of(const Cluster& cluster, int every_nic);
   void size_trunks();
 
   // Which group a node, device or link belongs to: the last one that begins at or before it.
@@ -70,7 +72,7 @@ struct Network::Graph {
   NetworkLink link(int id) const;
 };
 
-Network::Graph::Graph(const Cluster& source) : cluster(source) {
+Network::Graph::Graph(const Cluster& source, int every_nic) : cluster(source), every(every_nic) {
   const Fabric& fabric = cluster.fabric;
   if (fabric.nodes_per_leaf < 1 || fabric.leaves_per_pod < 1 || fabric.levels < 1 || fabric.levels > 3 ||
       !(fabric.oversubscription > 0) || !(fabric.switch_latency.value >= 0))
@@ -79,7 +81,7 @@ Network::Graph::Graph(const Cluster& source) : cluster(source) {
   for (const NodeGroup& node : cluster.nodes) rails = std::max(rails, rails_of(node.shape, fabric.rail_optimised));
   std::int64_t all = 0;
   for (const NodeGroup& node : cluster.nodes) {
-    shapes.emplace_back(node.shape, cluster.name, rails, fabric.rail_optimised);
+    shapes.emplace_back(node.shape, cluster.name, rails, fabric.rail_optimised, every);
     const auto gpu =
         std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& known) { return known.name == node.shape.gpu; });
     if (gpu == cluster.gpus.end())
@@ -258,25 +260,32 @@ Route Network::host_route(DeviceId gpu, Endpoint end, bool to_device) const {
 
 // Lowering, costs and simulation of a plan ask for the same network one after the other, and a search does so for each strategy: the graphs
 // asked for last are kept.
-std::shared_ptr<const Network::Graph> Network::Graph::of(const Cluster& cluster) {
-  constexpr std::size_t kKept = 4;
+std::shared_ptr<const Network::Graph> Network::Graph::of(const Cluster& cluster, int every_nic) {
+  constexpr std::size_t kKept = 8;
   static std::mutex mutex;
   static std::vector<std::shared_ptr<const Graph>> kept;
-  const auto find = [&cluster] {
-    return std::ranges::find_if(kept, [&cluster](const auto& graph) { return graph->cluster == cluster; });
+  const auto find = [&] {
+    return std::ranges::find_if(kept,
+                                [&](const auto& graph) { return graph->every == every_nic && graph->cluster == cluster; });
   };
   {
     const std::lock_guard lock(mutex);
     if (const auto known = find(); known != kept.end()) return *known;
   }
-  auto made = std::make_shared<const Graph>(cluster);
+  auto made = std::make_shared<const Graph>(cluster, every_nic);
   const std::lock_guard lock(mutex);
   if (find() == kept.end()) kept.insert(kept.begin(), made);
   if (kept.size() > kKept) kept.pop_back();
   return made;
 }
 
-Network::Network(const Cluster& cluster) : graph_(Graph::of(cluster)) {}
+Network::Network(const Cluster& cluster) : graph_(Graph::of(cluster, 1)) {}
+Network Network::with_every_nic(int every) const { return Network(Graph::of(graph_->cluster, every)); }
+int Network::most_nics() const {
+  int most = 0;
+  for (const ShapeRoutes& shape : graph_->shapes) most = std::max(most, shape.nics());
+  return most;
+}
 
 double link_share(LinkKind kind) {
   if (kind == LinkKind::NvLink) return 1;

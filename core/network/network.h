@@ -107,10 +107,15 @@ class Network {
   LinkId leaf_trunk(int leaf_group, int rail, bool down) const;
   LinkId pod_trunk(int pod, bool down) const;
 
+  // The same links, of which the GPUs use only each `every`-th NIC of their node (all if a GPU reaches none of those).
+  Network with_every_nic(int every) const;
+  int most_nics() const;  // of a node
+
   bool same_as(const Network& other) const { return graph_ == other.graph_; }  // whether both are of one cluster
 
  private:
   struct Graph;
+  explicit Network(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
   std::shared_ptr<const Graph> graph_;  // of this cluster's other networks, too
 };
 

@@ -146,8 +146,8 @@ static NodePath cheapest(const std::vector<NodePath>& paths) {
   return best;
 }
 
-ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised)
-    : gpus_(shape.gpus), local_links_(static_cast<int>(shape.links.size())), rails_(rails) {
+ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised, int every)
+    : gpus_(shape.gpus), local_links_(static_cast<int>(shape.links.size())), rails_(rails), every_(every) {
   check_numbers(shape, cluster);
   NodeGraph graph(shape.parts.size());
   links_of_.resize(shape.parts.size());
@@ -211,7 +211,7 @@ void ShapeRoutes::choose_own_nics() {
     for (int gpu = 0; gpu < gpus_; ++gpu) {
       int own = -1, as_near = 0;
       for (int nic = 0; nic < nics_; ++nic) {
-        if (!to_nic(gpu, nic).exists()) continue;
+        if (!usable(gpu, nic)) continue;
         const std::int64_t cost = to_nic(gpu, nic).cost, least = own < 0 ? cost + 1 : to_nic(gpu, own).cost;
         as_near = cost < least ? 1 : as_near + (cost == least ? 1 : 0);
         const bool fewer = own >= 0 && taken[static_cast<std::size_t>(nic)] < taken[static_cast<std::size_t>(own)];
@@ -226,13 +226,14 @@ void ShapeRoutes::choose_own_nics() {
 void ShapeRoutes::choose_nics() {
   if (nics_ == 0) return;
   choose_own_nics();
+  if (every_ > 1 && std::ranges::count(own_nic_, -1) > 0) every_ = 1, choose_own_nics();
   nic_on_rail_.assign(static_cast<std::size_t>(gpus_) * static_cast<std::size_t>(rails_), -1);
   cost_on_rail_.assign(nic_on_rail_.size(), kNoNic);
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     const int own = own_nic(gpu);
     if (own < 0) continue;
     for (int nic = 0; nic < nics_; ++nic) {
-      if (!to_nic(gpu, nic).exists()) continue;
+      if (!usable(gpu, nic)) continue;
       int& nearest = nic_on_rail_[index(gpu, rail(nic), rails_)];
       const std::int64_t cost = to_nic(gpu, nic).cost;
       if (nearest < 0 || cost < to_nic(gpu, nearest).cost ||

@@ -28,7 +28,8 @@ struct NodePath {
 class ShapeRoutes {
  public:
   // Throws Error, which names `cluster`, if an index is out of range, a number is not positive or a GPU cannot be reached.
-  ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised);
+  // `every`: GPUs use only each so-many-th NIC, or all if a GPU reaches none of those.
+  ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised, int every = 1);
 
   int gpus() const { return gpus_; }
   int nics() const { return nics_; }
@@ -62,11 +63,12 @@ class ShapeRoutes {
   NodePath mirrored(const NodePath& path);
   void to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree);
   std::vector<NodePath> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
+  bool usable(int gpu, int nic) const { return nic % every_ == 0 && to_nic(gpu, nic).exists(); }
   void choose_own_nics();
   void choose_nics();
   void prefer_owners();
 
-  int gpus_ = 0, nics_ = 0, local_links_ = 0, rails_ = 0;
+  int gpus_ = 0, nics_ = 0, local_links_ = 0, rails_ = 0, every_ = 1;
   std::vector<std::vector<int>> links_of_;  // per part
   std::vector<std::int32_t> codes_;
   std::vector<NodePath> to_gpu_, to_nic_, to_memory_, to_nvme_;

@@ -62,8 +62,8 @@ double protocol_share(const CommunicationPath& path, Protocol protocol, bool tre
 double wire_factor(const MachineConstants& machine, const CommunicationPath& path, Protocol protocol, double nvlink,
                    bool tree = false) {
   double share = protocol_share(path, protocol, tree) / stretch(path, nvlink);
-  if (protocol == Protocol::LL && path.bandwidth.value > 0)
-    share = std::min(share, machine.ll_limit.value / path.bandwidth.value);
+  if (protocol == Protocol::LL && path.bytes > 0)
+    share = std::min(share, path.flow.value * machine.ll_limit.value / path.bytes);
   return 1.0 / share;
 }
 
@@ -75,20 +75,20 @@ double sm_share(const Gpu& gpu, const MachineConstants& machine, double bytes) {
 // A rank can forward a slice only after it has received it. So the last slice of the pipeline, of at most NCCL's buffer of a step per
 // channel, follows the rest of the data without overlap.
 double last_slice(const MachineConstants& machine, const CommunicationPath& path, double tensor) {
-  if (path.bytes <= 0) return 1;
+  if (!(path.flow.value > 0)) return 1;
   const double slice = std::min(tensor / path.members, machine.channels * kSliceBytes);
-  return 1.0 + slice / path.bytes;
+  return 1.0 + slice / path.bandwidth.value / path.flow.value;
 }
 
-// What the rank's own part adds to the wire's time, over that of the bytes at the datasheet rate: in one step of every round of a ring a
+// What the rank's own part adds to the wire's time, over that of the bytes at the datasheet rate (CommunicationPath::flow): in one step of every round of a ring a
 // rank adds or copies its own part and sends nothing, at the protocol's pace whatever the link's rate is. Trees get the same, so that they are
 // not chosen for the lack of it.
 double own_part(const MachineConstants& machine, const Collective& what, const CommunicationPath& path) {
   const bool parts = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter ||
                      what.kind == CollectiveKind::AllGather;
-  if (!parts || path.bytes <= 0) return 0;
+  if (!parts || !(path.flow.value > 0)) return 0;
   const double part = static_cast<double>(what.bytes.value) / path.members;
-  return part / path.bytes * (path.bandwidth.value / machine.ring_copy.value);
+  return part / machine.ring_copy.value / path.flow.value;
 }
 
 struct Choice {
@@ -113,9 +113,9 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     const double slice = protocol == Protocol::Simple && messages.sliced ? last_slice(machine, path, messages.tensor) : 1.0;
     const double on_wire = wire_factor(machine, path, protocol, messages.nvlink, messages.tree);
     const double factor = on_wire * slice + messages.own / protocol_share(path, protocol, messages.tree);
-    const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
-    if (busy.value + wire < least) {
-      least = busy.value + wire;
+    const double time = busy.value + path.flow.value * factor;
+    if (time < least) {
+      least = time;
       best = {busy, factor};
     }
   }

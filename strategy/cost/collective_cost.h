@@ -5,7 +5,7 @@
 // Cost::busy is everything before the first byte: launch, the protocol's base latency and all latency steps (NCCL's latency per
 // step over that kind of link, or the route's latency where that is longer). A reader of the plan adds no latency of its own.
 // Then bytes * wire_factor flow over the links at the rates of core/network:
-//   isolated time = busy + wire_factor * bytes / bandwidth
+//   isolated time = busy + wire_factor * sum over the phases of the busiest link's bytes / bandwidth
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@
 
 namespace foreshard {
 
-// Where a collective or an exchange runs, from core/network. `link`, `bytes` and `bandwidth` are those of the link that is busy longest in
-// any phase, as on the clock.
+// Where a collective or an exchange runs, from core/network. `link` and `bandwidth` are those of the link that is busy longest in any phase,
+// as on the clock.
 struct CommunicationPath {
   int members = 1;            // ranks of the group
   int nodes = 1;              // nodes that the ranks are on
@@ -26,7 +26,7 @@ struct CommunicationPath {
   Seconds step_latency = {};  // the longest route latency of a step
   LinkKind link = LinkKind::NvLink;
   LinkKind inside_link = LinkKind::NvLink;  // of groups over nodes: between members of one node
-  double bytes = 0;                         // over that link in its phase
+  double bytes = 0;                         // over the busiest link of each phase, summed
   BytesPerSecond bandwidth = {};            // that transfers reach, per direction; 0: unknown
   Seconds flow = {};                        // sum over the phases of the time that each one's busiest link takes for its bytes
   // How long the links of a phase are busy. Phases in which both are in proportion are added up.

@@ -25,11 +25,12 @@ static void busiest_link(const Network& network, const CollectiveFlow& flow, Com
     if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
   }
   path.flow = path.flow + alone;
-  if (alone > Seconds{}) add_phase(path, phase);
+  if (!(alone > Seconds{})) return;
+  add_phase(path, phase);
+  path.bytes += flow.bytes * times.at(busiest.value);
   if (!(alone > slowest)) return;
   slowest = alone;
   path.link = network.link(busiest).kind;
-  path.bytes = flow.bytes * times.at(busiest.value);
   path.bandwidth = network.link(busiest).rate();
 }
 
@@ -111,8 +112,11 @@ class KnownPaths {
 
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
   thread_local KnownPaths known;
-  CommunicationPath path = known.of(network, what, devices);
-  const double share = static_cast<double>(what.bytes.value) / static_cast<double>(kReferenceBytes.value);
+  return part_of(known.of(network, what, devices),
+                 static_cast<double>(what.bytes.value) / static_cast<double>(kReferenceBytes.value));
+}
+
+CommunicationPath part_of(CommunicationPath path, double share) {
   path.bytes *= share, path.flow = path.flow * share, path.inside = path.inside * share;
   for (CommunicationPath::Phase& phase : path.phases) phase = {phase.nvlink * share, phase.others * share};
   return path;

@@ -13,6 +13,9 @@ namespace foreshard {
 // of plans.
 CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
 
+// The same path for `share` of the bytes.
+CommunicationPath part_of(CommunicationPath path, double share);
+
 // Of a transfer of `bytes` between two devices, one step.
 CommunicationPath route_path(const Network& network, DeviceId from, DeviceId to, Bytes bytes);
 

@@ -179,8 +179,7 @@ class PlanCosts {
     gather.bytes = of_segment_.logits, of_segment_.logits = {};
     const CommunicationPath& path = collective_path(gather);
     const Cost cost = collective_cost(gpu(), gather, path);
-    const double wire = path.bandwidth.value > 0 ? path.bytes * cost.wire_factor / path.bandwidth.value : 0.0;
-    return to_seconds(cost.busy) + Seconds{wire} + streamed_time(gpu(), gather.bytes * 4);
+    return to_seconds(cost.busy) + path.flow * cost.wire_factor + streamed_time(gpu(), gather.bytes * 4);
   }
   // How many operators more the host issues for a product of gathered rows because it is split: the pieces beyond the first, of a rank in
   // the middle, for which the others wait, and one for allocating, slicing and waiting.
@@ -293,8 +292,8 @@ class PlanCosts {
     }
     cost.busy += to_nanoseconds(gather_time(what));
     last_.issue = preset_.host.per_collective.value;
-    if (path.bandwidth.value > 0) last_.wire = path.bytes * cost.wire_factor / path.bandwidth.value;
-    if (path.bandwidth.value > 0 && computes_wait_for(instruction)) last_.alone = to_seconds(cost.busy).value + last_.wire;
+    last_.wire = path.flow.value * cost.wire_factor;
+    if (last_.wire > 0 && computes_wait_for(instruction)) last_.alone = to_seconds(cost.busy).value + last_.wire;
     return cost;
   }
   // Whether parameters that leave the device after a recomputation are gathered again for the gradients: units beyond the reuse distance.
@@ -302,9 +301,9 @@ class PlanCosts {
     return recomputes_ && preset_.shards.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
            moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.shards.reuse_distance;
   }
-  Cost messages_cost(Collective what, CommunicationPath path, const ShardMessages& messages) const {
+  Cost messages_cost(Collective what, const CommunicationPath& of_all, const ShardMessages& messages) const {
     what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages.count)};
-    path.bytes /= messages.count;
+    const CommunicationPath path = part_of(of_all, 1.0 / messages.count);
     const RowKernels kernels = !sends_once_ ? RowKernels::Nccl : experts_ ? RowKernels::HybridEp : RowKernels::DeepEp;
     Cost cost = collective_cost(gpu(), what, path, kernels);
     cost.busy = to_nanoseconds((to_seconds(cost.busy) + messages.host) * (messages.count * messages.volume));

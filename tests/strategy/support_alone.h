@@ -30,21 +30,20 @@ inline CommunicationPath path_of(const Network& network, const Collective& what,
     path.step_latency = max(path.step_latency, phase.step_latency);
     std::map<LinkId, int> times;
     for (const LinkId link : phase.links) ++times[link];
-    double longest = 0, nvlink = 0, others = 0;
+    double longest = 0, bytes = 0, nvlink = 0, others = 0;
     for (const auto& [id, count] : times) {
       const NetworkLink link = network.link(id);
       const double time = phase.bytes * count / link.rate().value;
-      longest = std::max(longest, time);
+      if (time > longest) longest = time, bytes = phase.bytes * count;
       const bool fast = link.kind == LinkKind::NvLink;
       (fast ? nvlink : others) = std::max(fast ? nvlink : others, time);
       if (time <= slowest) continue;
       slowest = time;
       path.link = link.kind;
-      path.bytes = phase.bytes * count;
       path.bandwidth = link.rate();
     }
     path.phases.push_back({{nvlink}, {others}});
-    path.flow += {longest};
+    path.flow += {longest}, path.bytes += bytes;
     if (wire != nullptr) *wire += longest;
   }
   return path;

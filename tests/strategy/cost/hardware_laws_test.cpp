@@ -1,9 +1,7 @@
 // Hardware that can only help is never slower, of isolated collectives. The last slice of a collective jumps by some hundred
-// thousandths where another link becomes the busiest: 1e-4 is allowed. More NICs move the places at which
-// rings enter a node, and can make them longer: at most one in a hundred of such pairs is slower.
+// thousandths where another link becomes the busiest: 1e-4 is allowed.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <string>
 
 #include "strategy/cost/communication_path.h"
@@ -26,7 +24,7 @@ double alone(const Cluster& cluster, const Collective& what, const std::vector<D
 
 TEST(HardwareLaws, BetterHardwareIsNeverSlower) {
   RandomChoice random(61);
-  int pairs = 0, faster = 0, more_nics = 0, exceptions = 0;
+  int pairs = 0, faster = 0, more_nics = 0;
   const int wanted = how_many(600, 3000);
   for (int draw = 0; pairs < wanted && draw < 4 * wanted; ++draw) {
     Machine before = random_machine(random), after = before;
@@ -43,18 +41,13 @@ TEST(HardwareLaws, BetterHardwareIsNeverSlower) {
     const double slow = alone(parse_cluster(before.text(), "before.json"), collective, members);
     const double fast = alone(parse_cluster(after.text(), "after.json"), collective, members);
     ++pairs, faster += fast < slow ? 1 : 0, more_nics += after.nics > before.nics ? 1 : 0;
-    if (fast <= slow * (1 + 1e-4)) continue;
-    const bool nics = after.nics > before.nics;
-    exceptions += nics ? 1 : 0;
-    std::printf("%s: %s, %s, %lld bytes over every %d of %d: %.3g ms, with better %s %.3g ms\n", before.text().c_str(),
-                kKinds[static_cast<std::size_t>(collective.kind)], name_of(collective.algorithm),
-                static_cast<long long>(collective.bytes.value), step, all, 1e3 * slow, what.c_str(), 1e3 * fast);
-    EXPECT_TRUE(nics) << what << "\n" << after.text() << "\nover " << members.size();
+    EXPECT_LE(fast, slow * (1 + 1e-4)) << before.text() << ": " << kKinds[static_cast<std::size_t>(collective.kind)] << ", "
+                                       << name_of(collective.algorithm) << ", " << collective.bytes.value
+                                       << " bytes over every " << step << " of " << all << ", with better " << what;
   }
   EXPECT_EQ(pairs, wanted);
   EXPECT_GT(faster, wanted / 5);
   EXPECT_GT(more_nics, wanted / 20);
-  EXPECT_LE(exceptions, 0.01 * more_nics + 1);
 }
 
 }  // namespace foreshard::hardware_laws_test
