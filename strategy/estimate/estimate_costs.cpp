@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "strategy/cost/communication_path.h"
+
 namespace foreshard {
 
 using enum stage_kind::Kind;
@@ -84,6 +86,49 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   for (std::size_t gpu = 0; gpu < mixed.by_gpu.size(); ++gpu)
     mixed.by_gpu[gpu] = partly_redone(none.by_gpu[gpu], full.by_gpu[gpu], layers, redone);
   return mixed;
+}
+
+// How much longer a large collective takes in the block of `members` consecutive GPUs that crosses most nodes than in the first block.
+static double crossing(const Network& network, int gpus, int members, CollectiveKind kind) {
+  const auto nodes_of = [&](int first) { return network.node({first + members - 1}) - network.node({first}); };
+  int widest = 0;
+  for (int first = 0; first + members <= gpus; first += members)
+    if (nodes_of(first) > nodes_of(widest)) widest = first;
+  if (members < 2 || widest == 0) return 1;
+  const auto seconds = [&](int first) {
+    std::vector<DeviceId> devices;
+    for (int i = 0; i < members; ++i) devices.push_back({first + i});
+    const Collective what{.kind = kind, .algorithm = Algorithm::Ring, .bytes = {std::int64_t{1} << 26}};
+    const CommunicationPath path = communication_path(network, what, devices);
+    const Cost cost = collective_cost(network.gpu({first}), what, path);
+    return to_seconds(cost.busy).value + path.flow.value * cost.wire_factor;
+  };
+  return std::max(1.0, seconds(widest) / seconds(0));
+}
+
+void measure_crossings(const Cluster& cluster, const Point& point, GridCosts& grid) {
+  const Network network(cluster);
+  if (network.nodes() == 1 || stride_of(point) != 1) return;
+  const int gpus = point.tp * point.cp * point.pp * point.dp;
+  grid.tensor_across = crossing(network, gpus, point.tp, CollectiveKind::AllReduce);
+  grid.rows_across = crossing(network, gpus, point.ep * point.etp, CollectiveKind::AllToAll);
+}
+
+ShapeCosts across_nodes(const ShapeCosts& shape, const GridCosts& grid) {
+  ShapeCosts slow = shape;
+  const auto longer = [&](double communication, double rows) {
+    rows = std::min(rows, communication);
+    return (grid.tensor_across - 1) * (communication - rows) + (grid.rows_across - 1) * rows;
+  };
+  const double forth = longer(shape.forward_communication.layer, shape.rows_forward);
+  const double back = longer(shape.communication.layer - shape.forward_communication.layer, shape.rows_backward);
+  const auto add = [](PerStage& to, double more) {
+    to.layer += more;
+    for (double& one : to.one) one += more;
+  };
+  add(slow.forward, forth), add(slow.forward_communication, forth), add(slow.backward, back);
+  add(slow.communication, forth + back);
+  return slow;
 }
 
 static std::size_t place_of(CollectiveKind kind) {

@@ -66,14 +66,15 @@ struct ShapeCosts {
   PerStage forward_communication = {};                       // the part of `communication` in the forward
   // Seconds of a layer's backward before and after its weight gradients.
   double head = 0;
-  double rest = 0;            // seconds of a layer's forward after its weights were last read
-  PerStage weights = {};      // the part of `backward` in kernels of weight gradients
-  PerStage parameters = {};   // elements on one rank that are trained, without routed experts
-  PerStage frozen = {};       // elements on one rank that are only read
-  PerStage experts = {};      // elements of routed experts on one rank
-  PerStage activations = {};  // bytes of one micro-batch in flight
-  PerStage scratch = {};      // bytes of everything else but model state
-  double workspace = 0;       // bytes of attention_workspace (strategy/cost/framework_memory.h), outside the arena
+  double rest = 0;                             // seconds of a layer's forward after its weights were last read
+  double rows_forward = 0, rows_backward = 0;  // the part of a layer's communication in all-to-alls of experts
+  PerStage weights = {};                       // the part of `backward` in kernels of weight gradients
+  PerStage parameters = {};                    // elements on one rank that are trained, without routed experts
+  PerStage frozen = {};                        // elements on one rank that are only read
+  PerStage experts = {};                       // elements of routed experts on one rank
+  PerStage activations = {};                   // bytes of one micro-batch in flight
+  PerStage scratch = {};                       // bytes of everything else but model state
+  double workspace = 0;  // bytes of attention_workspace (strategy/cost/framework_memory.h), outside the arena
   // Seconds by which stages with one layer less recompute less than the other stages between the ends.
   double thinner_redo_less = 0;
   double hop_bytes = 0;  // bytes of one micro-batch from a stage to the next
@@ -104,6 +105,9 @@ struct GridCosts {  // costs that depend on (tp, cp, pp, dp, ep, etp, ZeRO group
   // The same of tensor collectives for roles_between() stages, a factor that the measured ShapeCosts already contain.
   double tensor_probed = 1;
   LinkLoads loads = {};  // where stages share a NIC
+  // Where a stage's width and the GPUs of a node have no common multiple soon, some groups cross more nodes than the first, which the shapes
+  // are measured with: factor on the time of collectives over tensor ranks, and of the all-to-alls of experts.
+  double tensor_across = 1, rows_across = 1;
   double framework = 0;  // bytes of framework memory
   // Where GPUs differ: the costs on each kind of GPU, the kind on which each pipeline rank is, and whether some stage would be on several
   // kinds, which `lower` refuses.
@@ -119,10 +123,15 @@ struct GridCosts {  // costs that depend on (tp, cp, pp, dp, ep, etp, ZeRO group
 
 struct Screened {
   double time = 0, bound = 0;  // seconds of an iteration, and a lower bound on it
+  double balanced = 0;         // seconds less with a balanced split of the layers (TimedPoint)
   double peak = 0;             // bytes of the largest rank, framework memory included
   // The bytes to compare with the largest GPU's memory. Where GPUs differ, a rank on a smaller GPU counts the difference as used.
   double needs = 0;
 };
+
+void measure_crossings(const Cluster& cluster, const Point& point, GridCosts& grid);  // GridCosts::tensor_across, rows_across
+// The costs of a shape on the stage whose groups cross most nodes, which sets the pace of the pipeline.
+ShapeCosts across_nodes(const ShapeCosts& shape, const GridCosts& grid);
 
 // Number of ranks over which ZeRO shards dense parameters, and experts; 1 without ZeRO.
 double shards_of(const Point& point);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/plan/cost_tables.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
@@ -22,7 +23,7 @@ namespace {
 struct Probe {
   std::vector<StageDurations> stages = {};
   std::vector<double> parameters = {}, frozen = {}, experts = {}, activations = {}, scratch = {};  // [role]
-  double head = 0, rest = 0;  // ShapeCosts, of a layer in the middle
+  double head = 0, rest = 0, rows_forward = 0, rows_backward = 0;  // ShapeCosts, of a layer in the middle
 };
 
 bool touches(const Role& role, const std::vector<Use>& uses, Category category, Bytes least) {
@@ -32,7 +33,7 @@ bool touches(const Role& role, const std::vector<Use>& uses, Category category, 
   });
 }
 
-// Measures Probe::head and rest on the compute stream of a middle layer, since the embedding and the head differ from other layers.
+// Measures Probe::head, rest and the all-to-alls on the compute stream of a middle layer, since the embedding and the head differ from other layers.
 // `partial`: small gradients, which tensor ranks sum, do not count as weight gradients; they are reduced separately.
 void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& probe) {
   constexpr Bytes kSmall{1 << 17};
@@ -46,10 +47,14 @@ void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& p
     if (action == role.actions.end()) continue;
     const Segment& segment = plan.segments[action->segment.index()];
     const IsolatedAction times = isolated_action(plan, alone, id, static_cast<int>(action - role.actions.begin()));
+    const std::vector<Cost>& costs = costs_of(plan, role).by_segment[action->segment.index()];
     double before = 0, after = 0, end = 0;
     bool begun = false;
     for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
       const Instruction& run = segment.instructions[i];
+      const auto* sent = std::get_if<Collective>(&run.what);
+      if (sent && sent->kind == CollectiveKind::AllToAll && run.layer == layer)
+        (work == Work::F ? probe.rows_forward : probe.rows_backward) += alone.duration(id, run, costs[i]);
       if (run.stream.value != 0) continue;
       const double seconds = times.ends[i] - std::exchange(end, times.ends[i]);  // what it waits for included
       if (run.layer != layer) continue;
@@ -186,6 +191,7 @@ std::optional<ShapeCosts> probed_shape(const ScreenedModel& of, const Point& poi
   costs.forward_communication =
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
   costs.head = probe(2).head, costs.rest = probe(2).rest;
+  costs.rows_forward = probe(2).rows_forward, costs.rows_backward = probe(2).rows_backward;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
   costs.frozen = per_stage(roles, [&](int n, std::size_t role) { return probe(n).frozen[role]; });
   if (of.tied && roles > 1)  // the ends of a probe have a copy each
@@ -305,10 +311,7 @@ static void measure_experts(const ScreenedModel& of, const Point& point, GridCos
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   std::size_t next = 0;
   for (auto& ladder : grid.experts)
-    for (double& seconds : ladder) {
-      seconds = alone.duration({0}, plan.segments.front().instructions[next], cost[next]);
-      ++next;
-    }
+    for (double& seconds : ladder) seconds = alone.duration({0}, plan.segments.front().instructions[next], cost[next]), ++next;
 }
 
 // Measures on a plan without a model, with one segment of collectives of all sizes.
@@ -354,6 +357,7 @@ GridCosts probed_grid(const ScreenedModel& of, const Point& point) {
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
   GridCosts grid{.framework = outside_arena(of.base, point)};
   measure_experts(of, point, grid);
+  measure_crossings(of.cluster, point, grid);
   std::size_t next = 0;
   for (auto& ladder : grid.collective)
     for (double& seconds : ladder) seconds = time(0, next++);

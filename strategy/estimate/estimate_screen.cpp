@@ -16,11 +16,21 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
   find_gpus();
 }
 
+// The bound is that of a pipeline whose groups all cross as few nodes as the first.
+TimedPoint Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
+  TimedPoint found = PointTimes(model_, point, shape, grid).timed();
+  if (grid.tensor_across <= 1 && grid.rows_across <= 1) return found;
+  const ShapeCosts slow = across_nodes(shape, grid);
+  const TimedPoint slower = PointTimes(model_, point, slow, grid).timed();
+  if (slower.time > found.time) found.time = slower.time, found.balanced = slower.balanced;
+  return found;
+}
+
 Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
   if (!grid.by_gpu.empty()) return mixed(point, shape, shape, grid);
   const double peak = memory_of(model_, point, shape, grid);
-  const TimedPoint found = PointTimes(model_, point, shape, grid).timed();
-  return {.time = found.time, .bound = found.bound, .peak = peak, .needs = peak};
+  const TimedPoint found = timed(point, shape, grid);
+  return {.time = found.time, .bound = found.bound, .balanced = found.balanced, .peak = peak, .needs = peak};
 }
 
 bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
@@ -66,8 +76,8 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double thin_redone = thin > 0 ? thin_middles / thin : 0, each = full.backward.layer - none.backward.layer;
   ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
   mixed.thinner_redo_less = thin > 0 ? (redone[Middle] - thin_redone) * each : 0;
-  const TimedPoint found = PointTimes(model_, point, mixed, grid).timed();
-  Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
+  const TimedPoint found = timed(point, mixed, grid);
+  Screened screened{.time = found.time, .bound = found.bound, .balanced = found.balanced, .peak = most, .needs = most};
   // The bound must hold for the rank that recomputes the fewest layers. With chunks, the fill of the pipeline passes each rank with that
   // rank's own number.
   const double fewer = std::max({0.0, redone[Middle] - fewest, thin > 0 ? thin_redone - thin_fewest : 0.0});

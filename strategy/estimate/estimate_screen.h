@@ -34,6 +34,7 @@ class Screen {
   int layers() const { return model_.layers; }
 
  private:
+  TimedPoint timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
   // For clusters whose GPUs differ; defined in estimate_gpus.cpp.
   struct Part;   // pipeline ranks whose chunks take equal times
   struct Parts;  // all of a pipeline

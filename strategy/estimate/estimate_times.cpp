@@ -1,6 +1,7 @@
 #include "strategy/estimate/estimate_times.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foreshard {
 
@@ -156,6 +157,30 @@ double PointTimes::link_time() const {
   return grid_.loads.busy(seconds, m * chunks * shape_.hop_bytes, m * (chunks - 1) * shape_.hop_bytes);
 }
 
+// The embedding and the head take as long as some layers. Of one chunk per rank: the least pace at which the stages hold all layers, each at
+// least one, against the pace of the even split.
+double PointTimes::balancing() const {
+  if (point_.pp == 1 || point_.virtual_stages > 1) return 0;
+  const auto takes = [&](std::size_t kind, double layers) {
+    return shape_.forward.of(static_cast<int>(kind), layers) + shape_.backward.of(static_cast<int>(kind), layers);
+  };
+  const double layer = shape_.forward.layer + shape_.backward.layer, between = point_.pp - 2;
+  if (!(layer > 0)) return 0;
+  double even = std::max(takes(First, layers_[First]), takes(Last, layers_[Last]));
+  if (between > 0) even = std::max(even, takes(Middle, layers_[Middle]));
+  const auto fitting = [&](std::size_t kind, double pace) {
+    return std::max(1.0, 1 + std::floor((pace - takes(kind, 1)) / layer + 1e-9));
+  };
+  double least = even;
+  for (const std::size_t kind : {First, Middle, Last})
+    for (double layers = 1; layers <= layers_[First] + 2; ++layers) {
+      const double pace = takes(kind, layers);
+      const double held = fitting(First, pace) + between * fitting(Middle, pace) + fitting(Last, pace);
+      if (pace < least && pace >= std::max(takes(First, 1), takes(Last, 1)) && held >= model_.layers) least = pace;
+    }
+  return model_.microbatches(point_) * (even - least);
+}
+
 // Cells on two streams: a rank computes at least as long as it computes, and communicates at least as long as it communicates.
 TimedPoint PointTimes::timed() const {
   const ScheduleEntry& schedule = schedule_entry(point_.schedule);
@@ -182,7 +207,7 @@ TimedPoint PointTimes::timed() const {
   if (sharded) shard(times);
   const double ahead = sharded && point_.cuts().parameters && point_.pp > 1 ? gathered_ahead(plain, times) : 0;
   const double closed = finished(times) - ahead;
-  return {.time = std::max(closed, link_time()), .bound = bound};
+  return {.time = std::max(closed, link_time()), .bound = bound, .balanced = balancing()};
 }
 
 }  // namespace foreshard

@@ -9,6 +9,7 @@ namespace foreshard {
 
 struct TimedPoint {
   double time = 0, bound = 0;  // of an iteration, and a lower bound on it
+  double balanced = 0;         // seconds less with the layers split so that the busiest stage is busy as short as possible
 };
 
 class PointTimes {
@@ -40,7 +41,8 @@ class PointTimes {
   Tail tail(const PipelineTimes& times, int kind) const;  // `kind`: stage_kind
   // `first` (the tail of the first rank), lengthened by the sums and gathers of other stages that share its links.
   Tail among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const;
-  double tied_sum() const;  // duration of the all-reduce between the two copies of a tied embedding
+  double balancing() const;  // TimedPoint::balanced
+  double tied_sum() const;   // duration of the all-reduce between the two copies of a tied embedding
 
  private:
   struct ChunkTail;

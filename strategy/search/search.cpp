@@ -319,15 +319,15 @@ class Searching {
         if (i < kPolished && kept.point != found[i].first.point &&
             kept.score <= family.best_of(kept.point.zero).score * Family::kNear &&
             kept.score <= family.variants.front().score * Family::kNearStage)
-          work.push_back({i, &kept});
+          work.push_back({i, &kept, balances(kept)});
       const Point& best = found[i].first.point;
       if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_recompute_graphs(options_)) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
       }
-      const bool balances =
-          screen_ && best.pp > 1 && best.virtual_stages == 1 && options_.base.pipeline.layer_split.empty() && takes_any_split();
+      const bool balances = screen_ && best.pp > 1 && best.virtual_stages == 1 && splits_layers(options_) &&
+                            found[i].first.strategy.pipeline.layer_split.empty();
       const auto try_also = [&](RecomputeKind recompute, bool balanced) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = recompute;
@@ -367,20 +367,24 @@ class Searching {
       if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * Family::kNearStage))
         continue;
       ++count;
-      auto candidate = refined(kept);
+      auto candidate = refined(kept, balances(kept));
+      if (!candidate && balances(kept)) candidate = refined(kept);
       stage_done = candidate.has_value();
       if (candidate && (!best || candidate->score < best->score)) best = std::move(candidate);
     }
     return best;
   }
 
-  // DeepSpeed splits layers evenly or by parameters only.
-  bool takes_any_split() const { return options_.balance && find_runner(options_.base.framework) != Runner::DeepSpeed; }
+  // Whether the even split is so much slower by the screen that the balanced one is refined instead.
+  bool balances(const Kept& kept) const {
+    constexpr double kWorth = 0.02;
+    return splits_layers(options_) && kept.screened.balanced > kWorth * kept.screened.time;
+  }
 
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
     if (balanced) strategy.pipeline.layer_split = "auto";
-    if (!screen_ && kept.point.pp > 1 && options_.base.pipeline.layer_split.empty() && takes_any_split()) {
+    if (!screen_ && kept.point.pp > 1 && splits_layers(options_)) {
       const auto split = [&] { strategy.pipeline.layer_split = splits_.of(strategy, kept.point); };
       if (!isolated(
               options_, [&] { return strategy; }, split))

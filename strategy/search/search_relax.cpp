@@ -167,7 +167,8 @@ std::optional<Infeasible> states_exceed_memory(const Model& model, const Cluster
 
 Infeasible refused_by_lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                             const MachineProfile* profile) {
-  const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .pack_by_order = false, .check = false, .profile = profile});
+  const auto answer =
+      tuned_plan(model, cluster, strategy, {.ignore_memory = true, .pack_by_order = false, .check = false, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     Infeasible empty = empty_space("for example: " + refused->reason);
     for (const std::string& change : refused->would_help)

@@ -15,7 +15,8 @@ Screening::Screening(const Cluster& cluster, const SearchOptions& options, const
       costs_(costs),
       runner_(find_runner(options.base.framework)),
       apart_(space.best && space.recomputes.size() > 1),
-      keeps_(std::ranges::find(space.recomputes, RecomputeKind::None) != space.recomputes.end()) {
+      keeps_(std::ranges::find(space.recomputes, RecomputeKind::None) != space.recomputes.end()),
+      splits_(splits_layers(options)) {
   if (asks_framework()) excess_ = kLeastOfFramework;
 }
 
@@ -23,6 +24,11 @@ bool Screening::expect_memory(double excess) {
   if (excess <= excess_ * kNoticed) return false;
   excess_ = excess, found_ = false;
   return true;
+}
+
+bool splits_layers(const SearchOptions& options) {
+  return options.balance && options.base.pipeline.layer_split.empty() &&
+         find_runner(options.base.framework) != Runner::DeepSpeed;
 }
 
 void Screening::screen(std::size_t grid, ScreeningTotals& tally, std::int64_t most) const {
@@ -93,7 +99,8 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
   if (bounded(options_) && costs.shape) {
     point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
     point.overlap_tensor = overlaps_for(space_, point).front().tp;
-    const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
+    const Screened least = screen_->at(point, *costs.shape, costs_->grid(grid, point));
+    const double bound = least.bound - (splits_ ? least.balanced : 0);
     hopeless = score(options_.objective, point, bound, 0) > best_of(tally, point.schedule, costs.best).worst();
   }
   for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -138,7 +145,7 @@ void Screening::look_at(const Item& item, Work& work) const {
     ++tally.evaluated;
   }
   if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
-  kept.time = kept.screened.time;
+  kept.time = kept.screened.time - (splits_ ? kept.screened.balanced : 0);
   kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
   const bool fits = !costs.shape || kept.screened.needs * excess_ <= screen_->capacity() * Screen::kMemorySlack;
   if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept);

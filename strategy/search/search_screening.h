@@ -10,6 +10,9 @@
 
 namespace foreshard {
 
+// Whether a search may split the layers of a pipeline otherwise than evenly. DeepSpeed splits them evenly or by parameters only.
+bool splits_layers(const SearchOptions& options);
+
 class Screening {
  public:
   // All arguments must outlive it. `screen` and `costs` are null for models that are no transformers; then every point counts as
@@ -70,8 +73,9 @@ class Screening {
   std::optional<Runner> runner_;
   // Of a framework: its memory per byte of the screen's. At first less than most need, so that all points that could fit are looked at.
   double excess_ = 1;
-  bool apart_;  // --recompute best is one of several kinds of recomputation in the space; its points make separate families
-  bool keeps_;  // no recomputation is one of the kinds in the space
+  bool apart_;   // --recompute best is one of several kinds of recomputation in the space; its points make separate families
+  bool keeps_;   // no recomputation is one of the kinds in the space
+  bool splits_;  // splits_layers
   mutable std::atomic<bool> found_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "core/cluster_file/cluster_file.h"
@@ -232,6 +233,65 @@ TEST(Screen, NoPipelineIsFasterThanItsLinks) {
   EXPECT_NEAR(grid.loads.busy({}, rank_bytes, 0), 8 * rank_bytes / rate, 0.05 * 8 * rank_bytes / rate);
   const Screened screened = screen.at(point, screen.shape(point).value(), grid);
   EXPECT_GE(screened.time, 1024 * 8 * rank_bytes / rate);
+}
+
+// Stages of 32 GPUs in racks of 72: the second expert group of 16 GPUs of the third stage crosses two racks. Stages of 72 do not.
+TEST(Screen, GroupsThatCrossMoreNodesThanTheFirstAreSeen) {
+  const Cluster racks = load_cluster("gb200-nvl72-x4");
+  const auto rows = [&](int pp, int dp, int ep) {
+    Point point;
+    point.tp = 1, point.pp = pp, point.dp = dp, point.ep = ep;
+    GridCosts grid;
+    measure_crossings(racks, point, grid);
+    EXPECT_EQ(grid.tensor_across, 1);
+    return grid.rows_across;
+  };
+  EXPECT_GT(rows(9, 32, 16), 2);
+  EXPECT_EQ(rows(4, 72, 8), 1);
+  EXPECT_EQ(rows(9, 32, 8), 1);
+}
+
+// The layers of a rank, for every split of 5 to 12 layers over 2 to 4 ranks with a head of 0 to 4 layers: none has a busiest stage that
+// is faster than the screen says.
+TEST(Screen, NoSplitIsFasterThanTheBalancedOne) {
+  for (int layers = 5; layers <= 12; ++layers) {
+    Model model = load_model("gpt2-355m");
+    std::get<Transformer>(model.shape).layers = layers;
+    const Cluster cluster = load_cluster("dgx-a100");
+    Strategy base;
+    base.batch.global = 8;
+    const ScreenedModel screened(model, cluster, base, nullptr);
+    for (int pp = 2; pp <= 4; ++pp)
+      for (double head = 0; head <= 4; head += 0.75) {
+        Point point;
+        point.pp = pp, point.micro_batch = 1;
+        ShapeCosts shape;
+        shape.forward = {{1.25, 1, 1 + head, 1.25 + head}, 1};
+        shape.backward = {{2.25, 2, 2 + 2 * head, 2.25 + 2 * head}, 2};
+        const GridCosts grid;
+        const ScreenedModel::Layers even = screened.layers_of(point);
+        const auto pace = [&](const std::vector<int>& split) {
+          double most = 0;
+          for (std::size_t rank = 0; rank < split.size(); ++rank) {
+            const int kind = rank == 0 ? stage_kind::First : rank + 1 == split.size() ? stage_kind::Last : stage_kind::Middle;
+            most = std::max(most, shape.forward.of(kind, split[rank]) + shape.backward.of(kind, split[rank]));
+          }
+          return most;
+        };
+        double best = 1e9;
+        std::vector<int> split(static_cast<std::size_t>(pp), 1);
+        const std::function<void(std::size_t, int)> all = [&](std::size_t rank, int left) {
+          if (rank + 1 == split.size()) return split[rank] = left, best = std::min(best, pace(split)), void();
+          for (int own = 1; own <= left - (pp - static_cast<int>(rank) - 1); ++own)
+            split[rank] = own, all(rank + 1, left - own);
+        };
+        all(0, layers);
+        std::vector<int> equal(static_cast<std::size_t>(pp), static_cast<int>(even[stage_kind::Middle]));
+        equal.front() = static_cast<int>(even[stage_kind::First]), equal.back() = static_cast<int>(even[stage_kind::Last]);
+        const double saved = PointTimes(screened, point, shape, grid).balancing() / screened.microbatches(point);
+        EXPECT_NEAR(pace(equal) - saved, best, 1e-9) << layers << " layers, " << pp << " ranks, head of " << head;
+      }
+  }
 }
 
 }  // namespace foreshard::estimate_test
