@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cross-validation by source: what the fitted constants are worth on rows that they were not fitted on.
 
-    scripts/cross_validate.py build/release/foreshard [--json] [--load FILE]
+    scripts/cross_validate.py build/release/foreshard [--json] [--load FILE] [--notes accuracy/sources.json]
 
 For every source of data/measured, the constants of accuracy/constants.json that name it are fitted again on the other sources
 that they name; one that names no other takes what its entry says one would assume without. The source is then predicted with
@@ -217,7 +217,8 @@ def cross_validate(program):
         entry = {"source": source, "rows": len(own),
                  "in_sample": statistics.median(abs(math.expm1(log_error(row))) for row in own.values()),
                  "left_out": statistics.median(abs(math.expm1(log_error(row))) for row in out.values()),
-                 "constants": values}
+                 "constants": values,
+                 "change": statistics.median(of_times(own[key]) - of_times(row) for key, row in out.items() if key in own)}
         entry["ratio"] = max(entry["left_out"], FLOOR) / max(entry["in_sample"], FLOOR)
         report.append(entry)
     inside = coverage(left)
@@ -233,6 +234,13 @@ def cross_validate(program):
     overall["coverage90"] = sum(entry["inside"] for entry in report) / sum(entry["rows"] for entry in report)
     overall["coverage90_of_sources"] = statistics.fmean(entry["inside"] / entry["rows"] for entry in report)
     return {"guard": GUARD, "sources": report, "overall": overall}
+
+
+def write_notes(path, result):
+    """`without` of accuracy/sources.json: how much longer times are predicted, as ln, with constants that know nothing of the source."""
+    notes = json.loads(path.read_text())
+    notes["without"] = {entry["source"]: round(entry["change"], 4) for entry in result["sources"] if abs(entry["change"]) >= 0.0005}
+    path.write_text(json.dumps(notes, indent=2, ensure_ascii=False) + "\n")
 
 
 def show(value):
@@ -266,11 +274,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--json", action="store_true", help="print JSON, not the tables of docs/validation.md")
+    parser.add_argument("--notes", type=pathlib.Path, metavar="FILE", help="write the changes into accuracy/sources.json")
     parser.add_argument("--load", metavar="FILE", help="print what --json gave earlier")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program = Program(arguments.program, folder)
         result = json.loads(pathlib.Path(arguments.load).read_text()) if arguments.load else cross_validate(program)
+        if arguments.notes:
+            write_notes(arguments.notes, result)
         print(json.dumps(result, indent=1) if arguments.json else markdown(result, program.table["constants"]))
 
 

@@ -26,7 +26,8 @@ if [ "${2:-}" = --learn ]; then
   replace learning build/learning.md validation
 fi
 if [ "${2:-}" = --cross ]; then
-  scripts/cross_validate.py "$program" >build/cross.md
+  scripts/cross_validate.py "$program" --notes accuracy/sources.json >build/cross.md
   replace cross-validation build/cross.md validation
+  "$program" validate data/measured/*.csv --residuals accuracy/residuals.json >/dev/null
 fi
 git --no-pager diff --stat -- docs/validation.md docs/validation.svg docs/scoreboard.md accuracy

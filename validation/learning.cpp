@@ -17,7 +17,7 @@ namespace {
 using Which = std::function<LearnedPrediction(const LearningRow&)>;
 
 LearnedPrediction plain(const LearningRow& row) {
-  return {.predicted = row.plain.predicted, .low = row.plain.low, .high = row.plain.high, .learned = true};
+  return {.predicted = row.plain.predicted, .low = row.plain.interval.low, .high = row.plain.interval.high, .learned = true};
 }
 
 // Coverage and width come from the intervals of the predictions, not from `validate`, which gives the regret only.

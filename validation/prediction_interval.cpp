@@ -2,67 +2,72 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <tuple>
 
+#include "core/base/data_path.h"
 #include "core/base/error.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kLeastRows = 8;  // of a cell with an interval
-constexpr int kSamples = 19;           // quantiles by which each cell counts in the interval of all cells
-
-Spread spread_of(const std::vector<double>& residuals) {
-  const LogEnds ends = central_ends(residuals);
-  return {.rows = static_cast<int>(residuals.size()), .low = std::exp(ends.low), .high = std::exp(ends.high)};
-}
-
-// log(measured / predicted) of the rows of each [GPU generation, framework].
-using Cells = std::map<std::pair<std::string, std::string>, std::vector<double>>;
-
-// Appends the spreads of the cells, then that of all cells together. `kind`: a spread with what they have in common.
-void add_spreads(const Cells& cells, const Spread& kind, std::vector<Spread>& all) {
-  std::vector<double> pooled;
-  int rows = 0;
-  for (const auto& [cell, residuals] : cells) {
-    rows += static_cast<int>(residuals.size());
-    for (int i = 1; i <= kSamples; ++i) pooled.push_back(quantile(residuals, i / (kSamples + 1.0)));
-    if (residuals.size() < kLeastRows) continue;
-    all.push_back(spread_of(residuals));
-    all.back().architecture = cell.first, all.back().framework = cell.second, all.back().experts = kind.experts;
-    all.back().adapters = kind.adapters, all.back().memory = kind.memory;
-  }
-  if (pooled.empty()) return;
-  all.push_back(kind);
-  all.back().rows = rows, all.back().low = std::exp(quantile(pooled, 0.05)), all.back().high = std::exp(quantile(pooled, 0.95));
-}
+constexpr int kQuantiles = 19;  // errors that are kept of many rows
 
 bool has_ratio(const ValidatedRow& row) { return !row.ran_out && row.predicted > 0 && row.measured > 0; }
 
-void add_times(const std::vector<ValidatedRow>& scored, const Spread& kind, std::vector<Spread>& all) {
-  Cells cells;
-  for (const ValidatedRow& row : scored)
-    if (!row.memory && has_ratio(row) && row.experts == kind.experts && row.adapters == kind.adapters)
-      cells[{row.architecture, row.framework}].push_back(log_ratio_of_times(row));
-  add_spreads(cells, kind, all);
+ModelKind kind_of(const ValidatedRow& row) {
+  if (row.adapters) return ModelKind::Adapters;
+  return row.experts && !row.memory ? ModelKind::Experts : ModelKind::Dense;
 }
 
-void add_memory(const std::vector<ValidatedRow>& scored, std::vector<Spread>& all) {
-  Cells cells;
-  for (const ValidatedRow& row : scored)
-    if (row.memory && has_ratio(row) && row.quantity == "peak_mem_gib")
-      cells[{"", row.framework}].push_back(std::log(row.measured / row.predicted));
-  add_spreads(cells, {.memory = true}, all);
+std::vector<ComparedRuns::Error> quantiles(std::vector<ComparedRuns::Error> errors) {
+  std::ranges::stable_sort(errors, {}, &ComparedRuns::Error::log_ratio);
+  if (errors.size() <= kQuantiles) return errors;
+  std::vector<ComparedRuns::Error> kept;
+  for (int i = 0; i < kQuantiles; ++i)
+    kept.push_back(errors[(2 * static_cast<std::size_t>(i) + 1) * errors.size() / (2 * kQuantiles)]);
+  return kept;
 }
 
 }  // namespace
 
-std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
-  std::vector<Spread> all;
-  for (const bool experts : {false, true}) add_times(scored, {.experts = experts}, all);
-  add_times(scored, {.adapters = true}, all);
-  add_memory(scored, all);
+SourceNotes parse_source_notes(const std::string& text, const std::string& file_name) {
+  const JsonReader json = JsonReader::parse(text, file_name);
+  json.only({"what", "without", "unseen"});
+  SourceNotes notes;
+  for (const auto& [source, change] : json.at("without").members()) notes.without[source] = change.as_double(-3, 3);
+  for (const JsonReader& source : json.at("unseen").elements()) notes.unseen.insert(source.as_string());
+  return notes;
+}
+
+SourceNotes shipped_source_notes() {
+  const std::string path = data_directory() + "/accuracy/sources.json";
+  return parse_source_notes(read_file(path), path);
+}
+
+std::vector<ComparedRuns> compared_runs(const std::vector<ValidatedRow>& scored, const SourceNotes& notes) {
+  std::map<std::tuple<bool, std::string, std::string, std::string, ModelKind>, std::vector<ComparedRuns::Error>> cells;
+  for (const ValidatedRow& row : scored) {
+    if (!has_ratio(row) || (row.memory && row.quantity != "peak_mem_gib")) continue;
+    const auto known = notes.without.find(row.source);
+    const double change = row.memory || known == notes.without.end() ? 0 : known->second;
+    const double ratio = row.memory ? std::log(row.measured / row.predicted) : log_ratio_of_times(row) - change;
+    cells[{row.memory, row.source, row.framework, row.memory ? "" : row.architecture, kind_of(row)}].push_back(
+        {ratio, row.memory ? 0 : row.shipped.tokens});
+  }
+  std::vector<ComparedRuns> all;
+  for (const auto& [cell, errors] : cells) {
+    const auto& [memory, source, framework, architecture, kind] = cell;
+    all.push_back({.source = source,
+                   .framework = framework,
+                   .architecture = architecture,
+                   .kind = kind,
+                   .memory = memory,
+                   .unseen = notes.unseen.contains(source),
+                   .rows = static_cast<int>(errors.size()),
+                   .errors = quantiles(errors)});
+  }
   return all;
 }
 

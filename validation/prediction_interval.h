@@ -1,7 +1,9 @@
-// The interval of a prediction, from the errors of predictions for measured runs with the same GPU generation and framework.
-// accuracy/residuals.json holds the intervals; `foreshard validate FILE... --residuals FILE` writes that file.
+// The errors of predictions for measured runs, source by source, from which intervals are made (strategy/verdict/spread.h).
+// accuracy/residuals.json holds them; `foreshard validate FILE... --residuals FILE` writes that file.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,9 +12,17 @@
 
 namespace foreshard {
 
-// Computed from the rows of time and throughput, first for dense models, then for models with experts, then for adapters. Each of these parts has
-// one entry per cell with enough rows (eight), and then one of all cells with equal weights, for predictions outside every cell. Last the
-// same for peak memory, framework by framework.
-std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored);
+// accuracy/sources.json: what the rows themselves do not say.
+struct SourceNotes {
+  // ln of the factor by which predictions change, in the median, when the fitted constants know nothing of the source
+  // (scripts/cross_validate.py).
+  std::map<std::string, double> without = {};
+  std::set<std::string> unseen = {};  // nobody had them in hand when presets and constants were made
+};
+SourceNotes parse_source_notes(const std::string& text, const std::string& file_name);  // throws Error
+SourceNotes shipped_source_notes();                                                     // throws Error
+
+// Of rows of times and rates, and of peak memory, by source, framework, generation of GPU and kind of model.
+std::vector<ComparedRuns> compared_runs(const std::vector<ValidatedRow>& scored, const SourceNotes& notes);
 
 }  // namespace foreshard

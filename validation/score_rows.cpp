@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "validation/measured_words.h"
+#include "validation/shipped_interval.h"
 
 namespace foreshard {
 
@@ -49,7 +50,7 @@ SkippedRow skipped_row(const MeasuredRow& row, SkipReason reason, const std::str
 
 class Scorer {
  public:
-  explicit Scorer(const std::vector<Spread>& published) : published_(published) {}
+  explicit Scorer(const Comparisons& published) : published_(published) {}
   void add(const Asked& asked, std::size_t number) {
     const MeasuredRow& row = *asked.row;
     if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
@@ -63,28 +64,31 @@ class Scorer {
       return;
     }
     const bool out = ran_out_of_memory(row);
-    ValidatedRow scored = {.file = row.file,
-                           .row_id = row.text("row_id"),
-                           .source = row.text("source"),
-                           .gpu = row.text("gpu"),
-                           .framework = question.stack,
-                           .quantity = row.text("measured_quantity"),
-                           .architecture = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).architecture,
-                           .line = row.line,
-                           .memory = is_memory(question.quantity),
-                           .experts = has_experts(row),
-                           .adapters = adapter_rank(row) > 0,
-                           .larger_is_better = is_rate(question.quantity),
-                           .ran_out = out,
-                           .fits = prediction.fits,
-                           .close = is_close(prediction.filled, memory_spread(published_, question.stack)),
-                           .measured = out ? 0.0 : *row.number("measured_value"),
-                           .predicted = in_unit_of(asked, prediction.value),
-                           .sweep = sweep_of(row),
-                           .assumed = question.assumed,
-                           .narrow = is_narrow(row),
-                           .candidates = prediction.candidates};
-    if (!scored.memory && !scored.ran_out) give_interval(scored);
+    ValidatedRow scored = {
+        .file = row.file,
+        .row_id = row.text("row_id"),
+        .source = row.text("source"),
+        .gpu = row.text("gpu"),
+        .framework = question.stack,
+        .quantity = row.text("measured_quantity"),
+        .architecture = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).architecture,
+        .line = row.line,
+        .memory = is_memory(question.quantity),
+        .experts = has_experts(row),
+        .adapters = adapter_rank(row) > 0,
+        .larger_is_better = is_rate(question.quantity),
+        .ran_out = out,
+        .fits = prediction.fits,
+        .close = is_close(prediction.filled, memory_spread(published_, question.stack, adapter_rank(row) > 0)),
+        .measured = out ? 0.0 : *row.number("measured_value"),
+        .predicted = in_unit_of(asked, prediction.value),
+        .sweep = sweep_of(row),
+        .assumed = question.assumed,
+        .narrow = is_narrow(row),
+        .candidates = prediction.candidates};
+    const Strategy& strategy = question.candidates.front();
+    scored.shipped.tokens = static_cast<double>(strategy.batch.micro * strategy.batch.seq);
+    if (!scored.ran_out && (!scored.memory || question.quantity == Quantity::PeakMemory)) give_interval(scored, question);
     const bool whole = question.quantity <= Quantity::PeakMemory;
     scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
     scored_.push_back(std::move(scored));
@@ -93,17 +97,28 @@ class Scorer {
   ScoredRows finish() { return {.validation = validate(std::move(scored_), std::move(skipped_)), .asked = std::move(asked_)}; }
 
  private:
-  // Sets the interval from published runs; `validate` keeps it for tables with too few rows.
-  void give_interval(ValidatedRow& row) {
-    const PredictionInterval of_one =
-        prediction_interval(published_, row.architecture, row.framework, row.experts, {1}, row.adapters);
-    const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
-    row.low = row.predicted * (row.larger_is_better ? 1 / high : low);
-    row.high = row.predicted * (row.larger_is_better ? 1 / low : high);
-    row.extrapolated = of_one.extrapolated;
+  // Sets the shipped interval. `validate` keeps it as the row's own where its table has too few rows.
+  void give_interval(ValidatedRow& row, const MeasuredCase& question) {
+    const auto [others, fresh] = without_.try_emplace(row.source, published_);
+    if (fresh) others->second = published_.without(row.source);
+    const Strategy& strategy = question.candidates.front();
+    PredictedRun run = predicted_run(question.cluster, strategy, row.experts);
+    run.framework = row.framework;
+    const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
+    const Spread spread = row.memory ? others->second.memory(run) : time_spread(others->second, run, gpu, strategy.precision);
+    if (spread.basis == Spread::Basis::Nothing) return;
+    row.shipped.low = row.predicted * (row.larger_is_better ? 1 / spread.high : spread.low);
+    row.shipped.high = row.predicted * (row.larger_is_better ? 1 / spread.low : spread.high);
+    row.shipped.compared = spread.basis == Spread::Basis::ThisGpu;
+    const Spread constant = others->second.constant(row.memory);
+    row.shipped.constant_low = constant.low, row.shipped.constant_high = constant.high;
+    if (!row.memory)
+      row.interval.low = row.shipped.low, row.interval.high = row.shipped.high,
+      row.interval.extrapolated = !row.shipped.compared;
   }
 
-  const std::vector<Spread>& published_;
+  const Comparisons& published_;
+  std::map<std::string, Comparisons> without_ = {};  // the source
   std::vector<ValidatedRow> scored_ = {};
   std::vector<std::size_t> asked_ = {};
   std::vector<SkippedRow> skipped_ = {};
@@ -112,7 +127,7 @@ class Scorer {
 
 }  // namespace
 
-ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>& published) {
+ScoredRows score_rows(const std::vector<Asked>& asked, const Comparisons& published) {
   Scorer scorer(published);
   for (std::size_t i = 0; i < asked.size(); ++i) scorer.add(asked[i], i);
   return scorer.finish();

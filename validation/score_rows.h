@@ -16,8 +16,8 @@ struct ScoredRows {
   std::vector<std::size_t> asked = {};  // [scored row]: its index in the vector of Asked
 };
 
-// `published`: intervals from published runs, used for rows whose own cell has too few rows for an interval.
-ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>& published);
+// `published`: the errors of published runs. A row's shipped interval comes from those of other sources than its own.
+ScoredRows score_rows(const std::vector<Asked>& asked, const Comparisons& published);
 
 // Predicts each scored row of a whole iteration of a dense model with costs learned from runs of other sweeps, and of other models.
 std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored);

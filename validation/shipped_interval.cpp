@@ -11,22 +11,37 @@
 
 namespace foreshard {
 
+PredictedRun predicted_run(const Cluster& cluster, const Strategy& strategy, bool experts) {
+  return {.framework = compared_framework(shipped_comparisons(), strategy.framework),
+          .architecture = gpu_of(cluster, cluster.nodes.front().shape.gpu).architecture,
+          .kind = strategy.optimizer.lora.any() ? ModelKind::Adapters
+                  : experts                     ? ModelKind::Experts
+                                                : ModelKind::Dense,
+          .tokens = static_cast<double>(strategy.batch.micro * strategy.batch.seq)};
+}
+
+Spread time_spread(const Comparisons& comparisons, const PredictedRun& run, const Gpu& gpu, DType precision) {
+  Spread spread = comparisons.times(run);
+  const double wider = kNinetyPercent * kernel_rates().product_origin(gpu, precision).spread;
+  if (wider > 0 && spread.low <= 1 && 1 <= spread.high)
+    spread.low = std::exp(-std::hypot(std::log(spread.low), wider)),
+    spread.high = std::exp(std::hypot(std::log(spread.high), wider));
+  return spread;
+}
+
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,
                                               Seconds predicted) {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   if (gpu.architecture == "host") return {};
-  PredictionInterval interval = prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, experts, predicted,
-                                                    strategy.optimizer.lora.any());
+  const Spread spread = time_spread(shipped_comparisons(), predicted_run(cluster, strategy, experts), gpu, strategy.precision);
   const RateOrigin rates = kernel_rates().product_origin(gpu, strategy.precision);
-  interval.rates_of = rates.gpus;
-  interval.rates_spread = rates.spread;
-  const double wider = kNinetyPercent * rates.spread;
-  const auto widened = [&](Seconds end, double sign) {
-    return Seconds{predicted.value * std::exp(sign * std::hypot(std::log(end.value / predicted.value), wider))};
-  };
-  if (wider > 0 && interval.low.value > 0 && interval.low <= predicted && predicted <= interval.high)
-    interval.low = widened(interval.low, -1), interval.high = widened(interval.high, 1);
-  return interval;
+  return PredictionInterval{.low = predicted * spread.low,
+                            .high = predicted * spread.high,
+                            .rows = spread.rows,
+                            .basis = words_of(spread, gpu.architecture),
+                            .extrapolated = spread.basis != Spread::Basis::ThisGpu,
+                            .rates_of = rates.gpus,
+                            .rates_spread = rates.spread};
 }
 
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
@@ -36,7 +51,11 @@ std::optional<PredictionInterval> learned_interval(const MachineProfile* profile
   const double spread = LearnedFactors(*profile->learned).spread(part_shares(lowered, cluster, preset));
   const double wide = std::exp(kNinetyPercent * spread);
   return PredictionInterval{
-      .low = predicted * (1 / wide), .high = predicted * wide, .rows = profile->learned->runs, .learned = true};
+      .low = predicted * (1 / wide),
+      .high = predicted * wide,
+      .rows = profile->learned->runs,
+      .basis = "from the errors of " + std::to_string(profile->learned->runs) + " runs that the profile learned from",
+      .learned = true};
 }
 
 }  // namespace foreshard

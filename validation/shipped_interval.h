@@ -14,6 +14,11 @@
 
 namespace foreshard {
 
+// What is known of a run for its interval. `experts`: of a model with experts.
+PredictedRun predicted_run(const Cluster& cluster, const Strategy& strategy, bool experts);
+// The interval of its time as measured / predicted, wider where the rates of its products were measured on other GPUs only.
+Spread time_spread(const Comparisons& comparisons, const PredictedRun& run, const Gpu& gpu, DType precision);
+
 // From published runs with the GPUs of the cluster's first node and the strategy's framework, of models with experts or of dense
 // ones. Nothing for a cluster of hosts without GPUs: there are no published runs for them.
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,

@@ -26,15 +26,24 @@ bool same_kind(const ValidatedRow& a, const ValidatedRow& b) {
 
 bool has_error(const ValidatedRow& row) { return !row.ran_out; }
 
+bool is_in_shipped(const ValidatedRow& row) { return row.measured >= row.shipped.low && row.measured <= row.shipped.high; }
+double shipped_score(const ValidatedRow& row) {
+  return interval_score(std::log(row.shipped.low), std::log(row.shipped.high), std::log(row.measured));
+}
+
 Score score_of(const std::vector<const ValidatedRow*>& rows) {
   std::vector<double> errors, sizes, gib;
-  int inside = 0, with_interval = 0;
+  int inside = 0, with_interval = 0, inside_shipped = 0, with_shipped = 0;
+  double interval_scores = 0;
   for (const ValidatedRow* row : rows) {
     errors.push_back(row->error());
     sizes.push_back(std::abs(row->error()));
     if (row->quantity.ends_with("_gib")) gib.push_back(row->predicted - row->measured);
-    with_interval += row->high > 0 ? 1 : 0;
-    inside += row->measured >= row->low && row->measured <= row->high ? 1 : 0;
+    with_interval += row->interval.high > 0 ? 1 : 0;
+    inside += row->measured >= row->interval.low && row->measured <= row->interval.high ? 1 : 0;
+    if (row->shipped.high <= 0) continue;
+    ++with_shipped, inside_shipped += is_in_shipped(*row) ? 1 : 0;
+    interval_scores += shipped_score(*row);
   }
   Score score{.n = static_cast<int>(rows.size())};
   if (rows.empty()) return score;
@@ -44,6 +53,8 @@ Score score_of(const std::vector<const ValidatedRow*>& rows) {
   score.signed_median = quantile(errors, 0.5);
   score.signed_gib = quantile(gib, 0.5);
   if (with_interval > 0) score.coverage90 = inside / static_cast<double>(with_interval);
+  if (with_shipped > 0) score.coverage_shipped = inside_shipped / static_cast<double>(with_shipped);
+  if (with_shipped > 0) score.interval_score = interval_scores / with_shipped;
   return score;
 }
 
@@ -51,8 +62,8 @@ double log_ratio(const ValidatedRow& row) { return std::log(row.measured / row.p
 
 void set_interval(ValidatedRow& row, const std::vector<double>& residuals) {
   const LogEnds ends = central_ends(residuals);  // of times
-  row.low = row.predicted * std::exp(row.larger_is_better ? -ends.high : ends.low);
-  row.high = row.predicted * std::exp(row.larger_is_better ? -ends.low : ends.high);
+  row.interval.low = row.predicted * std::exp(row.larger_is_better ? -ends.high : ends.low);
+  row.interval.high = row.predicted * std::exp(row.larger_is_better ? -ends.low : ends.high);
 }
 
 using Members = std::vector<const ValidatedRow*>;
@@ -84,7 +95,7 @@ void set_intervals(std::vector<ValidatedRow>& rows) {
       residuals = residuals_of_others(others, row);
     }
     if (residuals.size() < kEnough) continue;
-    row.extrapolated = extrapolated;
+    row.interval.extrapolated = extrapolated;
     set_interval(row, residuals);
   }
 }
@@ -111,6 +122,39 @@ Overall overall(const Validation& v, bool memory, bool experts, bool adapters = 
     if (cell.memory == memory && cell.experts == experts && cell.adapters == adapters) medians += cell.score.median, ++cells;
   sum.mean_of_cells = medians / std::max(1, cells);
   return sum;
+}
+
+ShippedIntervals shipped_intervals(const std::vector<ValidatedRow>& scored, bool memory) {
+  std::map<std::string, std::vector<const ValidatedRow*>> by_source;
+  std::map<std::tuple<bool, std::string, std::string, std::string, bool, bool>, std::vector<double>> widths;
+  for (const ValidatedRow& row : scored) {
+    if (!has_error(row) || row.memory != memory || row.shipped.high <= 0) continue;
+    by_source[row.source].push_back(&row);
+    widths[{row.shipped.compared, row.source, row.framework, row.architecture, row.experts, row.adapters}].push_back(
+        std::log(row.shipped.high / row.shipped.low) / 2);
+  }
+  ShippedIntervals all;
+  for (const auto& [source, rows] : by_source) {
+    const Score score = score_of(rows);
+    ShippedIntervals::OfSource of{.source = source,
+                                  .n = score.n,
+                                  .coverage = *score.coverage_shipped,
+                                  .score = *score.interval_score,
+                                  .coverage90 = score.coverage90};
+    for (const ValidatedRow* row : rows)
+      of.constant_score += interval_score(std::log(row->shipped.constant_low), std::log(row->shipped.constant_high),
+                                          row->memory ? std::log(row->measured / row->predicted) : log_ratio_of_times(*row)) /
+                           score.n;
+    all.coverage += of.coverage, all.score += of.score, all.constant_score += of.constant_score;
+    all.sources.push_back(std::move(of));
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(1, all.sources.size()));
+  all.coverage /= n, all.score /= n, all.constant_score /= n;
+  std::vector<double> compared, fresh;
+  for (const auto& [key, values] : widths) (std::get<0>(key) ? compared : fresh).push_back(quantile(values, 0.5));
+  if (!compared.empty()) all.half_width_compared = quantile(compared, 0.5);
+  if (!fresh.empty()) all.half_width_new = quantile(fresh, 0.5);
+  return all;
 }
 
 void add_memory_quantities(Validation& v) {
@@ -222,6 +266,10 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
+double interval_score(double low, double high, double value) {
+  return high - low + 20 * (std::max(0.0, low - value) + std::max(0.0, value - high));
+}
+
 double log_ratio_of_times(const ValidatedRow& row) { return row.larger_is_better ? -log_ratio(row) : log_ratio(row); }
 
 // Of n + 1 exchangeable residuals the new one lies outside the range of the others with probability 2 / (n + 1). The quantiles are widened
@@ -271,6 +319,7 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
   v.time = overall(v, false, false), v.memory = overall(v, true, false);
   v.experts_time = overall(v, false, true), v.experts_memory = overall(v, true, true);
   v.adapters_time = overall(v, false, false, true);
+  v.time_intervals = shipped_intervals(v.scored, false), v.memory_intervals = shipped_intervals(v.scored, true);
   add_memory_quantities(v);
   add_verdicts(v);
   add_order(v);

@@ -10,6 +10,20 @@
 
 namespace foreshard {
 
+// 90 % interval of a prediction; high 0: none. `validate` keeps a given one where there are too few rows to compute one.
+struct RowInterval {
+  double low = 0, high = 0;
+  bool extrapolated = false;  // the row's own cell has too few rows: the interval comes from rows of other cells
+};
+// What `simulate` would have said without the row's source: its 90 % interval (high 0: none), and whether other sources' runs with the
+// framework on this generation of GPU were compared; and the ends of one interval for everything, also from other sources, as measured /
+// predicted.
+struct ShippedInterval {
+  double low = 0, high = 0, constant_low = 0, constant_high = 0;
+  bool compared = false;
+  double tokens = 0;  // of a micro-batch, which it depends on; 0: unknown
+};
+
 // A row with its prediction. `error` is predicted / measured - 1.
 struct ValidatedRow {
   std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
@@ -28,9 +42,8 @@ struct ValidatedRow {
   std::vector<std::string> assumed = {};  // columns that the row does not state
   bool narrow = false;                    // matrix products in less than 16 bits
   int candidates = 1;                     // strategies of which the fastest was taken
-  // 90 % interval of the prediction; 0: none. `validate` keeps a given interval where there are too few rows to compute one.
-  double low = 0, high = 0;
-  bool extrapolated = false;  // the row's own cell has too few rows: the interval comes from rows of other cells
+  RowInterval interval = {};              // from the errors of rows like it
+  ShippedInterval shipped = {};
   double error() const { return predicted / measured - 1.0; }
   bool usual() const { return !experts && !adapters; }  // of training all parameters of a dense model
 };
@@ -47,6 +60,8 @@ struct Score {
   double signed_median = 0;               // of error
   double signed_gib = 0;                  // median of predicted - measured, rows in GiB
   std::optional<double> coverage90 = {};  // of the rows with an interval, the share inside it; nothing: no intervals
+  // The share inside the shipped interval, and its mean score (interval_score); nothing: no rows with one.
+  std::optional<double> coverage_shipped = {}, interval_score = {};
   bool operator==(const Score&) const = default;
 };
 // How many rows of a memory quantity are predicted within 1, 3 and 8 % of the measured value. Dense models only.
@@ -74,6 +89,19 @@ struct Verdicts {  // numbers of runs; positive: predicted to run out of memory
 struct SourceCount {
   int rows = 0, scored = 0;
 };
+// How well the shipped intervals keep their word on sources that they know nothing of, sources alike.
+struct ShippedIntervals {
+  struct OfSource {
+    std::string source = {};
+    int n = 0;
+    double coverage = 0, score = 0, constant_score = 0;  // of its rows
+    std::optional<double> coverage90 = {};               // with the intervals of the rows' own tables
+  };
+  std::vector<OfSource> sources = {};
+  double coverage = 0, score = 0, constant_score = 0;  // means over the sources
+  // Medians over parts of sources (framework, GPU generation, kind) of half the width, in ln.
+  std::optional<double> half_width_compared = {}, half_width_new = {};
+};
 
 struct Validation {
   int rows = 0;
@@ -91,10 +119,16 @@ struct Validation {
   double rank = 0;    // mean over sweeps of Spearman's rank correlation
   double regret = 0;  // mean over sweeps: measured time of the best predicted over the best measured, less 1
   int pairs = 0, sweeps = 0;  // counted in the three above; a sweep has at least three rows
-  double order_of_runs = 0;   // as order, with two runs counted once also where their source prints both their times and their rates
+  double order_of_runs =
+      0;  // as order, with two runs counted once also where their source prints both their times and their rates
   int pairs_of_runs = 0;
   std::map<std::string, SourceCount> sources = {};
+  ShippedIntervals time_intervals = {}, memory_intervals = {};
 };
+
+// Width of the shipped interval in ln, plus 20 times the distance to it where the measured value is outside: smaller is better; the mean is
+// least for the true 5th and 95th percentiles (Gneiting and Raftery 2007, equation 43, alpha 0.1).
+double interval_score(double low, double high, double value);
 
 // ln(measured time / predicted time). For a rate, where larger is better, the ratio is inverted.
 double log_ratio_of_times(const ValidatedRow& row);

@@ -7,6 +7,7 @@
 
 #include "core/json/json.h"
 #include "report/words/text_table.h"
+#include "validation/interval_words.h"
 #include "validation/validation_plot.h"
 
 namespace foreshard {
@@ -81,8 +82,9 @@ std::string sum_line(const char* what, const Overall& o) {
 }
 
 std::string interval_text(const ValidatedRow& row) {
-  if (row.high <= 0) return "-";
-  return fmt::format("{:.5g}-{:.5g}{}", row.low, row.high, row.extrapolated ? " (from other GPUs and frameworks)" : "");
+  if (row.interval.high <= 0) return "-";
+  return fmt::format("{:.5g}-{:.5g}{}", row.interval.low, row.interval.high,
+                     row.interval.extrapolated ? " (from other GPUs and frameworks)" : "");
 }
 
 // As `foreshard simulate` says it: a run that fits, but closer to the capacity than such predictions err, may fit.
@@ -109,6 +111,7 @@ std::string sums(const Validation& v) {
   if (v.experts_time.n > 0) text += sum_line("models with experts, time", v.experts_time);
   if (v.experts_memory.n > 0) text += sum_line("models with experts, memory", v.experts_memory);
   if (v.adapters_time.n > 0) text += sum_line("adapters, time", v.adapters_time);
+  text += interval_lines(v);
   for (const auto& [source, verdicts] : v.verdicts_by_source)
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
@@ -121,8 +124,12 @@ std::string sums(const Validation& v) {
 }
 
 void coverage_field(JsonWriter& json, const Score& s) {
-  json.key("coverage90");
-  s.coverage90 ? json.value(*s.coverage90) : json.null();
+  for (const auto& [key, value] : {std::pair("coverage90", &s.coverage90),
+                                   {"coverage_shipped", &s.coverage_shipped},
+                                   {"interval_score", &s.interval_score}}) {
+    json.key(key);
+    *value ? json.value(**value) : json.null();
+  }
 }
 
 void score_fields(JsonWriter& json, const Score& s) {
@@ -163,11 +170,16 @@ void row_fields(JsonWriter& json, const ValidatedRow& row) {
   if (!row.ran_out) {
     json.field("error", row.error());
     json.key("prediction_interval");
-    if (row.high > 0)
-      json.begin_line_array().value(row.low).value(row.high).end_array();
+    if (row.interval.high > 0)
+      json.begin_line_array().value(row.interval.low).value(row.interval.high).end_array();
     else
       json.null();
-    json.field("extrapolated", row.extrapolated);
+    json.field("extrapolated", row.interval.extrapolated);
+    json.key("interval_shipped");
+    if (row.shipped.high > 0)
+      json.begin_line_array().value(row.shipped.low).value(row.shipped.high).end_array();
+    else
+      json.null();
   }
   json.key("assumed").begin_line_array();
   for (const std::string& column : row.assumed) json.value(column);
@@ -218,6 +230,10 @@ std::string validation_text(const Validation& v) {
   }
   if (const TextTable table = memory_quantity_table(v); !table.rows.empty())
     text += "Memory by quantity\n" + table.text(false) + "\n";
+  for (const auto& [what, intervals] : {std::pair("times", &v.time_intervals), {"memory", &v.memory_intervals}})
+    if (!intervals->sources.empty())
+      text +=
+          std::string("Intervals of ") + what + ", without the row's source\n" + interval_table(*intervals).text(false) + "\n";
   return text + sums(v);
 }
 
@@ -261,7 +277,9 @@ std::string validation_json(const Validation& v, bool per_row) {
   verdict_fields(json, v.verdicts);
   json.key("oom_by_source").begin_object();
   for (const auto& [source, verdicts] : v.verdicts_by_source) verdict_fields(json.key(source), verdicts);
-  json.end_object().field("order", v.order).field("rank_correlation", v.rank).field("regret", v.regret);
+  json.end_object();
+  interval_fields(json, v);
+  json.field("order", v.order).field("rank_correlation", v.rank).field("regret", v.regret);
   json.field("pairs", v.pairs).field("sweeps", v.sweeps);
   json.field("order_of_runs", v.order_of_runs).field("pairs_of_runs", v.pairs_of_runs);
   json.field("coverage90_across_sources", coverage_across_sources(v.scored)).end_object();
@@ -308,6 +326,8 @@ std::string validation_markdown(const Validation& v) {
   text += "## Memory\n\n" + markdown_table(cell_table(v, true));
   text += "By quantity:\n\n" + markdown_table(memory_quantity_table(v));
   text += "## Out of memory or not\n\n" + markdown_table(verdict_table(v));
+  text += "## Intervals, without the row's source\n\n" + markdown_table(interval_table(v.time_intervals)) + "Of memory:\n\n" +
+          markdown_table(interval_table(v.memory_intervals));
   return text + "## Sums\n\n```\n" + sums(v) + "```\n";
 }
 

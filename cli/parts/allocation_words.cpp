@@ -15,7 +15,9 @@ static const char* name_of(Shortage shortage) {
 }
 
 // How far off predictions of the framework's memory are.
-static Spread errors_of(const Prepared& prepared) { return memory_spread(shipped_spreads(), prepared.strategy.framework); }
+static Spread errors_of(const Prepared& prepared) {
+  return memory_spread(shipped_comparisons(), prepared.strategy.framework, prepared.strategy.optimizer.lora.any());
+}
 
 // What is left; what is too much says the verdict.
 static std::string left(const Prepared& prepared, const Spread& errors) {

@@ -90,7 +90,8 @@ static std::optional<PredictionInterval> interval_of(const Prepared& prepared, c
 static std::string in_json(const PredictionInterval& interval) {
   JsonWriter json(0);
   json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
-  return json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object().text();
+  json.field("rows", interval.rows).field("extrapolated", interval.extrapolated);
+  return json.field("basis", interval.basis).end_object().text();
 }
 
 static std::string in_json(const std::vector<std::string>& notes) {

@@ -37,11 +37,12 @@ static ExitCode run_validate(const Arguments& arguments, const Console& console)
   }
   Predictor predictor;
   const std::vector<Asked> asked = predict_all(predictor, rows);
-  const ScoredRows scored = score_rows(asked, shipped_spreads());
+  const ScoredRows scored = score_rows(asked, shipped_comparisons());
   const Validation& validation = scored.validation;
   std::vector<LearningCell> learned;
   if (arguments.flag("--learn")) learned = learning_of(predictor, asked, scored);
-  if (arguments.has("--residuals")) write_file(arguments.text("--residuals"), to_json(spreads(validation.scored)));
+  if (arguments.has("--residuals"))
+    write_file(arguments.text("--residuals"), to_json(compared_runs(validation.scored, shipped_source_notes())));
   if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
   if (arguments.has("--svg")) write_file(arguments.text("--svg"), validation_svg(validation));
   if (arguments.flag("--json")) {

@@ -42,6 +42,7 @@ struct LinkUtilization {  // of a class of links
 struct PredictionInterval {  // the interval that contains the measured iteration time in 90 of 100 cases
   Seconds low = {}, high = {};
   int rows = 0;               // number of runs whose errors it is based on
+  std::string basis = {};     // on what it rests, in words, without a full stop
   bool learned = false;       // these are the user's own runs, from which the profile learned; false: published runs
   bool extrapolated = false;  // none of these runs used this framework on this generation of GPU
   // GPUs whose measured products the prediction took: its own, or others that differ among each other by `rates_spread` (standard

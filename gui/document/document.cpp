@@ -49,6 +49,7 @@ void read_origin(Document& document) {
     document.interval = {.low = {interval->at("low_s").as_double(0)},
                          .high = {interval->at("high_s").as_double(0)},
                          .rows = static_cast<int>(interval->at("rows").as_int(0, 1'000'000)),
+                         .basis = interval->has("basis") ? interval->at("basis").as_string() : "",
                          .extrapolated = interval->at("extrapolated").as_bool()};
   if (const auto notes = json.find("notes"))
     for (const JsonReader& note : notes->elements()) document.notes.push_back(note.as_string());

@@ -106,7 +106,7 @@ class SummaryWriter {
     }
     const PredictionInterval& interval = *summary_.prediction_interval;
     json_.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value).field("confidence", 0.9);
-    json_.field("rows", interval.rows).field("extrapolated", interval.extrapolated);
+    json_.field("rows", interval.rows).field("extrapolated", interval.extrapolated).field("basis", interval.basis);
     json_.key("rates_of").begin_line_array();
     for (const std::string& gpu : interval.rates_of) json_.value(gpu);
     json_.end_array().field("rates_spread", interval.rates_spread).end_object();

@@ -97,11 +97,7 @@ class Writer {
     if (!summary_.prediction_interval) return;
     const PredictionInterval& it = *summary_.prediction_interval;
     line(fmt::format("  90 % prediction interval   {}", in_time_range(it.low, it.high)));
-    wrapped(fmt::format("from the errors of {} {}", count_text(it.rows),
-                        it.learned        ? "runs that the profile learned from"
-                        : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
-                                          : "published runs with this framework on this GPU generation"),
-            "    ");
+    wrapped(it.basis, "    ");
     if (it.rates_spread > 0)
       wrapped(fmt::format("matrix products {}; GPUs differ by {}",
                           it.rates_of.empty() ? "by formula, none measured on a GPU like this"

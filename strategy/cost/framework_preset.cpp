@@ -301,7 +301,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   const JsonReader json = JsonReader::parse(text, file_name);
   json.only({std::begin(kFields), std::end(kFields)});
   FrameworkPreset preset;
-  if (const auto like = json.find("like")) preset = base_of(*like);
+  if (const auto like = json.find("like")) preset = base_of(*like), preset.like = like->as_string();
   preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();
   read_runner(json, preset);
   read_defaults(json, file_name, preset);

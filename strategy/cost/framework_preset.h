@@ -204,6 +204,7 @@ struct EightBits {
 
 struct FrameworkPreset {
   std::string name = {}, summary = {}, source = {};
+  std::string like = {};  // the preset of which this is a variant, such as another version of it; empty: of none
   std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
   // Repository and version whose options an export writes (report/export/framework_export.h); empty: no export.
   std::string options = {};

@@ -12,7 +12,8 @@ namespace foreshard {
 
 Refiner::Refiner(const Model& model, const Cluster& cluster, const SearchOptions& options)
     : model_(model), cluster_(cluster), options_(options), asks_framework_(names_framework(options.base)) {
-  if (asks_framework_) errors_ = memory_spread(shipped_spreads(), options.base.framework);
+  if (asks_framework_)
+    errors_ = memory_spread(shipped_comparisons(), options.base.framework, options.base.optimizer.lora.any());
 }
 
 double Refiner::least_excess() {

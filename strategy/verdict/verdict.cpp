@@ -81,7 +81,7 @@ Verdict verdict(const Plan& plan, const Cluster& cluster, const Strategy& strate
     return verdict;
   }
   verdict.holder = strategy.framework;
-  judge(verdict, *allocation, memory_spread(shipped_spreads(), strategy.framework));
+  judge(verdict, *allocation, memory_spread(shipped_comparisons(), strategy.framework, strategy.optimizer.lora.any()));
   if (const auto host = host_does_not_fit(plan, cluster))
     refuse(host->reason);
   else if (own)

@@ -57,7 +57,7 @@ TEST(LearnedRuns, ABugIsTheMatterOfItsRow) {
   EXPECT_NE(asked[1].problem.find("tp: found \"two\", expected a whole number from 1 to 4,096"), std::string::npos)
       << asked[1].problem;
   for (const std::size_t i : {2U, 3U}) EXPECT_GT(asked[i].prediction.value, 0) << i;
-  const ScoredRows scored = score_rows(asked, {});
+  const ScoredRows scored = score_rows(asked, Comparisons({}));
   EXPECT_EQ(scored.validation.scored.size(), 2U);
   ASSERT_EQ(scored.validation.skipped.size(), 2U);
   EXPECT_EQ(scored.validation.skipped[0].reason, "bug");

@@ -148,7 +148,7 @@ TEST(MeasuredMemory, WhichRunsOfAlephAlphaRanOut) {
     const FrameworkAllocation allocation = allocation_of(*question, question->candidates.front());
     const bool fit = fits(allocation, *question);
     EXPECT_EQ(fit, filled(allocation, *question) <= 1);
-    const bool close = is_close(filled(allocation, *question), memory_spread(shipped_spreads(), question->stack));
+    const bool close = is_close(filled(allocation, *question), memory_spread(shipped_comparisons(), question->stack, false));
     if (ran_out_of_memory(row) && fit) EXPECT_TRUE(close) << row.text("row_id");  // nobody is told that it fits
     if (close) ++found.close_ran;
     ++(ran_out_of_memory(row) ? (fit ? found.false_negative : found.true_positive)
@@ -158,7 +158,7 @@ TEST(MeasuredMemory, WhichRunsOfAlephAlphaRanOut) {
   ASSERT_GE(ran_out, 250);
   EXPECT_GE(found.right(), 0.97);
   EXPECT_LE(found.false_negative, 0.02 * ran_out);
-  EXPECT_LE(found.close_ran, 0.1 * static_cast<double>(seen.size()));  // and few are told nothing
+  EXPECT_LE(found.close_ran, 0.3 * static_cast<double>(seen.size()));  // and few are told nothing
 }
 
 TEST(MeasuredMemory, ActivationsOfKorthikantiAreExact) {

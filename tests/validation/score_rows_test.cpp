@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
 
 namespace foreshard::score_rows_test {
@@ -26,6 +27,7 @@ class ScoreRows : public testing::Test {
   }
   static MeasuredCase question(Quantity quantity = Quantity::IterationTime) {
     return {.cluster = {.gpus = {{.name = "a100-80", .architecture = "ampere"}}, .nodes = {{.shape = {.gpu = "a100-80"}}}},
+            .candidates = {{}},
             .quantity = quantity,
             .stack = "megatron"};
   }
@@ -34,9 +36,16 @@ class ScoreRows : public testing::Test {
   }
 };
 
-// In 90 of 100 published runs the time was 0.8 to 1.6 times the predicted one.
-const std::vector<Spread> kPublished = {
-    {.architecture = "ampere", .framework = "megatron", .rows = 20, .low = 0.8, .high = 1.6}};
+// Published runs that took 0.8 to 1.6 times what was predicted; those of the rows' own source do not count.
+const Comparisons kPublished(
+    {{.source = "another",
+      .framework = "megatron",
+      .architecture = "ampere",
+      .rows = 5,
+      .errors = {{-0.2}, {0}, {0.1}, {0.3}, {0.45}}},
+     {.source = "third", .framework = "nemo", .architecture = "ampere", .rows = 1, .errors = {{0.1}}},
+     {.source = "paper", .framework = "megatron", .architecture = "ampere", .rows = 1, .errors = {{5}}}});
+Spread of_others() { return kPublished.without("paper").times({.framework = "megatron", .architecture = "ampere"}); }
 
 }  // namespace
 
@@ -49,8 +58,11 @@ TEST_F(ScoreRows, ScoredRowsKeepWhatWasMeasuredAndPredicted) {
   EXPECT_EQ(scored.architecture, "ampere");
   EXPECT_EQ(scored.framework, "megatron");
   EXPECT_FALSE(scored.memory || scored.larger_is_better || scored.ran_out);
-  EXPECT_DOUBLE_EQ(scored.low, 0.8 * 2.2);
-  EXPECT_DOUBLE_EQ(scored.high, 1.6 * 2.2);
+  EXPECT_LE(scored.shipped.low, of_others().low * 2.2 * (1 + 1e-12));  // wider by what is not known of the GPU's rates
+  EXPECT_GE(scored.shipped.high, of_others().high * 2.2 * (1 - 1e-12));
+  EXPECT_LT(scored.shipped.high, 2.2 * std::exp(3));
+  EXPECT_TRUE(scored.shipped.compared);
+  EXPECT_EQ(scored.interval.low, scored.shipped.low);
   EXPECT_EQ(out.asked, (std::vector<std::size_t>{0}));
 }
 
@@ -59,8 +71,9 @@ TEST_F(ScoreRows, IntervalsOfRatesAreInverted) {
   const ScoredRows out = score_rows({asked(row("a", "100", "tflops_per_gpu"), 100, Quantity::TflopsPerGpu)}, kPublished);
   const ValidatedRow& scored = out.validation.scored.at(0);
   EXPECT_TRUE(scored.larger_is_better);
-  EXPECT_DOUBLE_EQ(scored.low, 62.5);  // 100 / 1.6
-  EXPECT_DOUBLE_EQ(scored.high, 125);  // 100 / 0.8
+  const ScoredRows time = score_rows({asked(row("a", "2"), 1)}, kPublished);
+  EXPECT_DOUBLE_EQ(scored.interval.low, 100 / time.validation.scored.at(0).interval.high);
+  EXPECT_DOUBLE_EQ(scored.interval.high, 100 / time.validation.scored.at(0).interval.low);
 }
 
 // A row without a question, one without an answer, and one that is scored: its index among those asked is 2. A row that only lacks a
@@ -70,7 +83,7 @@ TEST_F(ScoreRows, SkippedRowsSayWhy) {
                             {.row = row("b", "1"), .question = question(), .prediction = {.reason = "does not fit"}},
                             asked(row("c", "1"), 1),
                             {.row = row("d", "1"), .question = SkipReason::Schedule}};
-  const ScoredRows out = score_rows(all, {});
+  const ScoredRows out = score_rows(all, Comparisons({}));
   EXPECT_EQ(out.asked, (std::vector<std::size_t>{2}));
   ASSERT_EQ(out.validation.skipped.size(), 3U);
   EXPECT_EQ(out.validation.skipped[0].reason, name_of(SkipReason::UnknownShape));
@@ -85,7 +98,7 @@ TEST_F(ScoreRows, SkippedRowsSayWhy) {
 TEST_F(ScoreRows, ARunIsJudgedForMemoryOnce) {
   const ScoredRows out = score_rows(
       {asked(row("a", "1"), 1), asked(row("a", "50", "tflops_per_gpu"), 50, Quantity::TflopsPerGpu), asked(row("b", "OOM"), 3)},
-      {});
+      Comparisons({}));
   ASSERT_EQ(out.validation.scored.size(), 3U);
   EXPECT_TRUE(out.validation.scored[0].checks_memory);
   EXPECT_FALSE(out.validation.scored[1].checks_memory);

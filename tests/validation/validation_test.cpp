@@ -90,8 +90,8 @@ TEST(Validation, IntervalsComeFromRowsOfTheSameKind) {
   rows.push_back(row(10, 12, false));
   rows.push_back(row(10, 12, true));
   const Validation v = validate(rows, {});
-  EXPECT_GT(v.scored[10].high, 0);
-  EXPECT_EQ(v.scored[11].high, 0);
+  EXPECT_GT(v.scored[10].interval.high, 0);
+  EXPECT_EQ(v.scored[11].interval.high, 0);
 }
 
 // Twenty rates of another source are 20 % lower than predicted, so its times are 25 % longer than predicted. A time, whose cell has no
@@ -101,10 +101,10 @@ TEST(Validation, RatesAndTimesOfOtherSourcesPointTheSameWay) {
   for (ValidatedRow& rate : rows) rate.source = "other", rate.architecture = "ampere", rate.larger_is_better = true;
   rows.push_back(row(12.5, 10, false));
   const Validation v = validate(rows, {});
-  EXPECT_NEAR(v.scored[20].low, 12.5, 1e-9);
-  EXPECT_NEAR(v.scored[20].high, 12.5, 1e-9);
-  EXPECT_TRUE(v.scored[20].extrapolated);
-  EXPECT_NEAR(v.scored[0].low, 8, 1e-9);  // its own cell has rates
+  EXPECT_NEAR(v.scored[20].interval.low, 12.5, 1e-9);
+  EXPECT_NEAR(v.scored[20].interval.high, 12.5, 1e-9);
+  EXPECT_TRUE(v.scored[20].interval.extrapolated);
+  EXPECT_NEAR(v.scored[0].interval.low, 8, 1e-9);  // its own cell has rates
 }
 
 // Rows of the same framework on the same generation come before those of other sources.
@@ -116,9 +116,9 @@ TEST(Validation, IntervalsComeFromRowsLikeIt) {
   rows.push_back(row(10, 10, false));
   rows.back().architecture = "hopper";
   const Validation v = validate(rows, {});
-  EXPECT_NEAR(v.scored.back().low, 30, 1e-9);
-  EXPECT_NEAR(v.scored.back().high, 30, 1e-9);
-  EXPECT_FALSE(v.scored.back().extrapolated);
+  EXPECT_NEAR(v.scored.back().interval.low, 30, 1e-9);
+  EXPECT_NEAR(v.scored.back().interval.high, 30, 1e-9);
+  EXPECT_FALSE(v.scored.back().interval.extrapolated);
 }
 
 // Of nine residuals -4 ... 4 the range is -4 to 4, which holds 80 % of the next ones. Their standard deviation is sqrt(60 / 8); Student's t

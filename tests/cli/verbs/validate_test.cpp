@@ -247,7 +247,7 @@ TEST(Validation, FewRowsSayNoIntervalOfTheirOwn) {
   EXPECT_NE(validation_text(none).find("too few rows for an interval"), std::string::npos) << validation_text(none);
   EXPECT_NE(validation_rows_text(none).find("90 % interval -\n"), std::string::npos) << validation_rows_text(none);
   EXPECT_NE(validation_json(none, false).find("\"coverage90\": null"), std::string::npos);
-  for (ValidatedRow& row : rows) row.low = row.predicted * 0.9, row.high = row.predicted * 1.05;
+  for (ValidatedRow& row : rows) row.interval.low = row.predicted * 0.9, row.interval.high = row.predicted * 1.05;
   // 9.9 to 11.55 holds 10, 16.2 to 18.9 does not hold 20, 5.4 to 6.3 does not hold 5.
   EXPECT_DOUBLE_EQ(*validate(rows, {}).time.coverage90, 1 / 3.0);
 }

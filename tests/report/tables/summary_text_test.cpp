@@ -66,20 +66,26 @@ TEST(SummaryText, SaysWhatTheIntervalIsMadeOf) {
     const std::size_t from = text.find("90 %");
     return from == std::string::npos ? "" : text.substr(from, text.find("\n\n", from) - from);
   };
-  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 1734, .extrapolated = true}),
-            "90 % prediction interval   57.3-76.1 s\n    from the errors of 1,734 published runs, none of them with this "
-            "framework on\n    this GPU generation");
-  EXPECT_EQ(
-      line({.low = {57.34}, .high = {76.09}, .rows = 62}),
-      "90 % prediction interval   57.3-76.1 s\n    from the errors of 62 published runs with this framework on this GPU\n    "
-      "generation");
-  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true}),
+  const std::string of_runs = "from the errors of 4 runs that the profile learned from";
+  EXPECT_EQ(line({.low = {57.34},
+                  .high = {76.09},
+                  .rows = 166,
+                  .basis = "compared with 9 sources of this framework on this GPU "
+                           "generation (166 runs)"}),
+            "90 % prediction interval   57.3-76.1 s\n    compared with 9 sources of this framework on this GPU generation (166 "
+            "runs)");
+  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .basis = of_runs, .learned = true}),
             "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from");
-  EXPECT_EQ(
-      line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true, .rates_of = {"b200", "gb200"}, .rates_spread = 0.062}),
-      "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from\n    "
-      "matrix products as measured on b200, gb200, not on this GPU; GPUs differ by\n    6.2 %");
-  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true, .rates_spread = 0.062}),
+  EXPECT_EQ(line({.low = {57.34},
+                  .high = {76.09},
+                  .rows = 4,
+                  .basis = of_runs,
+                  .learned = true,
+                  .rates_of = {"b200", "gb200"},
+                  .rates_spread = 0.062}),
+            "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from\n    "
+            "matrix products as measured on b200, gb200, not on this GPU; GPUs differ by\n    6.2 %");
+  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .basis = of_runs, .learned = true, .rates_spread = 0.062}),
             "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from\n    "
             "matrix products by formula, none measured on a GPU like this; GPUs differ by\n    6.2 %");
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/strategy/strategy.h"
@@ -80,6 +82,7 @@ TEST(Presets, OneIsLikeAnother) {
   EXPECT_EQ(like.flash, FlashKernel::One);
   EXPECT_NE(like, base);
   like.name = base.name, like.summary = base.summary, like.source = base.source, like.flash = base.flash;
+  EXPECT_EQ(std::exchange(like.like, ""), "aleph-alpha-scaling");
   EXPECT_EQ(like, base);
   EXPECT_THROW(preset(R"(, "like": "no-such")"), Error);
   EXPECT_THROW(preset(R"(, "like": "aleph-alpha-flash1")"), Error);  // which is like another one itself

@@ -38,7 +38,7 @@ TEST(SearchFrameworkMemory, WhatIsRankedFitsInTheFramework) {
     ASSERT_FALSE(result.ranked.empty()) << framework;
     for (const Candidate& row : result.ranked) {
       const double bytes = held(model, cluster, row.strategy);
-      EXPECT_LE(bytes * margin_of(kFits, memory_spread(shipped_spreads(), framework)), capacity * (1 + 1e-6)) << framework;
+      EXPECT_LE(bytes * margin_of(kFits, memory_spread(shipped_comparisons(), framework, false)), capacity * (1 + 1e-6)) << framework;
       EXPECT_NEAR(static_cast<double>(row.estimate.peak.value), bytes, 1) << framework;
       EXPECT_NEAR(static_cast<double>(row.estimate.margin.value), capacity - bytes, 2) << framework;
     }
@@ -56,7 +56,7 @@ TEST(SearchFrameworkMemory, TheWinnerIsTheFastestThatFitsInTheFramework) {
   some.base.tp = 2;
   const auto answer = search(model, cluster, some);
   const Candidate& best = std::get<SearchResult>(answer).ranked.front();
-  const Spread errors = memory_spread(shipped_spreads(), "nanotron");
+  const Spread errors = memory_spread(shipped_comparisons(), "nanotron", false);
   double least = 1e300, by_arena = 1e300;
   for (const std::int64_t micro : divisors(kBatch / 2))
     for (int redone = -1; redone < 7; ++redone)  // -1: no layer; 0: all

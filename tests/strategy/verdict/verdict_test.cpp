@@ -57,7 +57,7 @@ TEST(Verdict, WithAFrameworkItsAllocatorDecides) {
   const Model model = load_model("llama-3-8b");
   const Cluster cluster = load_cluster("dgx-h100");
   const Lowered made = lowered("megatron", 0);
-  const Spread errors = memory_spread(shipped_spreads(), "megatron");
+  const Spread errors = memory_spread(shipped_comparisons(), "megatron", false);
   const auto filled = [&](double share) {
     FrameworkAllocation allocation{.ranks = {{}}};
     allocation.ranks[0].peak = allocation.ranks[0].reserved =
