@@ -51,6 +51,17 @@ std::string sweep_of(const MeasuredRow& row) {
                             "num_gpus", "global_batch", "precision", "framework"});
 }
 
+// Unknown is unknown: what the network could change of a time widens its interval.
+static void predict_networks(Predictor& predictor, const MeasuredCase& question, Asked& row) {
+  const bool assumed = std::ranges::count(question.assumed, "inter_link_gbps_per_gpu") > 0;
+  if (!assumed || is_memory(question.quantity) || !row.prediction.reason.empty()) return;
+  for (const auto& [factor, value] : {std::pair(0.5, &row.half_network), {2.0, &row.twice_network}}) {
+    MeasuredCase other = question;
+    for (NodeGroup& group : other.cluster.nodes) group.shape.nic_bandwidth.value *= factor;
+    *value = predictor.predict(other).value;
+  }
+}
+
 std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredRow>& rows, const ReadCase& read) {
   std::vector<Asked> asked(rows.size());
   in_parallel(rows.size(), [&](std::size_t i) {
@@ -62,7 +73,10 @@ std::vector<Asked> predict_all(Predictor& predictor, const std::vector<MeasuredR
     try {
       expect_measured(rows[i]);
       row.question = read(rows[i]);
-      if (const auto* question = std::get_if<MeasuredCase>(&row.question)) row.prediction = predictor.predict(*question);
+      const auto* question = std::get_if<MeasuredCase>(&row.question);
+      if (!question) return;
+      row.prediction = predictor.predict(*question);
+      predict_networks(predictor, *question, row);
     } catch (const Error& wrong) {
       refused(SkipReason::BadCell, wrong.what());
     } catch (const std::logic_error& bug) {  // a Bug, or what the library throws for wrong indices

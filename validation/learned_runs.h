@@ -23,6 +23,9 @@ struct Asked {
   const MeasuredRow* row = nullptr;
   std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;
   Prediction prediction = {};
+  // Where the row does not state the network's rate: predicted with half and with twice the assumed one. 0: the row states it, or does not
+  // depend on it.
+  double half_network = 0, twice_network = 0;
   std::string problem = {};  // SkipReason::BadCell, Bug: the message
 };
 // [row]. Predicts the rows in parallel; equal configurations are evaluated once. A row with wrong input or a bug of ours is one that is not

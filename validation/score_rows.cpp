@@ -1,5 +1,6 @@
 #include "validation/score_rows.h"
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -88,7 +89,8 @@ class Scorer {
         .candidates = prediction.candidates};
     const Strategy& strategy = question.candidates.front();
     scored.shipped.tokens = static_cast<double>(strategy.batch.micro * strategy.batch.seq);
-    if (!scored.ran_out && (!scored.memory || question.quantity == Quantity::PeakMemory)) give_interval(scored, question);
+    if (!scored.ran_out && (!scored.memory || question.quantity == Quantity::PeakMemory))
+      give_interval(scored, question, asked);
     const bool whole = question.quantity <= Quantity::PeakMemory;
     scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
     scored_.push_back(std::move(scored));
@@ -98,14 +100,19 @@ class Scorer {
 
  private:
   // Sets the shipped interval. `validate` keeps it as the row's own where its table has too few rows.
-  void give_interval(ValidatedRow& row, const MeasuredCase& question) {
+  void give_interval(ValidatedRow& row, const MeasuredCase& question, const Asked& asked) {
     const auto [others, fresh] = without_.try_emplace(row.source, published_);
     if (fresh) others->second = published_.without(row.source);
     const Strategy& strategy = question.candidates.front();
     PredictedRun run = predicted_run(question.cluster, strategy, row.experts);
     run.framework = row.framework;
     const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
-    const Spread spread = row.memory ? others->second.memory(run) : time_spread(others->second, run, gpu, strategy.precision);
+    Spread spread = row.memory ? others->second.memory(run) : time_spread(others->second, run, gpu, strategy.precision);
+    if (asked.half_network > 0 && asked.twice_network > 0) {
+      const double slower = std::abs(std::log(asked.half_network / asked.prediction.value)),
+                   faster = std::abs(std::log(asked.twice_network / asked.prediction.value));
+      spread = wider(spread, faster, slower);
+    }
     if (spread.basis == Spread::Basis::Nothing) return;
     row.shipped.low = row.predicted * (row.larger_is_better ? 1 / spread.high : spread.low);
     row.shipped.high = row.predicted * (row.larger_is_better ? 1 / spread.low : spread.high);

@@ -21,11 +21,13 @@ PredictedRun predicted_run(const Cluster& cluster, const Strategy& strategy, boo
 }
 
 Spread time_spread(const Comparisons& comparisons, const PredictedRun& run, const Gpu& gpu, DType precision) {
-  Spread spread = comparisons.times(run);
-  const double wider = kNinetyPercent * kernel_rates().product_origin(gpu, precision).spread;
-  if (wider > 0 && spread.low <= 1 && 1 <= spread.high)
-    spread.low = std::exp(-std::hypot(std::log(spread.low), wider)),
-    spread.high = std::exp(std::hypot(std::log(spread.high), wider));
+  const double of_rates = kNinetyPercent * kernel_rates().product_origin(gpu, precision).spread;
+  return wider(comparisons.times(run), of_rates, of_rates);
+}
+
+Spread wider(Spread spread, double below, double above) {
+  if (spread.low <= 1) spread.low = std::exp(-std::hypot(std::log(spread.low), below));
+  if (spread.high >= 1) spread.high = std::exp(std::hypot(std::log(spread.high), above));
   return spread;
 }
 

@@ -19,6 +19,9 @@ PredictedRun predicted_run(const Cluster& cluster, const Strategy& strategy, boo
 // The interval of its time as measured / predicted, wider where the rates of its products were measured on other GPUs only.
 Spread time_spread(const Comparisons& comparisons, const PredictedRun& run, const Gpu& gpu, DType precision);
 
+// The interval with ends farther out by what else is not known, in ln: independent of it, so squares are added.
+Spread wider(Spread spread, double below, double above);
+
 // From published runs with the GPUs of the cluster's first node and the strategy's framework, of models with experts or of dense
 // ones. Nothing for a cluster of hosts without GPUs: there are no published runs for them.
 std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, bool experts,

@@ -294,11 +294,15 @@ std::string validation_json(const Validation& v, bool per_row) {
 std::string validation_rows_text(const Validation& v) {
   std::string text;
   for (const ValidatedRow& row : v.scored)
-    text += row.ran_out ? fmt::format("{}:{} {} {}: OOM, predicted {}\n", row.file, row.line, row.row_id, row.quantity,
-                                      row.fits ? "to fit" : "so")
-                        : fmt::format("{}:{} {} {}: measured {:.5g}, predicted {:.5g} ({} %), 90 % interval {}{}\n", row.file,
-                                      row.line, row.row_id, row.quantity, row.measured, row.predicted, with_sign(row.error()),
-                                      interval_text(row), row.fits ? "" : ", predicted not to fit");
+    text += row.ran_out
+                ? fmt::format("{}:{} {} {}: OOM, predicted {}\n", row.file, row.line, row.row_id, row.quantity,
+                              row.fits ? "to fit" : "so")
+                : fmt::format("{}:{} {} {}: measured {:.5g}, predicted {:.5g} ({} %), 90 % interval {}{}\n", row.file, row.line,
+                              row.row_id, row.quantity, row.measured, row.predicted, with_sign(row.error()), interval_text(row),
+                              std::string(row.fits ? "" : ", predicted not to fit") +
+                                  (!row.memory && std::ranges::count(row.assumed, "inter_link_gbps_per_gpu") > 0
+                                       ? ", the network's rate is not stated"
+                                       : ""));
   for (const SkippedRow& row : v.skipped)
     text += fmt::format("{}:{} {}: skipped, {}{}\n", row.file, row.line, row.row_id, row.reason,
                         row.explanation.empty() ? "" : ": " + row.explanation);

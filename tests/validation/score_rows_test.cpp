@@ -76,6 +76,16 @@ TEST_F(ScoreRows, IntervalsOfRatesAreInverted) {
   EXPECT_DOUBLE_EQ(scored.interval.high, 100 / time.validation.scored.at(0).interval.low);
 }
 
+// A network that the row does not state: half of the assumed rate would take half as long again, twice the rate changes nothing.
+TEST_F(ScoreRows, AnUnknownNetworkWidensTheInterval) {
+  Asked stated = asked(row("a", "2"), 2), open = asked(row("b", "2"), 2);
+  open.half_network = 3, open.twice_network = 2;
+  const ScoredRows out = score_rows({stated, open}, kPublished);
+  const ShippedInterval narrow = out.validation.scored.at(0).shipped, wide = out.validation.scored.at(1).shipped;
+  EXPECT_DOUBLE_EQ(wide.low, narrow.low);
+  EXPECT_NEAR(std::log(wide.high / 2), std::hypot(std::log(narrow.high / 2), std::log(1.5)), 1e-12);
+}
+
 // A row without a question, one without an answer, and one that is scored: its index among those asked is 2. A row that only lacks a
 // supported schedule states all that a prediction needs; one of unknown shape does not.
 TEST_F(ScoreRows, SkippedRowsSayWhy) {
