@@ -61,12 +61,6 @@ std::size_t place(ModelKind kind) { return static_cast<std::size_t>(kind); }
 
 }  // namespace
 
-ModelKind kind_of(const Model& model, const Strategy& strategy) {
-  if (strategy.optimizer.lora.any()) return ModelKind::Adapters;
-  const auto* transformer = std::get_if<Transformer>(&model.shape);
-  return transformer && transformer->block.experts.count > 0 ? ModelKind::Experts : ModelKind::Dense;
-}
-
 class Comparisons::Errors {
  public:
   Errors(const std::vector<ComparedRuns>& all, bool memory) {
@@ -101,7 +95,7 @@ class Comparisons::Errors {
   Spread constant() const {
     std::vector<Weighted> all;
     for (const Part& part : parts_)
-      for (const ComparedRuns::Error& error : part.runs->errors) all.push_back({error.log_ratio, weight_of(part, error)});
+      for (const ComparedRuns::Error& error : part.runs->errors) all.push_back({error.log_ratio, weight_of(part)});
     return {.low = std::exp(quantile_of(all, 0.05)), .high = std::exp(quantile_of(all, 0.95))};
   }
 
@@ -112,7 +106,6 @@ class Comparisons::Errors {
   };
   struct Scale {
     double middle = 0, deviation = 0;
-    bool compared = false;
   };
 
   static Part part_of(const ComparedRuns& runs) {
@@ -131,7 +124,7 @@ class Comparisons::Errors {
   }
 
   // The weight of an error among all: sources alike, and the parts of a source.
-  double weight_of(const Part& part, const ComparedRuns::Error&) const {
+  double weight_of(const Part& part) const {
     const auto parts =
         std::ranges::count_if(parts_, [&](const Part& other) { return other.runs->source == part.runs->source; });
     return 1.0 / static_cast<double>(static_cast<std::size_t>(parts) * part.runs->errors.size());
@@ -151,7 +144,8 @@ class Comparisons::Errors {
     std::vector<const Part*> found;
     for (const Part& part : parts_)
       if (part.runs->source != without && part.runs->framework == run.framework &&
-          part.runs->architecture == run.architecture && part.runs->kind == run.kind && run.framework != "unknown")
+          part.runs->architecture == run.architecture && part.runs->kind == run.kind &&
+          run.framework != "unknown")  // the word for frameworks without a preset
         found.push_back(&part);
     return found;
   }
@@ -233,8 +227,7 @@ class Comparisons::Errors {
     for (const Part* part : others)
       if (part->inside >= 0) inside += part->inside * part->inside, ++counted;
     return {.middle = middle_of(medians),
-            .deviation = std::sqrt(squares / (kOfAll + n - 1) * (1 + 1 / (n + 1)) + inside / counted),
-            .compared = true};
+            .deviation = std::sqrt(squares / (kOfAll + n - 1) * (1 + 1 / (n + 1)) + inside / counted)};
   }
 
   void measure_tails() {
@@ -245,8 +238,7 @@ class Comparisons::Errors {
       const Scale scale = scale_of(as_run(part), part.runs->source);
       for (const ComparedRuns::Error& error : part.runs->errors)
         if (scale.deviation > 0)
-          all.push_back(
-              {(error.log_ratio - scale.middle) / (scale.deviation * reach_of(error.tokens)), weight_of(part, error)});
+          all.push_back({(error.log_ratio - scale.middle) / (scale.deviation * reach_of(error.tokens)), weight_of(part)});
     }
     if (all.empty()) return;
     const double tail = 0.05 * (1 - 1 / static_cast<double>(sources.size()));

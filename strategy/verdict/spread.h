@@ -1,17 +1,19 @@
 // How far predictions are from measured runs of which they knew nothing: accuracy/residuals.json, which
 // `foreshard validate FILE... --residuals FILE` writes, has the errors of every source whose runs were compared.
 //
-// An interval is a promise to somebody whose run is in no table, so it is made of errors between sources (docs/validation.md, "Intervals").
+// An interval is a promise to somebody whose run is in no table, so it is made of errors between sources (docs/validation.md,
+// "Intervals for strangers").
 // Of ln(measured / predicted), for a run with framework f on GPU generation g that trains a model of kind k:
 //
 //   middle   f was compared on g: m of the other sources' runs with f on g, of kind k: sum of their medians / (their number + 1).
 //            Else the median over all sources of kind k
 //   between  standard deviation of sources' medians around such middles, 1.25 times the mean of |deviation|. f was compared on g: of
-//            sources with others like them, and of one as far off as any; that counts as two sources beside the n with f on g: (2 s^2 + sum (m_i - mean)^2) / (n + 1), times 1 + 1 / (n + 1). Else of all
-//            sources around the median of all, where one for which the preset was made counts 0.3, one that was new counts 1
+//            sources with others like them, and of one as far off as any. That deviation s counts as two sources beside the n with
+//            f on g: variance (2 s^2 + sum (m_i - mean)^2) / (n + 1), times 1 + 1 / (n + 1). Else of all sources around the median of
+//            all, where a source for which a preset was made counts 0.3, one that was new counts 1
 //   inside   standard deviation of the runs of a source around its median, joined the same way
 //   kind     factor of experts and of adapters on `between`: ratio of their mean |deviation| to that of dense models, with the weight of
-//            their sources against kKindWeight sources with factor 1
+//            their sources against eight sources with factor 1
 //   reach    factor on the whole: (6,000 / tokens of a micro-batch) ^ 0.3, from 0.6 to 3: short micro-batches are bound by the host,
 //            of which less is known. Of times only
 //
@@ -26,9 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/model.h"
 #include "core/result/summary.h"
-#include "core/strategy/strategy.h"
 
 namespace foreshard {
 
@@ -36,7 +36,6 @@ namespace foreshard {
 inline constexpr double kNinetyPercent = 1.6449;
 
 enum class ModelKind : std::uint8_t { Dense, Experts, Adapters };
-ModelKind kind_of(const Model& model, const Strategy& strategy);
 
 // The errors of one source's runs with one framework on one generation of GPU.
 struct ComparedRuns {
