@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/quantile.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
 

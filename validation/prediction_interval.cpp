@@ -34,10 +34,9 @@ std::vector<ComparedRuns::Error> quantiles(std::vector<ComparedRuns::Error> erro
 
 SourceNotes parse_source_notes(const std::string& text, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);
-  json.only({"what", "without", "unseen"});
+  json.only({"what", "without"});
   SourceNotes notes;
   for (const auto& [source, change] : json.at("without").members()) notes.without[source] = change.as_double(-3, 3);
-  for (const JsonReader& source : json.at("unseen").elements()) notes.unseen.insert(source.as_string());
   return notes;
 }
 
@@ -64,7 +63,6 @@ std::vector<ComparedRuns> compared_runs(const std::vector<ValidatedRow>& scored,
                    .architecture = architecture,
                    .kind = kind,
                    .memory = memory,
-                   .unseen = notes.unseen.contains(source),
                    .rows = static_cast<int>(errors.size()),
                    .errors = quantiles(errors)});
   }

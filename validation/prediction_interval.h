@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@ struct SourceNotes {
   // ln of the factor by which predictions change, in the median, when the fitted constants know nothing of the source
   // (scripts/cross_validate.py).
   std::map<std::string, double> without = {};
-  std::set<std::string> unseen = {};  // nobody had them in hand when presets and constants were made
 };
 SourceNotes parse_source_notes(const std::string& text, const std::string& file_name);  // throws Error
 SourceNotes shipped_source_notes();                                                     // throws Error

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/quantile.h"
+
 namespace foreshard {
 
 namespace {
@@ -255,15 +257,6 @@ std::string framework_words(const ValidationCell& cell) {
 double Verdicts::right() const {
   const int all = true_positive + false_positive + true_negative + false_negative;
   return all > 0 ? (true_positive + true_negative) / static_cast<double>(all) : 0;
-}
-
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 double interval_score(double low, double high, double value) {

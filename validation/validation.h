@@ -146,6 +146,4 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
 // The coverage of dense models when every row's interval comes from other sources only: the share of rows inside.
 double coverage_across_sources(const std::vector<ValidatedRow>& scored);
 
-double quantile(std::vector<double> values, double q);  // 0 <= q <= 1; linear between order statistics; 0 for no values
-
 }  // namespace foreshard

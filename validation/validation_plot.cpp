@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/quantile.h"
 #include "report/pictures/svg_canvas.h"
 
 namespace foreshard {

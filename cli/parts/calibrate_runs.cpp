@@ -10,6 +10,7 @@
 #include "cli/parts/refused_rows.h"
 #include "cli/program/table.h"
 #include "core/base/error.h"
+#include "core/base/quantile.h"
 #include "core/json/json.h"
 #include "validation/learned_runs.h"
 

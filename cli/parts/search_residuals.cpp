@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cli/parts/search_output.h"
+#include "core/base/quantile.h"
 #include "report/words/text_table.h"
 #include "validation/validation.h"
 

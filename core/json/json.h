@@ -99,4 +99,6 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
+std::string quoted_json(const std::string& text);  // as a value of JSON
+
 }  // namespace foreshard

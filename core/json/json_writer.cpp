@@ -164,4 +164,6 @@ std::string JsonWriter::text() const {
   return indent_ == 0 ? out_ : out_ + "\n";
 }
 
+std::string quoted_json(const std::string& text) { return JsonWriter(0).value(text).text(); }
+
 }  // namespace foreshard

@@ -1,7 +1,6 @@
 #include "core/network/algorithms.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "core/base/error.h"
 
@@ -60,6 +59,18 @@ CollectiveRounds collective_rounds(const Collective& collective, int members) {
   return out;
 }
 
+std::vector<BusyLink> busy_links(const Network& network, const CollectiveFlow& flow) {
+  std::vector<LinkId> links = flow.links;
+  std::ranges::sort(links, {}, &LinkId::value);
+  std::vector<BusyLink> busy;
+  for (const LinkId link : links) {
+    if (busy.empty() || busy.back().id.value != link.value) busy.push_back({.id = link});
+    ++busy.back().times;
+  }
+  for (BusyLink& each : busy) each.busy = Seconds{flow.bytes * each.times / network.link(each.id).rate().value};
+  return busy;
+}
+
 // How long the links are busy with the phases alone, and whether the network is busy longest.
 struct LoneFlow {
   double seconds = 0;
@@ -70,13 +81,10 @@ static LoneFlow lone_flow(const Network& network, const std::vector<CollectiveFl
   LoneFlow flow;
   double longest = 0;
   for (const CollectiveFlow& phase : phases) {
-    std::unordered_map<std::int32_t, int> times;
-    for (const LinkId link : phase.links) ++times[link.value];
     double inside = 0, across = 0;
-    for (const auto& [id, count] : times) {
-      const NetworkLink link = network.link({id});
-      double& busy = link.kind == LinkKind::Network ? across : inside;
-      busy = std::max(busy, phase.bytes * count / link.rate().value);
+    for (const BusyLink& link : busy_links(network, phase)) {
+      double& busy = network.link(link.id).kind == LinkKind::Network ? across : inside;
+      busy = std::max(busy, link.busy.value);
     }
     flow.seconds += std::max(inside, across);
     if (std::max(inside, across) > longest) longest = std::max(inside, across), flow.network = across >= inside;

@@ -129,6 +129,14 @@ struct CollectiveFlow {
   Seconds step_latency = {};  // largest route latency between neighbours
 };
 
+// A link of a flow, how often the flow crosses it, and for how long the flow alone keeps it busy.
+struct BusyLink {
+  LinkId id = {};
+  int times = 0;
+  Seconds busy = {};
+};
+std::vector<BusyLink> busy_links(const Network& network, const CollectiveFlow& flow);  // by rising id
+
 // The phases of a collective, which follow one another; most collectives have one, and a group of one member has none. For n members and a
 // full tensor of S bytes:
 //   Ring          all-reduce 2(n-1)/n S over every edge, reduce-scatter and all-gather half of that; broadcast from

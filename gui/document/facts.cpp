@@ -233,11 +233,10 @@ Facts run_facts(const Document& document) {
   Facts facts{words("The whole iteration"), words("Click a bubble, an operation, a stage or a link to look into it."), {}, {}};
   if (!summary.feasible) facts.explained = too_much_words(summary);
   FactSection time{words("Time"), {{words("iteration"), time_text(document.trace().makespan), {}}}};
-  if (summary.prediction_interval)
-    time.facts.push_back(
-        {words("90 % interval"),
-         QString::fromStdString(in_time_range(summary.prediction_interval->low, summary.prediction_interval->high)),
-         {}});
+  if (const auto& interval = summary.prediction_interval) {
+    time.facts.push_back({words("90 % interval"), QString::fromStdString(in_time_range(interval->low, interval->high)), {}});
+    if (!interval->basis.empty()) time.facts.push_back({"  " + words("rests on"), QString::fromStdString(interval->basis), {}});
+  }
   if (summary.tokens_per_s > 0) time.facts.push_back({rate_words(document), number_words(summary.tokens_per_s), {}});
   if (summary.flops.model_utilization > 0)
     time.facts.push_back({words("model FLOPs utilisation"), percent_words(summary.flops.model_utilization), {}});

@@ -2388,6 +2388,10 @@ worst: what the worst order of the same work would need</source>
         <translation>90% 区间</translation>
     </message>
     <message>
+        <source>rests on</source>
+        <translation>依据</translation>
+    </message>
+    <message>
         <source>model FLOPs utilisation</source>
         <translation>模型 FLOPs 利用率</translation>
     </message>

@@ -14,8 +14,6 @@ namespace foreshard {
 
 namespace {
 
-std::string quoted(const std::string& text) { return JsonWriter(0).value(text).text(); }
-
 const char* kind_of(const Instruction& instruction) {
   constexpr const char* names[] = {"compute", "host compute", "exchange", "collective", "copy", "mark"};
   return names[instruction.what.index()];
@@ -78,7 +76,7 @@ class ChromeWriter {
     const auto named = [&](const char* what, int thread, const std::string& name, std::size_t place) {
       next_event();
       fmt::format_to(to(), R"({{"ph":"M","name":"{}_name","pid":{},"tid":{},"args":{{"name":{}}}}},)", what, c, thread,
-                     quoted(name));
+                     quoted_json(name));
       fmt::format_to(to(),
                      "\n"
                      R"({{"ph":"M","name":"{}_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
@@ -92,7 +90,7 @@ class ChromeWriter {
   void slice(const Span& where, Nanoseconds begin, Nanoseconds end, const std::string& name, const std::string& args) {
     next_event();
     fmt::format_to(to(), R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})", where.who.value,
-                   where.stream.value, in_us(begin), in_us(end - begin), quoted(name), args);
+                   where.stream.value, in_us(begin), in_us(end - begin), quoted_json(name), args);
   }
 
   static std::string work_of(const Action& action) {
@@ -114,11 +112,11 @@ class ChromeWriter {
       args += fmt::format(R"(,"bytes":{})", exchange->bytes.value);
     if (const auto* collective = std::get_if<Collective>(&instruction.what))
       args += fmt::format(R"(,"bytes":{},"group":{})", collective->bytes.value,
-                          quoted(plan_.groups[collective->group.index()].name));
+                          quoted_json(plan_.groups[collective->group.index()].name));
     if (const auto* copy = std::get_if<Copy>(&instruction.what)) args += fmt::format(R"(,"bytes":{})", copy->bytes.value);
     const std::vector<std::string>& layers = role_of(plan_, trace_, span.who).layers;
     if (instruction.layer.valid() && instruction.layer.index() < layers.size())
-      args += fmt::format(R"(,"layer":{})", quoted(layers[instruction.layer.index()]));
+      args += fmt::format(R"(,"layer":{})", quoted_json(layers[instruction.layer.index()]));
     return args;
   }
 

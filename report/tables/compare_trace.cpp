@@ -11,7 +11,6 @@ namespace foreshard {
 
 namespace {
 
-std::string quoted(const std::string& text) { return JsonWriter(0).value(text).text(); }
 std::string in_us(Nanoseconds when) { return fmt::format("{}.{:03}", when.value / 1000, when.value % 1000); }
 
 class TwinWriter {
@@ -30,7 +29,7 @@ class TwinWriter {
     return fmt::format(
         "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"plan\":{},\"classes\":{},\"classes_shown\":{}}},\n"
         "\"traceEvents\":[{}\n]}}\n",
-        quoted(results_[0]->trace.plan_hash), pairs.size(), shown, fmt::to_string(out_));
+        quoted_json(results_[0]->trace.plan_hash), pairs.size(), shown, fmt::to_string(out_));
   }
 
  private:
@@ -57,7 +56,7 @@ class TwinWriter {
     const Role& role = role_of(first.plan, first.trace, pair.predicted);
     std::string name = fmt::format("{} (rank {}", role.name, pair.first.value);
     name += pair.ranks > 1 ? fmt::format(" and {} like it)", pair.ranks - 1) : ")";
-    event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", process, quoted(name));
+    event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", process, quoted_json(name));
     event(R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})", process, process);
     for (const int side : {0, 1}) {
       const Trace& trace = results_[side]->trace;
@@ -65,7 +64,7 @@ class TwinWriter {
         const int thread = 2 * static_cast<int>(s) + side;
         const std::string track =
             role.streams[s].name + (side == 0 ? " A " : " B ") + (trace.origin == Origin::Simulated ? "simulated" : "measured");
-        event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process, thread, quoted(track));
+        event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process, thread, quoted_json(track));
         event(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", process, thread,
               thread);
       }
@@ -81,7 +80,7 @@ class TwinWriter {
     std::string name = action_name(result.plan, action_of(result.plan, result.trace, span)) + " " + instruction.name;
     if (span.count > 1) name += fmt::format(" + {}", span.count - 1);
     event(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{"action":{},"instruction":{}}}}})", process,
-          2 * span.stream.value + side, in_us(span.begin), in_us(span.end - span.begin), quoted(name), span.action,
+          2 * span.stream.value + side, in_us(span.begin), in_us(span.end - span.begin), quoted_json(name), span.action,
           span.instruction);
   }
 

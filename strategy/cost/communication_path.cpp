@@ -12,26 +12,21 @@ static constexpr Bytes kReferenceBytes{std::int64_t{1} << 30};  // paths are kep
 
 // Of links that are busy equally long, the one with the lowest id.
 static void busiest_link(const Network& network, const CollectiveFlow& flow, CommunicationPath& path, Seconds& slowest) {
-  std::unordered_map<std::int32_t, int> times;
-  for (const LinkId link : flow.links) ++times[link.value];
-  Seconds alone = {};
-  LinkId busiest = {};
+  BusyLink busiest;
   CommunicationPath::Phase phase;
-  for (const auto& [id, count] : times) {
-    const NetworkLink link = network.link({id});
-    const Seconds time{flow.bytes * count / link.rate().value};
-    Seconds& of_kind = link.kind == LinkKind::NvLink ? phase.nvlink : phase.others;
-    of_kind = max(of_kind, time);
-    if (time > alone || (time == alone && id < busiest.value)) alone = time, busiest = {id};
+  for (const BusyLink& link : busy_links(network, flow)) {
+    Seconds& of_kind = network.link(link.id).kind == LinkKind::NvLink ? phase.nvlink : phase.others;
+    of_kind = max(of_kind, link.busy);
+    if (link.busy > busiest.busy) busiest = link;
   }
-  path.flow = path.flow + alone;
-  if (!(alone > Seconds{})) return;
+  path.flow = path.flow + busiest.busy;
+  if (!(busiest.busy > Seconds{})) return;
   add_phase(path, phase);
-  path.bytes += flow.bytes * times.at(busiest.value);
-  if (!(alone > slowest)) return;
-  slowest = alone;
-  path.link = network.link(busiest).kind;
-  path.bandwidth = network.link(busiest).rate();
+  path.bytes += flow.bytes * busiest.times;
+  if (!(busiest.busy > slowest)) return;
+  slowest = busiest.busy;
+  path.link = network.link(busiest.id).kind;
+  path.bandwidth = network.link(busiest.id).rate();
 }
 
 // Between the first two members that share a node, the kind whose latency NCCL counts: NVLink, unless the route takes another one.

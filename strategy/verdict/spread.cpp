@@ -8,6 +8,7 @@
 
 #include "core/base/data_path.h"
 #include "core/base/error.h"
+#include "core/base/quantile.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
 
@@ -15,13 +16,11 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kSeen =
-    0.3;  // weight of a source for which the preset was made, on runs of frameworks that were never compared
-constexpr double kKindWeight = 8;      // sources with factor 1 against those of a kind
-constexpr double kInsideWeight = 3;    // sources with the mean of all against those of a kind
-constexpr double kUsualTokens = 6000;  // of a micro-batch, where `reach` is 1
-constexpr double kReach = 0.3, kLeastReach = 0.6, kMostReach = 3;
-constexpr double kOfAll = 2;  // sources as which the deviations of all count beside those of a framework on a GPU
+constexpr double kKindWeight = 8;                            // sources with factor 1 against those of a kind
+constexpr double kWithinWeight = 3;                          // sources with the mean of all against those of a kind
+constexpr double kShortTokens = 6000, kLongTokens = 60'000;  // of a micro-batch, where `length` is 1
+constexpr double kLengthPower = 0.3, kMostLength = 3;
+constexpr double kOfAll = 1;  // sources as which the deviations of all count beside those of a framework on a GPU
 constexpr double kMeanToDeviation = 1.2533;  // of |x| of a normal distribution
 constexpr std::array<const char*, 3> kKinds = {"dense", "experts", "adapters"};
 
@@ -31,19 +30,10 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-double quantile_of(std::vector<double> values, double share) {  // linear between order statistics
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
 struct Weighted {
   double value = 0, weight = 1;
 };
-double quantile_of(std::vector<Weighted> values, double share) {
+double weighted_quantile(std::vector<Weighted> values, double share) {
   if (values.empty()) return 0;
   std::ranges::sort(values, {}, &Weighted::value);
   double all = 0, sum = 0;
@@ -53,8 +43,8 @@ double quantile_of(std::vector<Weighted> values, double share) {
   return values.back().value;
 }
 
-double reach_of(double tokens) {
-  return tokens > 0 ? std::clamp(std::pow(kUsualTokens / tokens, kReach), kLeastReach, kMostReach) : 1;
+double length_factor(double tokens) {
+  return tokens > 0 ? std::min(std::pow(std::max(kShortTokens / tokens, tokens / kLongTokens), kLengthPower), kMostLength) : 1;
 }
 
 std::size_t place(ModelKind kind) { return static_cast<std::size_t>(kind); }
@@ -73,8 +63,8 @@ class Comparisons::Errors {
   Spread spread(const PredictedRun& run) const {
     if (parts_.empty()) return {};
     const Scale scale = scale_of(run, "");
-    const double reach = reach_of(run.tokens) * scale.deviation;
-    Spread spread{.low = std::exp(scale.middle + tails_[0] * reach), .high = std::exp(scale.middle + tails_[1] * reach)};
+    const double width = length_factor(run.tokens) * scale.deviation;
+    Spread spread{.low = std::exp(scale.centre + tails_[0] * width), .high = std::exp(scale.centre + tails_[1] * width)};
     std::set<std::string> here, elsewhere, others;
     std::array<int, 3> rows = {};
     spread.gpu_compared = false;
@@ -96,30 +86,30 @@ class Comparisons::Errors {
     std::vector<Weighted> all;
     for (const Part& part : parts_)
       for (const ComparedRuns::Error& error : part.runs->errors) all.push_back({error.log_ratio, weight_of(part)});
-    return {.low = std::exp(quantile_of(all, 0.05)), .high = std::exp(quantile_of(all, 0.95))};
+    return {.low = std::exp(weighted_quantile(all, 0.05)), .high = std::exp(weighted_quantile(all, 0.95))};
   }
 
  private:
   struct Part {
     const ComparedRuns* runs = nullptr;
-    double middle = 0, reach = 1, inside = -1;  // -1: too few runs
+    double median = 0, length = 1, within = -1;  // -1: too few runs
   };
   struct Scale {
-    double middle = 0, deviation = 0;
+    double centre = 0, deviation = 0;
   };
 
   static Part part_of(const ComparedRuns& runs) {
     constexpr int kLeastRows = 4;
     Part part{.runs = &runs};
-    std::vector<double> ratios, around, reaches;
+    std::vector<double> ratios, around, lengths;
     for (const ComparedRuns::Error& error : runs.errors) ratios.push_back(error.log_ratio);
-    part.middle = quantile_of(ratios, 0.5);
+    part.median = quantile(ratios, 0.5);
     for (const ComparedRuns::Error& error : runs.errors) {
-      around.push_back((error.log_ratio - part.middle) / reach_of(error.tokens));
-      reaches.push_back(std::log(reach_of(error.tokens)));
+      around.push_back((error.log_ratio - part.median) / length_factor(error.tokens));
+      lengths.push_back(std::log(length_factor(error.tokens)));
     }
-    part.reach = std::exp(mean(reaches));
-    if (runs.rows >= kLeastRows) part.inside = (quantile_of(around, 0.95) - quantile_of(around, 0.05)) / (2 * kNinetyPercent);
+    part.length = std::exp(mean(lengths));
+    if (runs.rows >= kLeastRows) part.within = (quantile(around, 0.95) - quantile(around, 0.05)) / (2 * kNinetyPercent);
     return part;
   }
 
@@ -131,9 +121,9 @@ class Comparisons::Errors {
   }
 
   // The medians of sources, of several parts their mean.
-  static std::vector<double> middles(const std::vector<const Part*>& parts) {
+  static std::vector<double> medians_of(const std::vector<const Part*>& parts) {
     std::map<std::string, std::vector<double>> by_source;
-    for (const Part* part : parts) by_source[part->runs->source].push_back(part->middle);
+    for (const Part* part : parts) by_source[part->runs->source].push_back(part->median);
     std::vector<double> all;
     for (const auto& [source, values] : by_source) all.push_back(mean(values));
     return all;
@@ -158,76 +148,68 @@ class Comparisons::Errors {
       all.push_back(&part);
       if (part.runs->kind == run.kind) alike.push_back(&part);
     }
-    const std::vector<double> of_kind = middles(alike);
-    return quantile_of(of_kind.size() >= kLeastSources ? of_kind : middles(all), 0.5);
+    const std::vector<double> of_kind = medians_of(alike);
+    return quantile(of_kind.size() >= kLeastSources ? of_kind : medians_of(all), 0.5);
   }
 
   static PredictedRun as_run(const Part& part) {
     return {.framework = part.runs->framework, .architecture = part.runs->architecture, .kind = part.runs->kind};
   }
 
-  static double middle_of(const std::vector<double>& medians) {
+  static double centre_of(const std::vector<double>& medians) {
     return mean(medians) * static_cast<double>(medians.size()) / static_cast<double>(medians.size() + 1);
   }
 
   void measure_scales() {
-    struct Deviations {
-      std::vector<double> values = {};
-      bool unseen = false;
-    };
-    std::map<std::pair<ModelKind, std::string>, Deviations> known, any;
-    std::map<std::pair<ModelKind, std::string>, std::vector<double>> inside;
+    std::map<std::pair<ModelKind, std::string>, std::vector<double>> known, any, within;
     for (const Part& part : parts_) {
       const PredictedRun run = as_run(part);
       const std::pair key{part.runs->kind, part.runs->source};
       const std::vector<const Part*> others = like(run, part.runs->source);
-      if (!others.empty()) known[key].values.push_back(std::abs(part.middle - middle_of(middles(others))) / part.reach);
-      any[key].values.push_back(std::abs(part.middle - usual(run, part.runs->source)) / part.reach);
-      any[key].unseen = part.runs->unseen;
-      if (part.inside >= 0) inside[key].push_back(part.inside);
+      if (!others.empty()) known[key].push_back(std::abs(part.median - centre_of(medians_of(others))) / part.length);
+      any[key].push_back(std::abs(part.median - usual(run, part.runs->source)) / part.length);
+      if (part.within >= 0) within[key].push_back(part.within);
     }
-    std::array<std::vector<double>, 3> of_kind, inside_of;
-    std::vector<double> inside_all;
-    for (const auto& [key, deviations] : any) of_kind[place(key.first)].push_back(mean(deviations.values));
-    for (const auto& [key, values] : inside)
-      inside_of[place(key.first)].push_back(mean(values)), inside_all.push_back(mean(values));
+    std::array<std::vector<double>, 3> of_kind, within_of;
+    std::vector<double> within_all;
+    for (const auto& [key, values] : any) of_kind[place(key.first)].push_back(mean(values));
+    for (const auto& [key, values] : within)
+      within_of[place(key.first)].push_back(mean(values)), within_all.push_back(mean(values));
     const double dense = mean(of_kind[place(ModelKind::Dense)]);
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
-      const auto n = static_cast<double>(of_kind[kind].size()), m = static_cast<double>(inside_of[kind].size());
+      const auto n = static_cast<double>(of_kind[kind].size()), m = static_cast<double>(within_of[kind].size());
       factor_[kind] = dense > 0 ? (mean(of_kind[kind]) * n / dense + kKindWeight) / (n + kKindWeight) : 1;
-      inside_[kind] = (mean(inside_of[kind]) * m + kInsideWeight * mean(inside_all)) / (m + kInsideWeight);
+      within_[kind] = (mean(within_of[kind]) * m + kWithinWeight * mean(within_all)) / (m + kWithinWeight);
     }
-    double sum = 0, weights = 0;
-    for (const auto& [key, deviations] : any) {
-      const double weight = deviations.unseen ? 1 : kSeen;
-      sum += weight * mean(deviations.values) / factor_[place(key.first)], weights += weight;
-    }
-    between_new_ = weights > 0 ? kMeanToDeviation * sum / weights : 0;
-    std::vector<double> scaled;
-    for (const auto& [key, deviations] : known) scaled.push_back(mean(deviations.values) / factor_[place(key.first)]);
-    const auto n = static_cast<double>(scaled.size());
-    between_known_ = std::min(between_new_, (kMeanToDeviation * mean(scaled) * n + between_new_) / (n + 1));
+    const auto deviation = [&](const auto& of) {
+      std::vector<double> scaled;
+      for (const auto& [key, values] : of) scaled.push_back(mean(values) / factor_[place(key.first)]);
+      return kMeanToDeviation * mean(scaled);
+    };
+    const auto n = static_cast<double>(known.size());
+    between_new_ = deviation(any);
+    between_known_ = std::min(between_new_, (deviation(known) * n + between_new_) / (n + 1));
   }
 
   Scale scale_of(const PredictedRun& run, const std::string& without) const {
     const double factor = factor_[place(run.kind)];
-    double inside = inside_[place(run.kind)] * inside_[place(run.kind)];
+    double within = within_[place(run.kind)] * within_[place(run.kind)];
     const std::vector<const Part*> others = like(run, without);
     if (others.empty()) {
       const double between = between_new_ * factor;
-      return {.middle = usual(run, without), .deviation = std::sqrt(between * between + inside)};
+      return {.centre = usual(run, without), .deviation = std::sqrt(between * between + within)};
     }
-    const std::vector<double> medians = middles(others);
+    const std::vector<double> medians = medians_of(others);
     const auto n = static_cast<double>(medians.size());
     const double centre = mean(medians);
     double squares = kOfAll * between_known_ * factor * between_known_ * factor;
     for (const double median : medians) squares += (median - centre) * (median - centre);
     double counted = kOfAll;
-    inside *= kOfAll;
+    within *= kOfAll;
     for (const Part* part : others)
-      if (part->inside >= 0) inside += part->inside * part->inside, ++counted;
-    return {.middle = middle_of(medians),
-            .deviation = std::sqrt(squares / (kOfAll + n - 1) * (1 + 1 / (n + 1)) + inside / counted)};
+      if (part->within >= 0) within += part->within * part->within, ++counted;
+    return {.centre = centre_of(medians),
+            .deviation = std::sqrt(squares / (kOfAll + n - 1) * (1 + 1 / (n + 1)) + within / counted)};
   }
 
   void measure_tails() {
@@ -238,15 +220,15 @@ class Comparisons::Errors {
       const Scale scale = scale_of(as_run(part), part.runs->source);
       for (const ComparedRuns::Error& error : part.runs->errors)
         if (scale.deviation > 0)
-          all.push_back({(error.log_ratio - scale.middle) / (scale.deviation * reach_of(error.tokens)), weight_of(part)});
+          all.push_back({(error.log_ratio - scale.centre) / (scale.deviation * length_factor(error.tokens)), weight_of(part)});
     }
     if (all.empty()) return;
     const double tail = 0.05 * (1 - 1 / static_cast<double>(sources.size()));
-    tails_ = {quantile_of(all, tail), quantile_of(all, 1 - tail)};
+    tails_ = {weighted_quantile(all, tail), weighted_quantile(all, 1 - tail)};
   }
 
   std::vector<Part> parts_ = {};
-  std::array<double, 3> factor_ = {1, 1, 1}, inside_ = {};  // [kind]
+  std::array<double, 3> factor_ = {1, 1, 1}, within_ = {};  // [kind]
   double between_known_ = 0, between_new_ = 0;
   std::array<double, 2> tails_ = {-kNinetyPercent, kNinetyPercent};
 };
@@ -287,7 +269,6 @@ std::string to_json(const std::vector<ComparedRuns>& all) {
     if (!runs.memory) json.field("architecture", runs.architecture);
     if (runs.memory) json.field("memory", true);
     if (runs.kind != ModelKind::Dense) json.field("kind", kKinds[place(runs.kind)]);
-    if (runs.unseen) json.field("unseen", true);
     json.field("rows", runs.rows);
     for (const auto& [name, value] :
          {std::pair("errors", &ComparedRuns::Error::log_ratio), {"tokens", &ComparedRuns::Error::tokens}}) {
@@ -306,12 +287,11 @@ std::vector<ComparedRuns> parse_compared(const std::string& text, const std::str
   json.only({"source", "runs"});
   std::vector<ComparedRuns> all;
   for (const JsonReader& each : json.at("runs").elements()) {
-    each.only({"source", "framework", "architecture", "memory", "kind", "unseen", "rows", "errors", "tokens"});
+    each.only({"source", "framework", "architecture", "memory", "kind", "rows", "errors", "tokens"});
     ComparedRuns runs{.source = each.at("source").as_string(),
                       .framework = each.at("framework").as_string(),
                       .architecture = each.has("architecture") ? each.at("architecture").as_string() : "",
                       .memory = each.has("memory") && each.at("memory").as_bool(),
-                      .unseen = each.has("unseen") && each.at("unseen").as_bool(),
                       .rows = static_cast<int>(each.at("rows").as_int(1, 1'000'000))};
     if (each.has("kind")) {
       const std::string word = each.at("kind").as_string();

@@ -2,24 +2,24 @@
 // `foreshard validate FILE... --residuals FILE` writes, has the errors of every source whose runs were compared.
 //
 // An interval is a promise to somebody whose run is in no table, so it is made of errors between sources (docs/validation.md,
-// "Intervals for strangers").
+// "Prediction intervals").
 // Of ln(measured / predicted), for a run with framework f on GPU generation g that trains a model of kind k:
 //
-//   middle   f was compared on g: m of the other sources' runs with f on g, of kind k: sum of their medians / (their number + 1).
+//   centre   f was compared on g: m of the other sources' runs with f on g, of kind k: sum of their medians / (their number + 1).
 //            Else the median over all sources of kind k
-//   between  standard deviation of sources' medians around such middles, 1.25 times the mean of |deviation|. f was compared on g: of
-//            sources with others like them, and of one as far off as any. That deviation s counts as two sources beside the n with
-//            f on g: variance (2 s^2 + sum (m_i - mean)^2) / (n + 1), times 1 + 1 / (n + 1). Else of all sources around the median of
-//            all, where a source for which a preset was made counts 0.3, one that was new counts 1
-//   inside   standard deviation of the runs of a source around its median, joined the same way
+//   between  standard deviation of sources' medians around such centres, 1.25 times the mean of |deviation|. f was compared on g: of
+//            sources with others like them, and of one as far off as any. That deviation s counts as one source beside the n with
+//            f on g: variance (s^2 + sum (m_i - mean)^2) / n, times 1 + 1 / (n + 1). Else of all sources around the median of all
+//   within   standard deviation of the runs of a source around its median, joined the same way
 //   kind     factor of experts and of adapters on `between`: ratio of their mean |deviation| to that of dense models, with the weight of
 //            their sources against eight sources with factor 1
-//   reach    factor on the whole: (6,000 / tokens of a micro-batch) ^ 0.3, from 0.6 to 3: short micro-batches are bound by the host,
-//            of which less is known. Of times only
+//   length   factor on the whole, of times only: (6,000 / t) ^ 0.3 for micro-batches of t tokens that are short, (t / 60,000) ^ 0.3 for
+//            long ones, whichever is larger, up to 3. Short ones are bound by the host, long ones by attention and by the exchange of
+//            its keys and values; of both less is known
 //
-//   interval = middle + reach sqrt(between^2 + inside^2) [z(5 %), z(95 %)]
+//   interval = centre + length sqrt(between^2 + within^2) [z(5 %), z(95 %)]
 //
-// where z are the quantiles of the errors of every source in the same units, predicted without it, sources weighted alike. Its
+// where z are the quantiles of the errors of every source in the same units, predicted without it, every source with the same weight. Its
 // tails are as heavy as those of the sources; with n sources 5 % (1 - 1/n) are cut from each.
 #pragma once
 
@@ -42,7 +42,6 @@ struct ComparedRuns {
   std::string source = {}, framework = {}, architecture = {};  // of peak memory, which no GPU changes: no architecture
   ModelKind kind = ModelKind::Dense;                           // of peak memory: Dense with experts, too
   bool memory = false;
-  bool unseen = false;  // nobody had the source in hand when presets and constants were made
   int rows = 0;
   struct Error {
     double log_ratio = 0;  // ln(measured / predicted) of the time, or of the memory
@@ -85,7 +84,7 @@ class Comparisons {
 
   Spread times(const PredictedRun& run) const;
   Spread memory(const PredictedRun& run) const;  // `architecture` and `tokens` do not matter
-  Spread constant(bool memory) const;            // one width for everything, for comparison
+  Spread constant(bool memory) const;            // of constant width, for comparison
 
  private:
   class Errors;  // of times, or of memory

@@ -70,13 +70,11 @@ TEST(ComparedRuns, AreTheErrorsOfASource) {
 
 // Without the source the constants predict 5 % more: measured / predicted is less by as much.
 TEST(ComparedRuns, WithConstantsThatKnowNothingOfTheSource) {
-  const SourceNotes notes =
-      parse_source_notes(R"({"what": "", "without": {"paper": 0.05}, "unseen": ["paper"]})", "sources.json");
+  const SourceNotes notes = parse_source_notes(R"({"what": "", "without": {"paper": 0.05}})", "sources.json");
   const ComparedRuns plain = compared_runs({row(2, 1)}, {}).at(0), left_out = compared_runs({row(2, 1)}, notes).at(0);
   EXPECT_NEAR(left_out.errors.at(0).log_ratio, plain.errors.at(0).log_ratio - 0.05, 1e-12);
-  EXPECT_TRUE(left_out.unseen);
-  EXPECT_THROW(parse_source_notes(R"({"without": {}})", "sources.json"), Error);
-  EXPECT_FALSE(shipped_source_notes().unseen.empty());
+  EXPECT_THROW(parse_source_notes(R"({"what": ""})", "sources.json"), Error);
+  EXPECT_THROW(parse_source_notes(R"({"without": {}, "other": 1})", "sources.json"), Error);
 }
 
 TEST(ComparedRuns, OfManyRowsQuantilesAreKept) {
@@ -115,7 +113,7 @@ TEST(Comparisons, KeepTheirWordOnSourcesThatAreNew) {
 // Sources of one framework that agree among each other, others that do not: the interval for that framework is narrower, and around them.
 TEST(Comparisons, AFrameworkWhoseSourcesAgreeIsPredictedCloser) {
   std::vector<ComparedRuns> all = drawn(1, 0.25, 0.03);
-  for (ComparedRuns& each : all) each.framework = "f" + each.source, each.unseen = true;
+  for (ComparedRuns& each : all) each.framework = "f" + each.source;
   for (int i = 0; i < 4; ++i) all.push_back(runs("agrees" + std::to_string(i), "megatron", {0.09, 0.1, 0.1, 0.11, 0.1}));
   const Comparisons comparisons(all);
   const Spread known = comparisons.times({.framework = "megatron", .architecture = "ampere", .tokens = 6000});
@@ -153,7 +151,9 @@ TEST(Comparisons, ShortMicroBatchesAreLessCertain) {
     return width(comparisons.times({.framework = "new", .architecture = "ampere", .tokens = tokens}));
   };
   EXPECT_NEAR(at(512) / at(6000), std::pow(6000 / 512.0, 0.3), 1e-9);
-  EXPECT_NEAR(at(1e9) / at(6000), 0.6, 1e-9);
+  EXPECT_NEAR(at(12'000) / at(6000), std::pow(6000 / 12'000.0, 0.3), 1e-9);
+  EXPECT_NEAR(at(120'000) / at(6000), std::pow(120'000 / 60'000.0, 0.3), 1e-9);
+  EXPECT_NEAR(at(1e9) / at(6000), 3, 1e-9);
   EXPECT_NEAR(at(1) / at(6000), 3, 1e-9);
   EXPECT_DOUBLE_EQ(at(0), at(6000));  // unknown
 }

@@ -77,6 +77,23 @@ TEST(NetworkCollective, AnAllToAllOfTwoLevels) {
             load(network, collective_phases(network, ring, first(8))));
 }
 
+// A link that a flow crosses twice is busy twice as long; links come by rising id.
+TEST(NetworkCollective, TheLinksOfAFlowAreBusyForTheirShare) {
+  const Network network = star(2);
+  const Route route = network.route({0}, {1});
+  const std::vector<LinkId> out(route.links.begin(), route.links.end());
+  ASSERT_GE(out.size(), 2U);
+  CollectiveFlow flow{.links = {out[1], out[0], out[1]}, .bytes = 1000};
+  const std::vector<BusyLink> busy = busy_links(network, flow);
+  ASSERT_EQ(busy.size(), 2U);
+  EXPECT_LT(busy[0].id.value, busy[1].id.value);
+  for (const BusyLink& link : busy) {
+    EXPECT_EQ(link.times, link.id.value == out[1].value ? 2 : 1);
+    EXPECT_DOUBLE_EQ(link.busy.value, 1000.0 * link.times / network.link(link.id).rate().value);
+  }
+  EXPECT_TRUE(busy_links(network, {}).empty());
+}
+
 // The volume that leaves the busiest NIC is what collective_volume says, for every algorithm that a star can run.
 TEST(NetworkCollective, VolumesOnAStarAreTheClosedForms) {
   for (int n = 2; n <= 17; ++n) {

@@ -47,13 +47,15 @@ TEST(Facts, TheSharesOfAClassAddUp) {
 // A file of a prediction says how far it may be off and what was said of it; a run of that plan, whose file has them too, does not.
 TEST(Facts, APredictionHasItsIntervalAndItsNotes) {
   Result result = simulated_document()->result;
-  result.plan.origin =
-      with_json_value(with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "prediction_interval",
-                                      R"({"low_s": 1.5, "high_s": 2.25, "rows": 7, "extrapolated": true})", "origin"),
-                      "notes", R"(["no --seq was given"])", "origin");
+  result.plan.origin = with_json_value(
+      with_json_value(result.plan.origin.empty() ? "{}" : result.plan.origin, "prediction_interval",
+                      R"({"low_s": 1.5, "high_s": 2.25, "rows": 7, "extrapolated": true, "basis": "compared with 4 sources"})",
+                      "origin"),
+      "notes", R"(["no --seq was given"])", "origin");
   const auto prediction = make_document(result);
   const Facts facts = facts_of(*prediction, {}, nullptr);
   EXPECT_EQ(value_of(facts, "90 % interval"), "1.50-2.25 s");
+  EXPECT_EQ(value_of(facts, "  rests on"), "compared with 4 sources");
   EXPECT_EQ(value_of(facts, "no --seq was given"), "");
   result.trace.origin = Origin::Measured;
   const auto run = make_document(result);
