@@ -172,6 +172,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
 void OptionEffects::SetUp() {
   before_ = fs::current_path();
   folder_ = fs::temp_directory_path() / ("foreshard-effects-" + std::to_string(::getpid()));
+  fs::remove_all(folder_);  // of a test that was killed and had the same process id
   fs::create_directories(folder_ / "made");
 }
 
