@@ -5,8 +5,8 @@
 
 For every source of data/measured, the constants of accuracy/constants.json that name it are fitted again on the other sources
 that they name; one that names no other takes what its entry says one would assume without. The source is then predicted with
-those. Printed per source: median error in sample and left out, the guard (1.5 times the median that the source has to reach), the
-ratio of the two, and how many left-out rows fall into the 90 % interval that the other left-out sources give.
+those. Printed per source: median error in sample and left out, the guard (1.5 times the median that the source has to reach), and the
+ratio of the two.
 
 The fit: from runs with every constant below and above its value, ln(prediction) of a row is interpolated in each constant and
 summed over the constants; coordinate descent over a grid minimises the mean over cells of the median error. The last
@@ -166,32 +166,9 @@ class Surrogate:
         return values
 
 
-def quantile(values, share):
-    values = sorted(values)
-    at = share * (len(values) - 1)
-    below = int(at)
-    above = min(below + 1, len(values) - 1)
-    return values[below] + (at - below) * (values[above] - values[below])
-
-
 def of_times(row):
     """ln(measured / predicted) of the time, whatever the row states."""
     return log_error(row) if row["quantity"] in RATES else -log_error(row)
-
-
-def coverage(rows_of):
-    """Share of each source's rows inside the 90 % interval of the other sources, each of their cells with the same weight."""
-    inside = {}
-    for source, rows in rows_of.items():
-        cells = collections.defaultdict(list)
-        for other, theirs in rows_of.items():
-            if other != source:
-                for row in theirs.values():
-                    cells[cell(row)].append(of_times(row))
-        pooled = [quantile(residuals, i / 20) for residuals in cells.values() for i in range(1, 20)]
-        low, high = quantile(pooled, 0.05), quantile(pooled, 0.95)
-        inside[source] = sum(low <= of_times(row) <= high for row in rows.values())
-    return inside
 
 
 def cross_validate(program):
@@ -221,9 +198,6 @@ def cross_validate(program):
                  "change": statistics.median(of_times(own[key]) - of_times(row) for key, row in out.items() if key in own)}
         entry["ratio"] = max(entry["left_out"], FLOOR) / max(entry["in_sample"], FLOOR)
         report.append(entry)
-    inside = coverage(left)
-    for entry in report:
-        entry["inside"] = inside[entry["source"]]
     everything = {key: row for rows in left.values() for key, row in rows.items()}
     overall = {}
     for name, rows in (("in_sample", in_sample), ("left_out", everything)):
@@ -231,8 +205,6 @@ def cross_validate(program):
         overall[name] = {"mean_of_cells": mean_of_medians(rows, errors),
                          "median": statistics.median(abs(math.expm1(error)) for error in errors.values())}
     overall["ratio"] = overall["left_out"]["mean_of_cells"] / overall["in_sample"]["mean_of_cells"]
-    overall["coverage90"] = sum(entry["inside"] for entry in report) / sum(entry["rows"] for entry in report)
-    overall["coverage90_of_sources"] = statistics.fmean(entry["inside"] / entry["rows"] for entry in report)
     return {"guard": GUARD, "sources": report, "overall": overall}
 
 
@@ -252,21 +224,19 @@ def markdown(result, constants):
     for name, entry in constants.items():
         low, high = entry["range"]
         lines.append(f"| {name} | {entry['value']} | {low} to {high} | {'; '.join(entry['fitted_on'])} |")
-    lines += ["", "| source | rows | in sample % | left out % | guard % | left out / in sample | in interval % | constants without it |",
-              "|---|---:|---:|---:|---:|---:|---:|---|"]
+    lines += ["", "| source | rows | in sample % | left out % | guard % | left out / in sample | constants without it |",
+              "|---|---:|---:|---:|---:|---:|---|"]
     for entry in result["sources"]:
         changed = ", ".join(f"{name} {show(value)}" for name, value in entry["constants"].items())
         wanted = WANTED.get(entry["source"])
         guard = "–" if wanted is None else f"{100 * GUARD * wanted:.1f}"
         mark = " (over the guard)" if wanted is not None and entry["left_out"] > GUARD * wanted else ""
         lines.append(f"| {entry['source']} | {entry['rows']} | {100 * entry['in_sample']:.1f} | {100 * entry['left_out']:.1f}{mark} | "
-                     f"{guard} | {entry['ratio']:.2f} | {100 * entry['inside'] / entry['rows']:.0f} | {changed} |")
+                     f"{guard} | {entry['ratio']:.2f} | {changed} |")
     overall = result["overall"]
     lines += ["", f"Mean of the cells' medians: {100 * overall['in_sample']['mean_of_cells']:.1f} % in sample, "
               f"{100 * overall['left_out']['mean_of_cells']:.1f} % left out (guard {100 * GUARD * WANTED_MEAN:.1f} %), ratio {overall['ratio']:.2f}. Median over rows: "
-              f"{100 * overall['in_sample']['median']:.1f} % and {100 * overall['left_out']['median']:.1f} %. Of the rows left out "
-              f"{100 * overall['coverage90']:.1f} % lie in the 90 % interval that the other sources give "
-              f"(mean over sources {100 * overall['coverage90_of_sources']:.1f} %; a source's cells count alike there)."]
+              f"{100 * overall['in_sample']['median']:.1f} % and {100 * overall['left_out']['median']:.1f} %."]
     return "\n".join(lines)
 
 

@@ -281,22 +281,6 @@ LogEnds central_ends(const std::vector<double>& residuals) {
   return {.low = std::min(ends.low, mean - wide), .high = std::max(ends.high, mean + wide)};
 }
 
-double coverage_across_sources(const std::vector<ValidatedRow>& scored) {
-  std::map<std::pair<bool, std::string>, std::vector<double>> by_source;
-  for (const ValidatedRow& row : scored)
-    if (has_error(row) && row.usual()) by_source[{row.memory, row.source}].push_back(log_ratio(row));
-  int inside = 0, all = 0;
-  for (const auto& [key, own] : by_source) {
-    std::vector<double> others;
-    for (const auto& [other, residuals] : by_source)
-      if (other.first == key.first && other.second != key.second)
-        others.insert(others.end(), residuals.begin(), residuals.end());
-    const double low = quantile(others, 0.05), high = quantile(others, 0.95);
-    for (const double residual : own) ++all, inside += residual >= low && residual <= high ? 1 : 0;
-  }
-  return all > 0 ? inside / static_cast<double>(all) : 0;
-}
-
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped) {
   Validation v;
   v.rows = static_cast<int>(scored.size() + skipped.size());

@@ -143,7 +143,4 @@ LogEnds central_ends(const std::vector<double>& residuals);
 // of GPU; where these are too few as well, from the rows of its kind of other sources.
 Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
 
-// The coverage of dense models when every row's interval comes from other sources only: the share of rows inside.
-double coverage_across_sources(const std::vector<ValidatedRow>& scored);
-
 }  // namespace foreshard

@@ -281,8 +281,7 @@ std::string validation_json(const Validation& v, bool per_row) {
   interval_fields(json, v);
   json.field("order", v.order).field("rank_correlation", v.rank).field("regret", v.regret);
   json.field("pairs", v.pairs).field("sweeps", v.sweeps);
-  json.field("order_of_runs", v.order_of_runs).field("pairs_of_runs", v.pairs_of_runs);
-  json.field("coverage90_across_sources", coverage_across_sources(v.scored)).end_object();
+  json.field("order_of_runs", v.order_of_runs).field("pairs_of_runs", v.pairs_of_runs).end_object();
   if (per_row) {
     json.key("predictions").begin_array();
     for (const ValidatedRow& row : v.scored) row_fields(json, row);
