@@ -32,9 +32,9 @@ std::string interval_lines(const Validation& v) {
         what, per_cent(intervals->coverage), counted(static_cast<int>(intervals->sources.size()), "source"), intervals->score,
         intervals->constant_score);
     const auto half = [](double width) { return per_cent(std::expm1(width)); };
-    if (intervals->half_width_compared)
-      line += fmt::format("; median half width {} % where the framework was compared", half(*intervals->half_width_compared));
-    if (intervals->half_width_new) line += fmt::format("; {} % where it was not", half(*intervals->half_width_new));
+    constexpr const char* words = "; median half width {} % where the framework was {}";
+    if (const auto& width = intervals->half_width_compared) line += fmt::format(words, half(*width), "compared");
+    if (const auto& width = intervals->half_width_new) line += fmt::format(words, half(*width), "not compared");
     text += wrapped(line, 2) + "\n";
   }
   return text;

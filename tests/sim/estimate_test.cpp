@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "core/base/quantile.h"
 #include "core/cluster_file/cluster_file.h"
 #include "sim/simulate.h"
 #include "strategy/estimate/estimate_pipeline.h"
@@ -75,11 +76,6 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job, Granularity gra
                screened.time,
                static_cast<double>(refined.peak.value),
                screened.peak};
-}
-
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 std::string words(const Trial& t) {

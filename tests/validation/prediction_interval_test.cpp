@@ -145,7 +145,7 @@ TEST(Comparisons, RowsOfOneSourceDoNotOutvoteOthers) {
   EXPECT_NEAR(Comparisons(all).times(run).high, Comparisons(more).times(run).high, 0.02);
 }
 
-TEST(Comparisons, ShortMicroBatchesAreLessCertain) {
+TEST(Comparisons, ShortAndLongMicroBatchesAreLessCertain) {
   const Comparisons comparisons(drawn(3, 0.1, 0.05));
   const auto at = [&](double tokens) {
     return width(comparisons.times({.framework = "new", .architecture = "ampere", .tokens = tokens}));
