@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Trains a small transformer with every codec and prints the losses beside those of sums as they are.
 
+    python3 bench/compression.py --text FILE [--steps 200]
     python3 bench/compression.py [--program build/release/foreshard] [--steps 300] [--curves FILE] [--pictures FOLDER] [--only TEXT]
 
 Two layers, hidden size 32, 64 tokens, batch 16 of 16 tokens, fp32, Adam with a rate of 0.01 (SGD: 0.1, momentum 0.9), on the host. Gradients
 between two replicas, activations between two tensor-parallel ranks. The text counts up through 64 letters, but two letters of
 ten are drawn at random: no model can go below that entropy. Losses are means of the last 30 steps. A warm-up
 is a plan without the codec whose checkpoint the plan with it goes on from; a density schedule is a plan for each share.
+
+With --text: a Llama and a GPT of four layers (hidden size 64, 256 byte tokens, 64 of a sample, batch 8, Adam with a rate of 0.003) on the
+bytes of a file, with activations between two tensor-parallel ranks in each codec; five seeds each.
 """
 import argparse
 import csv
@@ -28,6 +32,44 @@ def write_text(path, samples):
     draw = random.Random(1)
     text = bytearray(draw.randrange(64) if draw.random() < 0.2 else i % 64 for i in range(16 * samples))
     path.write_bytes(bytes(text))
+
+
+TEXT_MODELS = {
+    "Llama": ["--model", "llama-3-8b", "--set", "model.num_hidden_layers=4", "--set", "model.hidden_size=64", "--set",
+              "model.intermediate_size=128", "--set", "model.num_attention_heads=4", "--set", "model.num_key_value_heads=4",
+              "--set", "model.vocab_size=256", "--set", "model.max_position_embeddings=64"],
+    "GPT": ["--model", "gpt2-124m", "--set", "model.n_layer=4", "--set", "model.n_embd=64", "--set", "model.n_head=4", "--set",
+            "model.vocab_size=256", "--set", "model.n_positions=64"]}
+TEXT_BASE = ["--cluster", "dgx-a100", "--gpus", "2", "--precision", "fp32", "--seq", "64", "--dp", "1", "--tp", "2",
+             "--micro-batch", "8", "--global-batch", "8"]
+TEXT_CODECS = [("none", []), ("segmented:8", []), ("token-topk:0.5", []), ("token-topk:0.5,segmented:8", []),
+               ("token-topk:0.5,segmented:8", ["--sequence-parallel"])]
+
+
+def train_on_text(program, text, steps):
+    print(f"| model | activations | mean of the last 30 of {steps} steps | against as they are | least and most of five seeds |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for model, settings in TEXT_MODELS.items():
+            plain = None
+            for codec, also in TEXT_CODECS:
+                plan, log, last = folder / "p.plan.json", folder / "loss.csv", []
+                lower = [program, "lower", *settings, *TEXT_BASE, *also, "--compress-activations", codec, "--save-plan", plan]
+                subprocess.run([*map(str, lower)], check=True, capture_output=True)
+                for seed in range(1, 6):
+                    run = [program, "run", plan, "--steps", steps, "--seed", seed, "--data", text, "--data-format", "bytes",
+                           "--learning-rate", 0.003, "--loss-log", log, "--progress", "none"]
+                    subprocess.run([*map(str, run)], check=True, capture_output=True)
+                    with open(log) as lines:
+                        losses = [float(row["loss"]) for row in csv.DictReader(lines)][-30:]
+                    last.append(sum(losses) / len(losses))
+                plain = plain or last
+                apart = [100 * (a / b - 1) for a, b in zip(last, plain)]
+                against = "" if codec == "none" else f"{100 * (sum(last) / sum(plain) - 1):+.2f} %"
+                spread = "" if codec == "none" else f"{min(apart):+.1f} to {max(apart):+.1f} %"
+                name = codec + (" with sequence parallelism" if also else "")
+                print(f"| {model} | {name} | {sum(last) / 5:.4f} | {against} | {spread} |", flush=True)
 
 
 class Trainer:
@@ -91,8 +133,11 @@ def main():
     parser.add_argument("--pictures", type=pathlib.Path,
                         help="a folder: SVGs of the runs with Adam that compress gradients, and activations; means of ten steps")
     parser.add_argument("--only", default="", help="only runs whose name contains this, and those that they are compared with")
+    parser.add_argument("--text", type=pathlib.Path, help="trains on the bytes of this file instead")
     asked = parser.parse_args()
     n = asked.steps
+    if asked.text:
+        return train_on_text(asked.program, asked.text, n)
 
     def gradients(codec, steps=n):
         return [(["--compress-gradients", codec], steps)]
@@ -131,6 +176,7 @@ def main():
          [step for share in token_ramp for step in activations(f"token-topk:{share}", third)] +
          activations("token-topk:0.5", n - 3 * third), 0.01, 11),
         ("token-topk:0.84", TENSOR, activations("token-topk:0.84"), 0.01, 11),
+        ("token-topk:0.5,segmented:8", TENSOR, activations("token-topk:0.5,segmented:8"), 0.01, 11),
         ("ZeRO 1, segmented:4", REPLICAS + ["--zero", "1"], gradients("segmented:4"), 0.01, 0),
         ("ZeRO 2, segmented:4", REPLICAS + ["--zero", "2"], gradients("segmented:4"), 0.01, 0),
     ]

@@ -101,7 +101,8 @@ inline const std::vector<OptionValues>& option_values() {
       {"partition", {"4 KB"}},
       {"credit", {"16 KB"}},
       {"compress_gradients", {"eight-bit", "segmented:4", "segmented:8x8", "one-bit", "one-bit:1", "dgc:0.1"}},
-      {"compress_activations", {"token-topk:0.5", "segmented:8", "segmented:4x8"}},
+      {"compress_group", {"1", "2", "4"}},
+      {"compress_activations", {"token-topk:0.5", "segmented:8", "segmented:4x8", "token-topk:0.5,segmented:8"}},
       {"compress_dispatch", {"fp8", "eight-bit"}},
       {"framework", {}, "the tests draw it, in their own ways"}};
   return all;

@@ -204,9 +204,9 @@ std::vector<std::string> headline(const Strategy& strategy) {
   }
   // Values that the engine chose without being asked are not mentioned.
   static const std::vector<std::string> resolved = {
-      "attention",   "bucket",         "placement",        "param_dtype",      "grad_dtype",
-      "state_dtype", "zero_group",     "microbatch_group", "framework_memory", "layer_split",
-      "stages",      "vocab_multiple", "schedule_order",   "schedule_times",   "expert_node_ranks"};
+      "attention",      "bucket",           "placement",         "param_dtype",   "grad_dtype", "state_dtype",
+      "zero_group",     "microbatch_group", "framework_memory",  "layer_split",   "stages",     "vocab_multiple",
+      "schedule_order", "schedule_times",   "expert_node_ranks", "compress_group"};
   for (const StrategyOption& option : strategy_options()) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();

@@ -61,6 +61,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"partition", "--sum-order priority and larger buckets"},
       {"credit", "--algorithm gather-to-root, or --sum-order priority and smaller parts"},
       {"compress_gradients", "dp or cp above 1"},
+      {"compress_group", "--compress-gradients, and another number than the nodes give"},
       {"compress_activations", "tp above 1"},
       {"compress_dispatch", "ep above 1"},
       {"lora_alpha", "--lora-rank, and another alpha than the rank"},

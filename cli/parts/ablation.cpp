@@ -37,11 +37,18 @@ std::string settings_text(const AblationRow& row) {
   return text.empty() ? "as given" : text;
 }
 
-std::string speed_up(const AblationRow& row, const AblationRow& first) {
-  if (!row.why_not.empty() || !first.why_not.empty()) return "-";
+std::string speed_up(const AblationRow& row, const AblationRow* against) {
+  if (!row.why_not.empty() || !against || !against->why_not.empty()) return "-";
   char text[32];
-  std::snprintf(text, sizeof text, "%.3f", first.time.value / row.time.value);
+  std::snprintf(text, sizeof text, "%.3f", against->time.value / row.time.value);
   return text;
+}
+
+// The last row before row `i` that has a plan; null: none.
+const AblationRow* row_before(const std::vector<AblationRow>& rows, std::size_t i) {
+  while (i-- > 0)
+    if (rows[i].why_not.empty()) return &rows[i];
+  return nullptr;
 }
 
 }  // namespace
@@ -82,7 +89,7 @@ std::vector<AblationStep> default_chain(const Job& job, const std::function<bool
   return {none,
           {.name = "pipeline", .settings = {{"parts", "auto"}}},
           {.name = "top-k", .settings = {{"compress_activations", "token-topk:0.5"}}},
-          {.name = "quantization", .settings = {{"compress_activations", "segmented:8"}}}};
+          {.name = "quantization", .settings = {{"compress_activations", "token-topk:0.5,segmented:8"}}}};
 }
 
 Bytes sent_bytes(const Plan& plan) {
@@ -125,21 +132,24 @@ AblationRow ablation_row(const Job& job, const AblationStep& step) {
 
 std::string ablation_text(const Job& job, const std::vector<AblationRow>& rows, bool unicode) {
   TextTable table{
-      .columns = {{"step", Align::Left}, {"iteration"}, {"speed-up"}, {"peak GiB"}, {"sent GiB"}, {"sound", Align::Left}}};
+      .columns = {
+          {"step", Align::Left}, {"iteration"}, {"factor"}, {"speed-up"}, {"peak GiB"}, {"sent GiB"}, {"sound", Align::Left}}};
   std::string refused;
-  for (const AblationRow& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const AblationRow& row = rows[i];
     if (!row.why_not.empty()) {
-      table.rows.push_back({row.step.name, "-", "-", "-", "-", "-"});
+      table.rows.push_back({row.step.name, "-", "-", "-", "-", "-", "-"});
       refused += "  " + wrapped(row.step.name + ": " + row.why_not, 4) + "\n";
       continue;
     }
-    table.rows.push_back({row.step.name, in_time(row.time), speed_up(row, rows.front()), in_gib_text(row.peak),
-                          in_gib_text(row.sent), row.defects.empty() ? "yes" : "no: " + row.defects.front().rule});
+    table.rows.push_back({row.step.name, in_time(row.time), speed_up(row, row_before(rows, i)), speed_up(row, &rows.front()),
+                          in_gib_text(row.peak), in_gib_text(row.sent),
+                          row.defects.empty() ? "yes" : "no: " + row.defects.front().rule});
   }
   const std::string note =
-      "Each step adds to the ones before it. speed-up: against the first step; peak: of the fullest GPU, with the framework; "
-      "sent: by the "
-      "GPU that sends the most, in one iteration; sound: check_plan finds nothing.";
+      "Each step adds to the ones before it. factor: against the step before; speed-up: against the first, the product of the "
+      "factors; peak: of the fullest GPU, with the framework; sent: by the GPU that sends the most, in one iteration; sound: "
+      "check_plan finds nothing.";
   std::string settings;
   for (const AblationRow& row : rows) settings += "  " + wrapped(row.step.name + ": " + settings_text(row), 4) + "\n";
   return job.model.name + " on " + job.cluster.name + "\n\n" + table.text(unicode) + "\n" + settings + "  " + wrapped(note, 2) +
@@ -150,7 +160,8 @@ std::string ablation_json(const Job& job, const std::vector<AblationRow>& rows) 
   JsonWriter json;
   json.begin_object().field("model", job.model.name).field("cluster", job.cluster.name);
   json.key("steps").begin_array();
-  for (const AblationRow& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const AblationRow& row = rows[i];
     json.begin_object().field("name", row.step.name).key("settings").begin_object();
     for (const auto& [path, value] : row.step.settings) json.field(path.c_str(), value);
     json.end_object().field("feasible", row.why_not.empty());
@@ -158,7 +169,10 @@ std::string ablation_json(const Job& job, const std::vector<AblationRow>& rows) 
       json.field("infeasible_reason", row.why_not).end_object();
       continue;
     }
-    json.field("iteration_time_s", row.time.value).key("speed_up");
+    const AblationRow* before = row_before(rows, i);
+    json.field("iteration_time_s", row.time.value).key("factor");
+    before ? json.value(before->time.value / row.time.value) : json.null();
+    json.key("speed_up");
     rows.front().why_not.empty() ? json.value(rows.front().time.value / row.time.value) : json.null();
     json.field("peak_memory_bytes", row.peak.value)
         .field("margin_bytes", row.margin.value)

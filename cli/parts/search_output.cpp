@@ -201,13 +201,8 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
     for (std::size_t i = 0; i < table.rows.size(); ++i)
       table.rows[i].insert(table.rows[i].begin() + 6, experts_text(candidates[i].point));
   }
-  if (std::ranges::none_of(candidates, [](const Candidate& c) { return !in_host_memory(c.strategy.offload).empty(); }))
-    return table;
-  table.columns.push_back({"in host memory", Align::Left});
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const std::string away = in_host_memory(candidates[i].strategy.offload);
-    table.rows[i].push_back(away.empty() ? "-" : away);
-  }
+  add_column(table, candidates, "in host memory", [](const Candidate& c) { return in_host_memory(c.strategy.offload); });
+  add_column(table, candidates, "with", [](const Candidate& c) { return tried_text(c.strategy); });
   return table;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
@@ -37,6 +38,20 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
   }
   set_option(strategy, path, setting.substr(equals + 1), kCommandLine);
   return path;
+}
+
+// The path of an option that --try names as on the command line or in a file: compress-activations, compress_activations.
+static std::string read_tried(const Arguments& arguments, std::string name, const Strategy& base) {
+  const std::string said = name;
+  std::ranges::replace(name, '-', '_');
+  std::vector<std::string> known;
+  for (const TriedOption& option : tried_options()) known.push_back(option.path);
+  if (std::ranges::find(known, name) == known.end())
+    throw Error(kCommandLine, "--try", "\"" + said + "\"", "one of " + joined(known));
+  const StrategyOption& option = *find_option(name);
+  if (arguments.has(option.flag) || option.get(base) != option.get(Strategy{}))
+    throw Error(kCommandLine, "--try", "\"" + said + "\"", "no " + option.flag + " beside it");
+  return name;
 }
 
 Job read_search_job(const Arguments& arguments) {
@@ -81,6 +96,10 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
     if (is_fixed(path)) throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
     options.fixed.push_back(path);
   }
+  for (const std::string& list : arguments.all("--try")) {
+    std::istringstream names(list);
+    for (std::string name; std::getline(names, name, ',');) options.tries.push_back(read_tried(arguments, name, options.base));
+  }
   expect_searchable(options.base);
   if (options.base.batch.global <= 0)
     throw Error(kCommandLine, "--global-batch", arguments.text("--global-batch", "nothing"),
@@ -109,10 +128,18 @@ int read_top(const Arguments& arguments) { return static_cast<int>(arguments.int
 
 std::vector<VerbOption> search_run_options() {
   const std::string group = "search";
+  std::vector<std::string> tried;
+  for (const TriedOption& option : tried_options()) tried.push_back(option.path);
   return {{.name = "--objective", .value = "NAME", .help = joined(objective_names()) + " (default time)", .group = group},
           {.name = "--fix",
            .value = "PATH=VALUE",
            .help = "fixes an option that the search would vary, such as tp=8; may be repeated",
+           .group = group,
+           .repeatable = true},
+          {.name = "--try",
+           .value = "NAME,...",
+           .help = "varies these options, too, for the best strategies: " + joined(tried) +
+                   "; compressed sums change what is trained",
            .group = group,
            .repeatable = true},
           {.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = group},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/parts/search_output.h"
+#include "core/strategy/strategy_options.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -50,6 +51,26 @@ std::string in_host_memory(const OffloadChoice& offload) {
   return away;
 }
 
+std::string tried_text(const Strategy& strategy) {
+  std::string text;
+  for (const TriedOption& tried : tried_options()) {
+    const StrategyOption& option = *find_option(tried.path);
+    const std::string value = option.get(strategy);
+    if (value != option.get(Strategy{})) text += (text.empty() ? "" : ", ") + tried.path + " " + value;
+  }
+  return text;
+}
+
+void add_column(TextTable& table, const std::vector<Candidate>& candidates, const std::string& head,
+                const std::function<std::string(const Candidate&)>& text) {
+  if (std::ranges::all_of(candidates, [&](const Candidate& c) { return text(c).empty(); })) return;
+  table.columns.push_back({head, Align::Left});
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::string words = text(candidates[i]);
+    table.rows[i].push_back(words.empty() ? "-" : words);
+  }
+}
+
 std::string short_name(const Candidate& candidate) {
   const Point& p = candidate.point;
   const bool staged = !candidate.strategy.stages.empty();
@@ -72,6 +93,7 @@ std::string short_name(const Candidate& candidate) {
   if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
   if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
   if (const std::string away = in_host_memory(candidate.strategy.offload); !away.empty()) name += ", in host memory " + away;
+  if (const std::string tried = tried_text(candidate.strategy); !tried.empty()) name += ", " + tried;
   if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
   return name;
 }

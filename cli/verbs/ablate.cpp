@@ -75,7 +75,7 @@ Verb ablate_verb() {
           "steps "
           "before it. Without --step: none; operators in parts that overlap with the sums of tensor parallelism; sums of the "
           "rows of half of "
-          "the tokens; instead of both, sums in 8 bits.",
+          "the tokens; these rows in 8 bits.",
       .examples = {"foreshard ablate --model bert-large --cluster dgx-a100",
                    "foreshard ablate --model gpt2-1.5b --cluster dgx-a100 --tp 5 --dp 1 --micro-batch 8 --step whole --step "
                    "overlap:overlap=grad,p2p,tp --step parts:parts=2,4"},

@@ -2,7 +2,7 @@
 //   missing   a partial sum: of a product whose weight is cut along the dimension of the sum (or of an embedding with cut rows), of
 //             the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
 //   columns   some of the columns: a product whose weight is cut along the other dimension
-//   rows      some of the tokens: the result of a reduce-scatter of partial sums, until an all-gather
+//   rows      some of the tokens: the result of a reduce-scatter of partial sums, also of one in codes, until an all-gather
 //   unknown   perhaps some of the tokens, if the plan scatters tokens, or of the columns of adapters: data from another stage, and products with weights that
 //             were gathered into a ring without Buffer::holds, whose history is not known
 //   received  the rank's slice of a value from another stage (Exchange::slice), until an all-gather
@@ -67,6 +67,16 @@ class PartialSumCheck {
       for (const Instruction& run : segment.instructions)
         if (const auto* what = std::get_if<Collective>(&run.what); what && what->kind == CollectiveKind::ReduceScatter)
           scattered_ |= wide(plan_.groups[what->group.index()].over) & (alike_ | experts_alike_);
+    for (const Action& action : role_.actions)
+      for (const Instruction& run : plan_.segments[action.segment.index()].instructions)
+        if (const auto* what = std::get_if<Compute>(&run.what); what && adds_parts(what->op) && keeps_values(run))
+          scattered_ |= axes_of(what->slice) & (alike_ | experts_alike_);
+  }
+  AxisSet axes_of(GroupId group) const { return group.valid() ? wide(plan_.groups[group.index()].over) : 0; }
+  // It writes what operators read, not what is sent.
+  bool keeps_values(const Instruction& run) const {
+    return std::ranges::any_of(
+        run.writes, [&](const Use& use) { return role_.buffers[use.buffer.index()].category != Category::Communication; });
   }
 
   std::vector<AxisId> wide_axes() const {
@@ -150,6 +160,7 @@ class PartialSumCheck {
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
     const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
     Contents out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
+    out.rows |= in.missing & added & axes_of(compute.slice);
     if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); }))
       out.unknown |= adapted_ ? alike_ : scattered_;
     if (law.new_columns)  // weights are [out, in]

@@ -119,17 +119,19 @@ OperandSizes sizes(const ops::LatentHeads& op, const Found& at) {
 OperandSizes sizes(const ops::TokenScores&, const Found& at) {
   return {.reads = {at.all()}, .writes = {times(at.dims(0)[0], at.dims(0)[3])}};
 }
-OperandSizes sizes(const ops::KeepTokens&, const Found& at) {
+OperandSizes sizes(const ops::KeepTokens& op, const Found& at) {
   const Sizes& d = at.dims(0);
+  if (op.parts < 1 || d[1] % op.parts != 0 || d[2] % op.parts != 0)
+    return {.wrong = "parts of a sequence that do not divide its tokens and those that are kept"};
   return {.reads = {times(d[0], d[1])}, .writes = {times(d[0], d[2])}};
 }
-static OperandSizes kept_sizes(bool takes, const Found& at) {
+static OperandSizes kept_sizes(bool takes, std::int64_t parts, const Found& at) {
   const Sizes& d = at.dims(0);
   const std::int64_t every = times(d[0], d[1], d[3]), kept = times(d[0], d[2], d[3]);
   const bool shrinks = takes == at.forward();
-  return {.reads = {shrinks ? every : kept, times(d[0], d[2])}, .writes = {shrinks ? kept : every}};
+  return {.reads = {shrinks ? every : kept, times(d[0], d[2], parts)}, .writes = {shrinks ? kept : every}};
 }
-OperandSizes sizes(const ops::TakeRows&, const Found& at) { return kept_sizes(true, at); }
-OperandSizes sizes(const ops::PutRows&, const Found& at) { return kept_sizes(false, at); }
+OperandSizes sizes(const ops::TakeRows& op, const Found& at) { return kept_sizes(true, op.parts, at); }
+OperandSizes sizes(const ops::PutRows& op, const Found& at) { return kept_sizes(false, op.parts, at); }
 
 }  // namespace foreshard::operand_forms

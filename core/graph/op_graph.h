@@ -84,7 +84,8 @@ struct Communication {                                        // what an operato
   Bytes bytes = {};                                           // of the full tensor, as Collective::bytes
   Combine combine = Combine::Sum;
   std::optional<Algorithm> algorithm = {};  // empty: as the strategy says
-  bool activations = false;                 // sends activations or their gradients, which may be compressed
+  bool activations =
+      false;  // sends activations forth and their gradients back, or the other way round, which may be compressed
   // Whether the forward sends rows of tokens to their experts, and the backward gradients of results: these may be compressed, too.
   bool to_experts = false, from_experts = false;
   // No collective, but exchanges in a ring: the forward sends to the next rank, the backward to the previous one.

@@ -88,9 +88,8 @@ int LayerBuilder::column_input(const std::string& name, int x, bool shared) {
   const Value in = at(x);
   if (sequence_parallel()) {
     const int full = value(name + "_full", sequence(in.dims, sharding_.tp, 1), in.dtype);
-    communicate(name + "_gather",
-                {.forward = CollectiveKind::AllGather, .backward = CollectiveKind::ReduceScatter, .bytes = bytes(full)}, {x},
-                {full})
+    const auto [forth, back] = std::pair{CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
+    communicate(name + "_gather", {.forward = forth, .backward = back, .bytes = bytes(full), .activations = true}, {x}, {full})
         .always_recompute = true;
     return full;
   }
@@ -107,31 +106,37 @@ int LayerBuilder::column_input(const std::string& name, int x, bool shared) {
 
 int LayerBuilder::row_output(const std::string& name, int x) {
   if (!tensor_parallel()) return x;
-  const Value in = at(x);
+  const int rows = kept_ < 0 ? x : kept_rows(name, x, true);
+  int sum = rows;
   if (sequence_parallel()) {
-    const int part = value(name + "_scattered", sequence(in.dims, 1, sharding_.tp), in.dtype);
+    const Value whole = at(rows);
+    sum = value(name + "_scattered", sequence(whole.dims, 1, sharding_.tp), whole.dtype);
     communicate(name + "_reduce",
-                {.forward = CollectiveKind::ReduceScatter, .backward = CollectiveKind::AllGather, .bytes = in.bytes}, {x},
-                {part});
-    return part;
+                {.forward = CollectiveKind::ReduceScatter,
+                 .backward = CollectiveKind::AllGather,
+                 .bytes = whole.bytes,
+                 .activations = true},
+                {rows}, {sum});
+  } else {
+    communicate(name + "_reduce", {.forward = CollectiveKind::AllReduce, .bytes = bytes(sum), .activations = true}, {sum}, {});
   }
-  const int sum = kept_ < 0 ? x : kept_rows(name, x, true);
-  communicate(name + "_reduce", {.forward = CollectiveKind::AllReduce, .bytes = bytes(sum), .activations = true}, {sum}, {});
-  return kept_ < 0 ? x : kept_rows(name, sum, false);
+  return kept_ < 0 ? sum : kept_rows(name, sum, false);
 }
 
 void LayerBuilder::keep_tokens(int probabilities) {
   if (sharding_.kept_tokens == 0 || !tensor_parallel()) return;
   const Dims maps = at(probabilities).dims;
   const std::int64_t b = maps[0], s = maps[3];
-  const auto k = static_cast<std::int64_t>(std::ceil(sharding_.kept_tokens * static_cast<double>(s)));
+  const std::int64_t parts = sequence_parallel() ? sharding_.tp : 1;  // of the sequence, which keep equally many
+  const std::int64_t k =
+      parts * static_cast<std::int64_t>(std::ceil(sharding_.kept_tokens * static_cast<double>(s) / static_cast<double>(parts)));
   Operator score = {.name = "token_scores", .op = ops::TokenScores{}, .inputs = {probabilities}, .module = "tokens"};
   const int scores = value("token_scores", {b, s}, statistics_type(), false);
   score.outputs = {scores};
   score.shapes = {{.dims = maps, .dtype = at(probabilities).dtype}};
   add(std::move(score));
   reduce_in_place("token_scores_sum", scores, Combine::Sum);
-  Operator keep = {.name = "keep_tokens", .op = ops::KeepTokens{}, .inputs = {scores}, .module = "tokens"};
+  Operator keep = {.name = "keep_tokens", .op = ops::KeepTokens{.parts = parts}, .inputs = {scores}, .module = "tokens"};
   kept_ = value("kept_tokens", {b, k}, DType::I64, false);
   keep.outputs = {kept_};
   keep.shapes = {{.dims = {b, s, k}, .dtype = statistics_type()}};
@@ -140,15 +145,13 @@ void LayerBuilder::keep_tokens(int probabilities) {
 
 int LayerBuilder::kept_rows(const std::string& name, int x, bool takes) {
   const Value in = at(x);
-  const std::int64_t b = in.dims[0], h = in.dims[2], k = at(kept_).dims[1];
+  const std::int64_t parts = !takes && sequence_parallel() ? sharding_.tp : 1;
   if (takes) tokens_ = in.dims[1];
+  const std::int64_t b = in.dims[0], h = in.dims[2], s = tokens_ / parts, k = at(kept_).dims[1] / parts;
   Operator op = {.name = name + (takes ? "_take" : "_put"), .inputs = {x, kept_}, .module = "tokens"};
-  if (takes)
-    op.op = ops::TakeRows{};
-  else
-    op.op = ops::PutRows{};
-  op.outputs = {value(name + (takes ? "_kept" : "_all"), {b, takes ? k : tokens_, h}, in.dtype)};
-  op.shapes = {{.dims = {b, tokens_, k, h}, .dtype = in.dtype}};
+  op.op = takes ? Operation{ops::TakeRows{}} : Operation{ops::PutRows{.parts = parts}};
+  op.outputs = {value(name + (takes ? "_kept" : "_all"), {b, takes ? k : s, h}, in.dtype)};
+  op.shapes = {{.dims = {b, s, k, h}, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];
 }
 

@@ -3,6 +3,9 @@
 //
 //   probabilities -> TokenScores -> sum over the ranks' heads -> KeepTokens -> the same rows on every rank
 //   x -> TakeRows -> sum over the ranks -> PutRows -> y, rows that were not kept are 0
+//
+// With sequence parallelism each of tp ranks has one of `parts` = tp equal parts of the sequence. Equally many tokens are kept in each
+// part, so that the sum is a reduce-scatter of the kept rows, and PutRows puts those of the rank's part into it.
 #pragma once
 
 #include "core/op/op.h"
@@ -22,23 +25,30 @@ struct TokenScores : OperatorTraits {
 };
 
 // scores [b, s] -> kept [b, k] (int64): ascending positions of the first token and of the k - 1 others with the largest scores, among equal
-// scores the first. Shapes {b, s, k}.
+// scores the first. With `parts`, of each part of s / parts tokens the k / parts with the largest scores. Shapes {b, s, k}.
 struct KeepTokens : OperatorTraits {
+  std::int64_t parts = 1;  // divides s and k
   static constexpr const char* kWord = "keep_tokens";
   template <class Self, class Visit>
-  static void fields(Self&, Visit&&) {}
+  static void fields(Self& self, Visit&& visit) {
+    visit("parts", self.parts);
+  }
   static Saved saved() { return {}; }
   static Works works(const Sizes& sizes) { return {.forward = {{}, sizes.inputs[0] + sizes.outputs[0]}}; }
   bool operator==(const KeepTokens&) const = default;
 };
 
 // TakeRows: x [b, s, h], kept [b, k] -> the kept rows [b, k, h]. PutRows: rows [b, k, h], kept -> y [b, s, h] with 0 in the other rows. The
-// gradient of each is the other. Shapes {b, s, k, h}.
+// gradient of each is the other. With `parts`, x and y are the rank's part of the sequence, s tokens of which k are kept, and kept [b,
+// parts x k] has the positions in the whole sequence. Shapes {b, s, k, h}.
 template <bool takes>
 struct KeptRows : OperatorTraits {
+  std::int64_t parts = 1;
   static constexpr const char* kWord = takes ? "take_rows" : "put_rows";
   template <class Self, class Visit>
-  static void fields(Self&, Visit&&) {}
+  static void fields(Self& self, Visit&& visit) {
+    visit("parts", self.parts);
+  }
   static Saved saved() { return {.inputs = kSecond}; }
   static Works works(const Sizes& sizes) {
     const Bytes rows = takes ? sizes.outputs[0] : sizes.inputs[0], all = takes ? sizes.inputs[0] : sizes.outputs[0];

@@ -50,6 +50,12 @@ class Kinds {
     FS_ASSERT(kinds.size() <= kinds_.size());
     for (const AxisKind& kind : kinds) kinds_[size_++] = kind;
   }
+  constexpr Kinds with(const AxisKind& kind) const {  // this list, and `kind` behind it
+    FS_ASSERT(size_ < kinds_.size());
+    Kinds longer = *this;
+    longer.kinds_[longer.size_++] = kind;
+    return longer;
+  }
   constexpr const AxisKind* begin() const { return kinds_.data(); }
   constexpr const AxisKind* end() const { return kinds_.data() + size_; }
   constexpr bool empty() const { return size_ == 0; }

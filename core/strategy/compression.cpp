@@ -23,13 +23,11 @@ struct CodecWord {
     return what == Compressed::Gradients ? gradients : what == Compressed::Activations ? activations : dispatch;
   }
 };
-constexpr CodecWord kCodecs[] = {{Codec::None, "none", true, true, true},
-                                 {Codec::TokenTopK, "token-topk", false, true, false},
-                                 {Codec::Segmented, "segmented", true, true, false},
-                                 {Codec::Dgc, "dgc", true, false, false},
-                                 {Codec::OneBit, "one-bit", true, false, false},
-                                 {Codec::EightBit, "eight-bit", true, false, true},
-                                 {Codec::Float8, "fp8", false, false, true}};
+constexpr CodecWord kCodecs[] = {
+    {Codec::None, "none", true, true, true},           {Codec::Segmented, "segmented", true, true, false},
+    {Codec::Dgc, "dgc", true, false, false},           {Codec::OneBit, "one-bit", true, false, false},
+    {Codec::EightBit, "eight-bit", true, false, true}, {Codec::Float8, "fp8", false, false, true}};
+constexpr const char* kTokens = "token-topk";  // of activations, alone or beside a codec
 
 double read_share(const std::string& text, double otherwise, const std::string& path, const std::string& where) {
   if (text.empty()) return otherwise;
@@ -60,13 +58,14 @@ void read_segments(const std::string& text, Compression& into, const std::string
 }  // namespace
 
 std::string to_text(const Compression& it) {
+  const std::string tokens = it.tokens > 0 ? kTokens + (":" + option_kinds::shortest(it.tokens)) : "";
+  if (it.tokens > 0 && it.codec == Codec::None) return tokens;
   const auto* word = std::ranges::find(kCodecs, it.codec, &CodecWord::codec)->word;
-  const std::string name = word;
+  const std::string name = (tokens.empty() ? "" : tokens + ",") + word;
   switch (it.codec) {
     case Codec::None:
     case Codec::Float8:
     case Codec::EightBit: return name;
-    case Codec::TokenTopK:
     case Codec::Dgc: return name + ":" + option_kinds::shortest(it.kept);
     case Codec::OneBit: return it.warm_up > 0 ? name + ":" + std::to_string(it.warm_up) : name;
     case Codec::Segmented:
@@ -75,26 +74,48 @@ std::string to_text(const Compression& it) {
   return name;
 }
 
-Compression parse_compression(const std::string& text, Compressed what, const std::string& path, const std::string& where) {
+namespace {
+
+// One word with its settings: "segmented:8".
+void read_codec(const std::string& text, Compressed what, Compression& into, const std::string& path,
+                const std::string& where) {
   const auto colon = text.find(':');
   const std::string name = text.substr(0, colon), rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (what == Compressed::Activations && name == kTokens) {
+    if (into.tokens > 0) throw Error(where, path, shown(text), "one share of the tokens");
+    into.tokens = read_share(rest, 0.5, path, where);
+    return;
+  }
   std::vector<std::string> words;
   for (const CodecWord& known : kCodecs)
     if (known.is_for(what)) words.emplace_back(known.word);
+  if (what == Compressed::Activations) words.insert(words.begin() + 1, kTokens);
   const auto hit = std::ranges::find_if(kCodecs, [&](const CodecWord& known) { return name == known.word; });
   if (std::ranges::find(words, name) == words.end()) throw Error(where, path, shown(text), option_kinds::one_of(words, name));
-  Compression read{.codec = hit->codec};
-  switch (read.codec) {
+  if (into.codec != Codec::None) throw Error(where, path, shown(text), "one codec beside token-topk");
+  into.codec = hit->codec;
+  switch (into.codec) {
     case Codec::None:
     case Codec::Float8:
     case Codec::EightBit:
       if (!rest.empty()) throw Error(where, path, shown(text), name + " and nothing behind it");
       break;
-    case Codec::TokenTopK: read.kept = read_share(rest, 0.5, path, where); break;
-    case Codec::Dgc: read.kept = read_share(rest, read.kept, path, where); break;
-    case Codec::OneBit: read.warm_up = read_warm_up(rest, path, where); break;
-    case Codec::Segmented: read_segments(rest, read, path, where); break;
+    case Codec::Dgc: into.kept = read_share(rest, into.kept, path, where); break;
+    case Codec::OneBit: into.warm_up = read_warm_up(rest, path, where); break;
+    case Codec::Segmented: read_segments(rest, into, path, where); break;
   }
+}
+
+}  // namespace
+
+Compression parse_compression(const std::string& text, Compressed what, const std::string& path, const std::string& where) {
+  Compression read;
+  const auto comma = text.find(',');
+  read_codec(text.substr(0, comma), what, read, path, where);
+  if (comma == std::string::npos) return read;
+  if (what != Compressed::Activations || !read.any()) throw Error(where, path, shown(text), "one codec");
+  read_codec(text.substr(comma + 1), what, read, path, where);
+  if (read.tokens == 0 || read.codec == Codec::None) throw Error(where, path, shown(text), "token-topk and one codec");
   return read;
 }
 

@@ -43,7 +43,7 @@ inline constexpr const char* kScheduleNames[] = {
     "chimera",   "dualpipe",      "dualpipe-v",        "1f1b-cells", "interleaved-cells",
     "pipedream", "pipedream-2bw", "pipemare",          "zb-2p",      "file"};  // as in the enum
 // A codec compresses what is sent: sparsification or quantization (docs/compression.md).
-enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit, Float8 };
+enum class Codec : std::uint8_t { None, Segmented, Dgc, OneBit, EightBit, Float8 };
 enum class SumOrder : std::uint8_t {
   Ready,
   Priority
@@ -187,10 +187,13 @@ struct OptimizerChoice {
 // The codec for gradients, for activations that tensor-parallel ranks reduce, or for rows of experts, and its settings.
 struct Compression {
   Codec codec = Codec::None;
-  double kept = 0.01;  // Dgc: share of the elements; TokenTopK: of the tokens
+  double tokens = 0;   // activations: only the rows of this share of the tokens are reduced, in any codec; 0: all rows
+  double kept = 0.01;  // Dgc: share of the elements
   int bits = 8;        // Segmented: bits per element
   int segments = 0;    // Segmented: segments with equal numbers of levels; 0: a centre and two tails
   int warm_up = 0;     // updates without compression at the start of the training
+
+  bool any() const { return codec != Codec::None || tokens > 0; }
   bool operator==(const Compression&) const = default;
 };
 
@@ -210,9 +213,12 @@ struct CommunicationChoice {
   std::optional<Transfers> transfers = {};               // empty: the framework's default ("foreshard": Whole)
   bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
   SumOrder order = SumOrder::Ready;
-  Bytes partition = {};          // Priority: a reduction is cut into parts of this size; 0: whole buckets
-  Bytes credit = {};             // Priority: the most bytes in flight at once; 0: one part
-  Compression gradients = {};    // of gradients that are reduced over replicas
+  Bytes partition = {};        // Priority: a reduction is cut into parts of this size; 0: whole buckets
+  Bytes credit = {};           // Priority: the most bytes in flight at once; 0: one part
+  Compression gradients = {};  // of gradients that are reduced over replicas
+  // Replicas that first sum their gradients as they are; codes are sent between such groups. 0: the replicas of a node; 1: every replica
+  // sends codes.
+  int compress_group = 0;
   Compression activations = {};  // of activations that are reduced over tensor-parallel ranks
   Compression dispatch = {};     // of rows of tokens on their way to experts
   // Into how many parts, along the samples, attention and MLP are cut, so that the sum over tp of a part overlaps the next part: one number

@@ -97,13 +97,22 @@ std::vector<StrategyOption> compression_options() {
            .constraint = "no dynamic loss scale, gradients and parameters on the device; with ZeRO not one-bit with Adam, from "
                          "ZeRO 2 on not dgc",
            .group = group}),
+      integer(part(&Strategy::communication, &CommunicationChoice::compress_group), 0, 1 << 20,
+              {.path = "compress_group",
+               .flag = "--compress-group",
+               .unit = "GPUs",
+               .help = "data-parallel GPUs, with context-parallel ones, that add their gradients as they are before each sends "
+                       "codes of its part to the other groups; 0: those of a node; 1: all send codes",
+               .constraint = "with --compress-gradients; divides dp x cp; ZeRO 0, no experts over several GPUs, not one-bit "
+                             "with Adam",
+               .group = group}),
       compression(
           &CommunicationChoice::activations,
           {.path = "compress_activations",
            .flag = "--compress-activations",
            .help = "how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), "
-                   "segmented:BITS or segmented:BITSxSEGMENTS",
-           .constraint = "no sequence parallelism; token-topk: --attention unfused, cp 1",
+                   "segmented:BITS or segmented:BITSxSEGMENTS, or both: token-topk:SHARE,segmented:BITS",
+           .constraint = "token-topk: --attention unfused, cp 1",
            .group = group}),
       compression(
           &CommunicationChoice::dispatch,

@@ -68,21 +68,21 @@ struct PairsArgs {  // decodes Code::Largest of one part: y[position] += number,
   }
 };
 
-// Selects tokens by score: scores [sample, token] -> tokens_kept [sample, kept], int64, ascending. The first token of a sample is always
-// kept.
+// Selects tokens by score: scores [sample, part, token] -> tokens_kept [sample, part, kept], int64, ascending positions in the sample. The
+// first token of a sample is always kept.
 struct KeepTokensArgs {
   View scores, tokens_kept;
-  std::int64_t tokens, kept;
+  std::int64_t tokens, kept, parts;  // tokens and kept ones of a part
   template <class F>
   void each(F f) const {
     f(scores), f(tokens_kept);
   }
 };
 // Copies the rows of kept tokens; rows are ordered [position, sample] and have h elements. `takes`: from all rows (x) to the kept rows (y);
-// else back.
+// else back. The rows are those of part `part` of `parts` of the sequence, which begins at `first`.
 struct KeptRowsArgs {
   View x, tokens, y;
-  std::int64_t samples, kept, h;
+  std::int64_t samples, kept, h, parts, part, first;
   bool takes, accumulate;
   template <class F>
   void each(F f) const {

@@ -128,8 +128,9 @@ void add_moments(Cases& all) {
 void add_tokens(Cases& all) {
   const std::int64_t b = 3, heads = 2, s = 300, h = 5;
   all.add("token_scores", {.op = ops::TokenScores{}, .shapes = {{{b, heads, 40, 60}}}}, {b * heads * 40 * 60}, {b * 60});
-  for (const std::int64_t k : {1, 100, 300}) {
-    KernelCase& keep = all.add("keep_tokens_" + std::to_string(k), {.op = ops::KeepTokens{}, .shapes = {{{b, s, k}}}}, {}, {},
+  for (const auto& [k, parts] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {100, 1}, {300, 1}, {3, 3}, {90, 3}}) {
+    const std::string name = std::to_string(k) + (parts > 1 ? "_of_parts" : "");
+    KernelCase& keep = all.add("keep_tokens_" + name, {.op = ops::KeepTokens{.parts = parts}, .shapes = {{{b, s, k}}}}, {}, {},
                                DType::F32, kExact);
     keep.reads = {
         filled(b * s, DType::F32, [](std::int64_t i) { return static_cast<double>(i * 37 % 50); })};  // many scores are equal
@@ -139,15 +140,17 @@ void add_tokens(Cases& all) {
     for (const Phase phase : {Forward, InputGrad})
       for (const bool takes : {true, false}) {
         const bool out = takes == (phase == Forward);
-        Compute what{.phase = phase, .shapes = {{{b, s, k, h}}}, .accumulate = phase == InputGrad && k == 100};
+        const std::int64_t own = k / parts, length = s / parts;  // of the last part
+        Compute what{.phase = phase, .shapes = {{{b, length, own, h}}}, .accumulate = phase == InputGrad && k == 100};
         if (takes)
-          what.op = ops::TakeRows{};
+          what.op = ops::TakeRows{.parts = parts};
         else
-          what.op = ops::PutRows{};
+          what.op = ops::PutRows{.parts = parts};
         KernelCase& rows =
-            all.add(std::string(takes ? "take_rows_" : "put_rows_") + std::to_string(k) + (phase == Forward ? "" : "_grad"),
-                    what, {out ? b * s * h : b * k * h}, {out ? b * k * h : b * s * h}, DType::BF16, kHalf);
+            all.add(std::string(takes ? "take_rows_" : "put_rows_") + name + (phase == Forward ? "" : "_grad"), what,
+                    {out ? b * length * h : b * own * h}, {out ? b * own * h : b * length * h}, DType::BF16, kHalf);
         rows.reads.push_back(kept[0]);
+        rows.arguments.tp = static_cast<int>(parts), rows.arguments.tp_rank = static_cast<int>(parts) - 1;
       }
   }
 }

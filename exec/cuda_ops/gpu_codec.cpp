@@ -202,19 +202,20 @@ Kernel make_token_scores(const host::Form& form) {
 
 Kernel make_keep_tokens(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
-  const std::int64_t b = dims[0], s = dims[1], k = dims[2];
-  form.expect({b * s}, {b * k});
+  const std::int64_t b = dims[0], parts = form.as<ops::KeepTokens>().parts, s = dims[1] / parts, k = dims[2] / parts;
+  form.expect({b * dims[1]}, {b * dims[2]});
   if (k > s) form.refuse(std::to_string(k) + " tokens kept", "at most " + std::to_string(s));
-  return {.run = [b, s, k](const Launcher& on, const Call& call) {
-    on.launch(KernelId::keep_tokens, b, 1, 256,
-              KeepTokensArgs{.scores = reads(call.reads[0]), .tokens_kept = writes(call.writes[0]), .tokens = s, .kept = k});
+  return {.run = [b, parts, s, k](const Launcher& on, const Call& call) {
+    KeepTokensArgs args{.scores = reads(call.reads[0]), .tokens_kept = writes(call.writes[0])};
+    args.tokens = s, args.kept = k, args.parts = parts;
+    on.launch(KernelId::keep_tokens, b * parts, 1, 256, args);
   }};
 }
 
-Kernel make_kept_rows(const host::Form& form, bool takes) {
+Kernel make_kept_rows(const host::Form& form, bool takes, std::int64_t parts) {
   const auto& dims = form.dims(0, 4);
   const std::int64_t b = dims[0], s = dims[1], k = dims[2], h = dims[3];
-  form.expect({takes ? b * s * h : b * k * h, b * k}, {takes ? b * k * h : b * s * h});
+  form.expect({takes ? b * s * h : b * k * h, b * k * parts}, {takes ? b * k * h : b * s * h});
   const bool add = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
     if (!takes && !add) {
@@ -224,6 +225,7 @@ Kernel make_kept_rows(const host::Form& form, bool takes) {
     }
     KeptRowsArgs args = {.x = reads(call.reads[0]), .tokens = reads(call.reads[1]), .y = writes(call.writes[0])};
     args.samples = b, args.kept = k, args.h = h, args.takes = takes, args.accumulate = add;
+    args.parts = parts, args.part = parts == 1 ? 0 : call.arguments.tp_rank, args.first = args.part * s;
     on.elements(KernelId::kept_rows, 4 * b * k * h, args);
   }};
 }

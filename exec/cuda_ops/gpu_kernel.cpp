@@ -40,7 +40,7 @@ Kernel make_encode(const host::Form& form);
 Kernel make_decode(const host::Form& form);
 Kernel make_token_scores(const host::Form& form);
 Kernel make_keep_tokens(const host::Form& form);
-Kernel make_kept_rows(const host::Form& form, bool takes);
+Kernel make_kept_rows(const host::Form& form, bool takes, std::int64_t parts);
 Kernel make_conv2d(const host::Form& form);
 Kernel make_batch_norm(const host::Form& form);
 Kernel make_pool(const host::Form& form);
@@ -95,8 +95,8 @@ struct Make {
   Kernel operator()(const ops::Decode&) const { return make_decode(form); }
   Kernel operator()(const ops::TokenScores&) const { return make_token_scores(form); }
   Kernel operator()(const ops::KeepTokens&) const { return make_keep_tokens(form); }
-  Kernel operator()(const ops::TakeRows&) const { return make_kept_rows(form, form.forward()); }
-  Kernel operator()(const ops::PutRows&) const { return make_kept_rows(form, !form.forward()); }
+  Kernel operator()(const ops::TakeRows& op) const { return make_kept_rows(form, form.forward(), op.parts); }
+  Kernel operator()(const ops::PutRows& op) const { return make_kept_rows(form, !form.forward(), op.parts); }
   Kernel operator()(const ops::HeadNorm&) const { return make_head_norm(form); }
   Kernel operator()(const ops::Scale&) const { return make_scale(form); }
   Kernel operator()(const ops::LatentHeads&) const { return make_latent_heads(form); }

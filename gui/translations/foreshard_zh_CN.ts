@@ -3323,8 +3323,36 @@ worst: what the worst order of the same work would need</source>
         <translation>--offload-activations free-time 的内存池最小为 %1，而预算为 %2</translation>
     </message>
     <message>
-        <source>%1 is for sums that every tensor-parallel rank has whole, not for parts of a sequence</source>
-        <translation>%1 用于每个张量并行 rank 都有完整结果的求和，而不是序列的各部分</translation>
+        <source>codes of a part of a sequence are whole 32-bit words, so that %1 with sequence parallelism needs a hidden size that 32 divides: %2</source>
+        <translation>序列某一部分的编码由完整的 32 位字组成，因此在序列并行下使用 %1 时，隐藏层大小必须是 32 的倍数：%2</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 needs groups of whole replicas that divide dp x cp = %2</source>
+        <translation>--compress-group %1 需要由完整副本组成、能整除 dp x cp = %2 的组</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 needs groups of whole replicas that divide dp x cp = %2, multiples of cp = %3</source>
+        <translation>--compress-group %1 需要由完整副本组成、能整除 dp x cp = %2 的组，且为 cp = %3 的倍数</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 adds the gradients of all replicas as they are, nothing is left for codes</source>
+        <translation>--compress-group %1 直接相加所有副本的梯度，没有剩下可以编码的部分</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 adds whole gradients, of which ZeRO %2 keeps parts</source>
+        <translation>--compress-group %1 相加的是完整梯度，而 ZeRO %2 只保留其中一部分</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 adds gradients, one-bit with Adam sends first moments</source>
+        <translation>--compress-group %1 相加的是梯度，而 one-bit 与 Adam 一起发送的是一阶矩</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 adds the gradients of one rank, schedule %2 has them on two</source>
+        <translation>--compress-group %1 相加的是一个进程的梯度，而调度 %2 的梯度在两个进程上</translation>
+    </message>
+    <message>
+        <source>--compress-group %1 makes groups of replicas, which do not say whose experts they hold</source>
+        <translation>--compress-group %1 构成副本组，它们不说明持有哪些专家</translation>
     </message>
     <message>
         <source>%1 needs the attention of all queries on one rank, context parallelism splits them</source>

@@ -304,6 +304,10 @@
         <translation>梯度压缩</translation>
     </message>
     <message>
+        <source>compress group</source>
+        <translation>压缩分组</translation>
+    </message>
+    <message>
         <source>compress activations</source>
         <translation>激活压缩</translation>
     </message>
@@ -738,12 +742,20 @@
         <translation>无动态损失缩放，梯度和参数在设备上；使用 ZeRO 时不能用配合 Adam 的 one-bit，从 ZeRO 2 起不能用 dgc</translation>
     </message>
     <message>
-        <source>how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), segmented:BITS or segmented:BITSxSEGMENTS</source>
-        <translation>张量并行各卡如何对激活求和：token-topk:比例（注意力最多的 token 的行），segmented:位数 或 segmented:位数x段数</translation>
+        <source>data-parallel GPUs, with context-parallel ones, that add their gradients as they are before each sends codes of its part to the other groups; 0: those of a node; 1: all send codes</source>
+        <translation>数据并行（连同上下文并行）的 GPU 中，先直接相加梯度、再由每张卡向其他组发送自己那部分编码的卡数；0：同一节点的卡；1：全部发送编码</translation>
     </message>
     <message>
-        <source>no sequence parallelism; token-topk: --attention unfused, cp 1</source>
-        <translation>无序列并行；token-topk：--attention unfused，cp 1</translation>
+        <source>with --compress-gradients; divides dp x cp; ZeRO 0, no experts over several GPUs, not one-bit with Adam</source>
+        <translation>需配合 --compress-gradients；能整除 dp x cp；ZeRO 0，专家不跨多张 GPU，不与 Adam 的 one-bit 合用</translation>
+    </message>
+    <message>
+        <source>how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), segmented:BITS or segmented:BITSxSEGMENTS, or both: token-topk:SHARE,segmented:BITS</source>
+        <translation>张量并行各卡如何对激活求和：token-topk:比例（注意力最多的 token 的行），segmented:位数 或 segmented:位数x段数，或两者兼用：token-topk:比例,segmented:位数</translation>
+    </message>
+    <message>
+        <source>token-topk: --attention unfused, cp 1</source>
+        <translation>token-topk：--attention unfused，cp 1</translation>
     </message>
     <message>
         <source>how rows of tokens are sent to their experts, and gradients of results: fp8 (E4M3 with a scale for 128 numbers) or eight-bit (integers with a scale for 256); the way back stays as it is</source>

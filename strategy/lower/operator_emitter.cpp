@@ -115,28 +115,41 @@ static Instruction of_all_groups(Instruction run, int times) {
   return run;
 }
 
+// The embedding alone scatters what it sends on.
+void OperatorEmitter::wait_for_output(Instruction& run, const Block& to) const {
+  if (values_.output.buffer.valid() && to.buffer == values_.output.buffer)
+    run.waits.push_back({values_.output_sent, values_.output.slot});
+}
+
+CodedSum OperatorEmitter::coded(const Operator& op, const Coding& coding) const {
+  const DType type = frame_.lowering.compute_type();
+  return {frame_.lowering,
+          coding,
+          op.communication->over,
+          way(op.communication->over),
+          type,
+          op.communication->bytes.value / size_of(type).value / frame_.lowering.tables.communication.sample_groups()};
+}
+
+Block OperatorEmitter::scratch(const char* name, DType dtype, Bytes of_group) {
+  const int groups = frame_.lowering.tables.communication.sample_groups();
+  const std::size_t number = codes_.size() + of_parts_.size();
+  return {frame_.add_buffer(name + ("." + std::to_string(number)), Category::Communication, dtype, of_group * groups, 1), {0}};
+}
+
 // A sum in place whose numbers are sent as codes. Where operators are cut into parts, each group of samples is encoded by itself, as a
 // micro-batch of as many samples would be: the blocks hold the codes of the groups one after another.
 int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding,
                                const Block& sum) {
-  const DType type = frame_.lowering.compute_type();
-  const Bytes bytes = op.communication->bytes;
   const int groups = frame_.lowering.tables.communication.sample_groups();
-  const CodedSum coded(frame_.lowering, coding, op.communication->over, way(op.communication->over), type,
-                       bytes.value / size_of(type).value / groups);
-  const auto [known, fresh] = codes_.try_emplace(bytes.value);
+  const CodedSum coded = this->coded(op, coding);
+  const auto [known, fresh] = codes_.try_emplace(op.communication->bytes.value);
   Codes& at = known->second;
-  if (fresh) {
-    const auto block = [&](const char* name, DType dtype, Bytes size) {
-      return Block{
-          frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size * groups, 1),
-          {0}};
-    };
-    at = {block("activation codes", DType::U8, coded.codes()), block("activation codes of part", DType::U8, coded.codes()),
-          block("activation sum of part", coded.state_type(), size_of(coded.state_type()) * coded.part_elements()),
-          block("activation codes of sum", DType::U8, coded.part()),
-          block("activation codes of all", DType::U8, coded.gathered())};
-  }
+  if (fresh)
+    at = {scratch("activation codes", DType::U8, coded.codes()), scratch("activation codes of part", DType::U8, coded.codes()),
+          scratch("activation sum of part", coded.state_type(), size_of(coded.state_type()) * coded.part_elements()),
+          scratch("activation codes of sum", DType::U8, coded.part()),
+          scratch("activation codes of all", DType::U8, coded.gathered())};
   const auto emit = [&](Instruction run) {
     run.name = op.name + ", " + run.name, run.layer = layer.id;
     return out.emit(of_all_groups(std::move(run), groups));
@@ -153,6 +166,41 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   const int decoded = emit(coded.decode(at.gathered, whole(sum)));
   out.release(at.gathered);
   return decoded;
+}
+
+// With sequence parallelism each rank has a part of the rows. A gather sends the codes of the rank's part, a reduce-scatter the codes of
+// each part to its rank, which adds them. Groups of samples as in coded_sum.
+int OperatorEmitter::coded_parts(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
+                                 const Coding& coding, const Block& from, const Block& to) {
+  const int groups = frame_.lowering.tables.communication.sample_groups();
+  const DType type = frame_.lowering.compute_type();
+  const CodedSum coded = this->coded(op, coding);
+  const auto [known, fresh] = of_parts_.try_emplace(op.communication->bytes.value);
+  Codes& at = known->second;
+  if (fresh)
+    at = {.codes = scratch("codes of rows", DType::U8, coded.codes()),
+          .received = scratch("received codes of rows", DType::U8, coded.codes()),
+          .part_codes = scratch("codes of own rows", DType::U8, coded.part())};
+  const auto emit = [&](Instruction run) {
+    run.name = op.name + ", " + run.name, run.layer = layer.id;
+    return out.emit(of_all_groups(std::move(run), groups));
+  };
+  const bool gathers = kind == CollectiveKind::AllGather;
+  if (gathers) {
+    emit(coded.encode_part(from, type, at.part_codes));
+    emit(coded.gather(at.part_codes, at.received));
+    out.release(at.part_codes);
+  } else {
+    emit(coded.encode(whole(from), {}, {}, at.codes));
+    emit(coded.exchange(at.codes, at.received));
+    out.release(at.codes);
+  }
+  Instruction arrives = gathers ? coded.decode(at.received, whole(to)) : coded.add_parts(at.received, whole(to), type, false);
+  arrives.acquires.push_back(to);
+  wait_for_output(arrives, to);
+  const int last = emit(std::move(arrives));
+  out.release(at.received);
+  return last;
 }
 
 // Rows that an all-to-all sends as codes: each member's part is encoded by itself.
@@ -204,6 +252,8 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
   const std::optional<Coding>& coding = way(op.communication->over).coding;
   if (coding && op.communication->activations && kind == CollectiveKind::AllReduce && from == to)
     return coded_sum(out, layer, op, *coding, to);
+  if (coding && op.communication->activations && kind != CollectiveKind::AllReduce)
+    return coded_parts(out, layer, op, kind, *coding, from, to);
   const std::optional<Coding>& dispatch = way(op.communication->over).dispatch;
   if (dispatch && (backward ? op.communication->from_experts : op.communication->to_experts))
     return coded_rows(out, layer, op, *dispatch, from, to);
@@ -211,9 +261,7 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
     Instruction instruction = communication(layer, op, kind, from, to);
     if (acquire) instruction.acquires.push_back(to);
     if (acquire && begin_ >= 0) instruction.after.push_back(begin_);
-    if (acquire && values_.output.buffer.valid() &&
-        to.buffer == values_.output.buffer)  // the embedding alone scatters what it sends on
-      instruction.waits.push_back({values_.output_sent, values_.output.slot});
+    if (acquire) wait_for_output(instruction, to);
     return out.emit(std::move(instruction));
   }
   const std::vector<AxisId> axes = frame_.lowering.over(op.communication->over);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "strategy/lower/chunk_values.h"
+#include "strategy/program/coded_sum.h"
 #include "strategy/program/segment_builder.h"
 
 namespace foreshard {
@@ -45,6 +46,12 @@ class OperatorEmitter {
   int coded_rows(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& from,
                  const Block& to);
   int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
+  // The gather or the reduce-scatter of the rows of a sequence (sequence parallelism), in codes.
+  int coded_parts(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Coding& coding,
+                  const Block& from, const Block& to);
+  void wait_for_output(Instruction& run, const Block& to) const;  // before `run` writes what the stage sends on
+  CodedSum coded(const Operator& op, const Coding& coding) const;             // of one group of samples
+  Block scratch(const char* name, DType dtype, Bytes of_group);               // for the codes of all groups of samples
   GroupId parts_of_transfer(const CommunicationRow& way, Bytes bytes) const;  // invalid: it is sent whole
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
@@ -59,7 +66,8 @@ class OperatorEmitter {
   struct Codes {    // scratch blocks of a coded sum; sums of one size share them
     Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
   };
-  std::map<std::int64_t, Codes> codes_ = {};  // key: bytes of the sum; for rows minus the bytes of their codes
+  std::map<std::int64_t, Codes> codes_ = {};     // key: bytes of the sum; for rows minus the bytes of their codes
+  std::map<std::int64_t, Codes> of_parts_ = {};  // the same for gathers and reduce-scatters
 };
 
 // FLOPs and memory traffic of one phase of an operator.

@@ -84,6 +84,13 @@ Instruction CodedSum::encode_part(const Block& sum, const std::vector<Use>& stat
   return run;
 }
 
+Instruction CodedSum::encode_part(const Block& part, DType dtype, const Block& codes) const {
+  const ops::Encode op{.form = form_};
+  Instruction run = compute("encode part", op, op.work(part_elements(), size_of(dtype), this->part()), true);
+  run.reads = {whole(part)}, run.writes = {whole(codes)}, run.acquires = {codes};
+  return run;
+}
+
 Instruction CodedSum::gather(const Block& codes, const Block& all) const {
   Instruction run = collective("gather codes", CollectiveKind::AllGather, gathered());
   run.reads = {whole(codes)}, run.writes = {whole(all)}, run.acquires = {all};

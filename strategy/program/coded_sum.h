@@ -39,6 +39,8 @@ class CodedSum {
   Instruction add_parts(const Block& received, const Use& sum, DType dtype, bool accumulates) const;
   // Encodes this rank's part of the sum. `states`: the residual of the sums, if the coding has feedback.
   Instruction encode_part(const Block& sum, const std::vector<Use>& states, const Block& codes) const;
+  // The same of a part that an array of `dtype` holds.
+  Instruction encode_part(const Block& part, DType dtype, const Block& codes) const;
   // All-gathers the codes: of the parts of the sum (exchanged), or of every rank's array.
   Instruction gather(const Block& codes, const Block& all) const;
   // Decodes the gathered codes into the sum of the whole array; if the codes are those of every rank's array, adds them.

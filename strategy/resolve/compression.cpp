@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/strategy/compression.h"
+#include "strategy/resolve/layout.h"
 #include "strategy/resolve/tables.h"
 #include "strategy/schedule/schedule.h"
 
@@ -77,17 +78,22 @@ Refusal refuse_gradients(const Strategy& s) {
   return {};
 }
 
-Refusal refuse_activations(const Strategy& s) {
+Refusal refuse_activations(const Model& model, const Strategy& s) {
   const Compression& choice = s.communication.activations;
-  if (choice.codec == Codec::None || s.tp == 1) return {};
+  if (!choice.any() || s.tp == 1) return {};
   const std::string how = "--compress-activations " + to_text(choice);
   if (s.framework != Strategy{}.framework)
     return Infeasible{.reason = "framework " + s.framework + " sums activations as they are, not " + how,
                       .would_help = {"--compress-activations none"}};
-  if (s.sequence_parallel)
-    return Infeasible{.reason = how + " is for sums that every tensor-parallel rank has whole, not for parts of a sequence",
-                      .would_help = {"--sequence-parallel=false"}};
-  if (choice.codec != Codec::TokenTopK) return refuse_algorithm(s, how);
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (choice.codec != Codec::None && s.sequence_parallel && transformer && transformer->hidden % 32 != 0)
+    return Infeasible{
+        .reason = "codes of a part of a sequence are whole 32-bit words, so that " + how +
+                  " with sequence parallelism needs a hidden size that 32 divides: " + std::to_string(transformer->hidden),
+        .would_help = {"--sequence-parallel=false"}};
+  if (choice.codec != Codec::None)
+    if (auto refused = refuse_algorithm(s, how)) return refused;
+  if (choice.tokens == 0) return {};
   if (s.cp > 1)
     return Infeasible{.reason = how + " needs the attention of all queries on one rank, context parallelism splits them",
                       .would_help = {"--cp 1", "--compress-activations none"}};
@@ -115,8 +121,7 @@ std::optional<Coding> gradient_coding(const Strategy& s) {
   const bool adam = s.optimizer.kind == OptimizerKind::Adam;
   switch (choice.codec) {
     case Codec::None:
-    case Codec::Float8:
-    case Codec::TokenTopK: return {};
+    case Codec::Float8: return {};
     case Codec::Dgc:
       return Coding{.encode = {.form = {.code = ops::Code::Largest},
                                .feedback = true,
@@ -143,12 +148,73 @@ std::optional<Coding> dispatch_coding(const Strategy& s) {
   return Coding{.encode = {.form = {.code = floats ? ops::Code::Floats : ops::Code::EightBits}}};
 }
 
-bool reads_probabilities(const Strategy& s) { return s.communication.activations.codec == Codec::TokenTopK && s.tp > 1; }
+bool reads_probabilities(const Strategy& s) { return s.communication.activations.tokens > 0 && s.tp > 1; }
 
-std::optional<Infeasible> refuse_compression(const Strategy& strategy) {
+std::optional<Infeasible> refuse_compression(const Model& model, const Strategy& strategy) {
   if (auto refused = refuse_gradients(strategy)) return refused;
   if (auto refused = refuse_dispatch(strategy)) return refused;
-  return refuse_activations(strategy);
+  return refuse_activations(model, strategy);
+}
+
+namespace {
+
+// Whether each group of `group` replicas is on one node.
+bool is_inside_nodes(const Strategy& s, int group, std::int64_t per_node) {
+  const std::int64_t inner = group / s.cp;
+  std::int64_t devices = 1, block = 1;  // of the kinds so far; consecutive ones among which a group is
+  for (const std::optional<DenseKind>& kind : s.placement) {
+    const bool adds = kind && (*kind == DenseKind::Context || *kind == DenseKind::Data);
+    const std::int64_t size = !kind                         ? s.pp
+                              : *kind == DenseKind::Tensor  ? s.tp
+                              : *kind == DenseKind::Context ? s.cp
+                              : *kind == DenseKind::Data    ? inner
+                                                            : s.dp / inner;
+    devices *= size;
+    if (adds && size > 1) block = devices;
+  }
+  return per_node % block == 0;
+}
+
+Refusal refuse_compress_group(const Strategy& s) {
+  const int group = s.communication.compress_group, replicas = s.dp * s.cp;
+  const std::string how = "--compress-group " + std::to_string(group);
+  const auto refused = [&](const std::string& why, const char* instead = "--compress-group 1") {
+    return Infeasible{.reason = how + " " + why, .would_help = {instead}};
+  };
+  if (replicas % group != 0 || group % s.cp != 0)
+    return refused("needs groups of whole replicas that divide dp x cp = " + std::to_string(replicas) +
+                       (s.cp > 1 ? ", multiples of cp = " + std::to_string(s.cp) : ""),
+                   "--compress-group 0");
+  if (group == replicas) return refused("adds the gradients of all replicas as they are, nothing is left for codes");
+  if (s.zero.stage > 0) return refused("adds whole gradients, of which ZeRO " + std::to_string(s.zero.stage) + " keeps parts");
+  if (gradient_coding(s)->of_moment) return refused("adds gradients, one-bit with Adam sends first moments");
+  if (schedule_entry(*s.pipeline.schedule).routes > 1)
+    return refused(std::string("adds the gradients of one rank, schedule ") + name_of(*s.pipeline.schedule) + " has them on two");
+  if (s.experts.ep * s.experts.etp > 1) return refused("makes groups of replicas, which do not say whose experts they hold");
+  return {};
+}
+
+}  // namespace
+
+std::optional<Infeasible> resolve_compress_group(const Cluster& cluster, Strategy& s) {
+  int& group = s.communication.compress_group;
+  if (!gradient_coding(s) || s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) {
+    group = 0;
+    return {};
+  }
+  if (group == 1) return {};
+  if (group > 1) return refuse_compress_group(s);
+  std::int64_t per_node = INT64_MAX;
+  for (const NodeGroup& nodes : cluster.nodes) per_node = std::min<std::int64_t>(per_node, nodes.shape.gpus);
+  group = 1;
+  if (std::int64_t{1} * s.tp * s.cp * s.pp * s.dp <= per_node) return {};  // all on one node
+  for (int inner = s.dp; inner >= 1; --inner) {
+    if (s.dp % inner != 0 || inner * s.cp == 1 || !is_inside_nodes(s, inner * s.cp, per_node)) continue;
+    group = inner * s.cp;
+    if (refuse_compress_group(s) || std::holds_alternative<Infeasible>(rank_layout(s))) group = 1;
+    if (group > 1) return {};
+  }
+  return {};
 }
 
 }  // namespace foreshard

@@ -69,7 +69,8 @@ std::variant<std::vector<Axis>, Infeasible> refined_axes(const std::vector<Dense
 }
 
 std::variant<Layout, Infeasible> rank_layout(const Strategy& s) {
-  const int inner = s.zero.stage > 0 ? s.zero.group : s.dp;
+  const int group = s.communication.compress_group;
+  const int inner = s.zero.stage > 0 ? s.zero.group : group > 1 ? group / s.cp : s.dp;
   const std::array<int, kDenseKinds> sizes = {s.tp, s.cp, inner, s.dp / inner};
   std::vector<DenseDegree> dense;
   for (const std::optional<DenseKind>& kind : s.placement)

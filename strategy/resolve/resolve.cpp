@@ -257,9 +257,10 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = refuse_adapters(model, s)) return *refused;
   if (auto refused = refuse_packing(model, s)) return *refused;
   if (auto refused = resolve_parts(s)) return *refused;
-  if (auto refused = refuse_compression(s)) return *refused;
+  if (auto refused = refuse_compression(model, s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto refused = resolve_dispatcher(cluster, s)) return *refused;
+  if (auto refused = resolve_compress_group(cluster, s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   set_bucket_of_policy(s);
   if (s.communication.bucket.value == 0) {
@@ -283,7 +284,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .param = types.param,
           .factors = is_code(s.precision) ? std::optional(s.precision) : std::nullopt,
           .vocab_multiple = s.vocab_multiple,
-          .kept_tokens = reads_probabilities(s) ? s.communication.activations.kept : 0,
+          .kept_tokens = reads_probabilities(s) ? s.communication.activations.tokens : 0,
           .ep = s.experts.ep,
           .etp = s.experts.etp,
           .expert_load = s.experts.load,

@@ -28,7 +28,7 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.framework != Strategy{}.framework) return none("framework " + s.framework, "--framework foreshard");
   if (s.cp != 1) return none("context parallelism", "--cp 1");
   if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
-  if (s.communication.gradients.codec != Codec::None || s.communication.activations.codec != Codec::None)
+  if (s.communication.gradients.any() || s.communication.activations.any())
     return none("compressed communication", "--compress-gradients none --compress-activations none");
   if (s.communication.transfers == Transfers::Split) return none("split transfers", "--transfers whole");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
@@ -100,7 +100,9 @@ std::string layers_of(const std::vector<StageDegrees>& stages) {
 }  // namespace
 
 Strategy with_common_degrees(Strategy s) {
-  const auto equal = [&](const StageDegrees& stage) { return stage.dp == s.stages.front().dp && stage.tp == s.stages.front().tp; };
+  const auto equal = [&](const StageDegrees& stage) {
+    return stage.dp == s.stages.front().dp && stage.tp == s.stages.front().tp;
+  };
   const auto count = static_cast<int>(s.stages.size());
   const bool beside = s.tp != 1 || s.dp > 1 || (s.pp != 1 && s.pp != count) || !s.pipeline.layer_split.empty();
   if (count == 0 || beside || !std::ranges::all_of(s.stages, equal)) return s;

@@ -13,6 +13,13 @@
 
 namespace foreshard {
 
+Kinds GradientSum::codes_over() const {
+  Kinds kinds;
+  for (const AxisKind& kind : over)
+    if (std::ranges::find(first, kind) == first.end()) kinds = kinds.with(kind);
+  return kinds;
+}
+
 static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& stream) {
   policy.rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(policy.streams.size())}});
   policy.streams.push_back(stream);
@@ -153,6 +160,8 @@ std::optional<Coding> coding_of(const Choice& choice) {
   if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
   return gradient_coding(s);
 }
+// Whether some replicas, mostly those of a node, add their gradients before they send codes to others.
+bool sums_before_codes(const Choice& choice) { return coding_of(choice) && choice.strategy.communication.compress_group > 1; }
 
 StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
@@ -197,6 +206,7 @@ StatePolicy state_policy(const Choice& choice) {
     vectors.tensors = Tensors::Vectors, vectors.gradients.slots = 0;
     policy.push_back(vectors);
     all.gradients.sums.front().coding = coding;
+    if (sums_before_codes(choice)) all.gradients.sums.front().first = kShards;
     all.optimizer.momentum = all.optimizer.momentum && !coding->encode.velocity;
     if (coding->of_moment) all.optimizer.frozen_after = choice.strategy.communication.gradients.warm_up;
   }
@@ -278,6 +288,10 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   if (choice.cut.optimizer) {
     groups.push_back({"shards", kShards, {kReplicated}});
     groups.push_back({"replicas", {OuterData}, {kReplicated}});
+  }
+  if (sums_before_codes(choice)) {
+    groups.push_back({"sums before codes", kShards, {kReplicated}});
+    groups.push_back({"codes", {OuterData}, {kReplicated}});
   }
   groups.push_back({"tensor", kTensor, choice.tensors()});
   if (choice.partial()) groups.push_back({"tensor gradients", kTensor, {kReplicated}});

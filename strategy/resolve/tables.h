@@ -61,8 +61,12 @@ struct GradientSum {
   std::string name = {};
   Kinds over = {};  // with OuterData among them also over the other roles that hold the same stage
   When when = When::LastMicrobatch;
-  bool tied_stages = false;           // instead of `over`: over the group of the stages that hold the copies of a tied embedding
+  bool tied_stages = false;  // instead of `over`: over the group of the stages that hold the copies of a tied embedding
   std::optional<Coding> coding = {};  // empty: not compressed
+  // With a coding: ranks along these of its axes add their gradients as they are, each a part, and gather the sum. Only between them codes
+  // are sent. Empty: all send codes.
+  Kinds first = {};
+  Kinds codes_over() const;  // the other axes
 };
 
 // How the states of some parameters are sharded, summed, stored and updated. A parameter follows the first row that it belongs to; the last

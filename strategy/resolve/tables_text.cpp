@@ -189,7 +189,9 @@ std::string sum_text(const StateRow& row, const GradientSum& sum) {
   if (sum.tied_stages) return std::string("all-reduce between the stages that hold it ") + word(sum.when);
   const bool scatters = !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
   return (scatters ? "reduce-scatter over " : "all-reduce over ") + to_text(sum.over) + " " + word(sum.when) +
-         (sum.coding ? ", as codes: " + coding_text(*sum.coding) : std::string());
+         (!sum.coding         ? std::string()
+          : sum.first.empty() ? ", as codes: " + coding_text(*sum.coding)
+                              : ", as they are over " + to_text(sum.first) + ", then as codes: " + coding_text(*sum.coding));
 }
 
 // Leaves out sums over kinds of axes that the layout does not have.

@@ -23,6 +23,7 @@
 #include "strategy/search/search_splits.h"
 #include "strategy/search/search_staged.h"
 #include "strategy/search/search_threads.h"
+#include "strategy/search/search_tries.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {
@@ -287,9 +288,8 @@ class Searching {
     return fitting;
   }
 
-  std::size_t polished(std::size_t all) const {  // where GPUs differ splits decide more than all else
-    return gpus_differ(cluster_) ? all : kPolished;
-  }
+  // Where GPUs differ splits decide more than all else, and what is tried on request may make any family the fastest.
+  std::size_t polished(std::size_t all) const { return gpus_differ(cluster_) || !options_.tries.empty() ? all : kPolished; }
 
   // Where stages share NICs, selective recomputation may be faster although everything fits: slower backwards may contend less. Screening
   // skips such variants; this says for which families they are refined anyway.
@@ -307,12 +307,12 @@ class Searching {
       bool balanced = false;               // with the balanced layer split
       const Strategy* strategy = nullptr;  // instead of the one at the point
     };
-    std::vector<std::vector<Strategy>> of_experts;
+    std::vector<std::vector<Strategy>> variants;
     std::vector<Job> work;
     std::vector<Kept> more;  // that were not screened
     more.reserve(4 * std::max(kPolished, found.size()));
-    std::vector<Kept> more_of_experts;
-    more_of_experts.reserve(kPolished);
+    std::vector<Kept> more_of_variants;
+    more_of_variants.reserve(found.size());
     for (std::size_t i = 0; i < std::min(found.size(), polished(found.size())); ++i) {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
@@ -334,17 +334,18 @@ class Searching {
         work.push_back({i, &more.back(), balanced});
       };
       if (balances) try_also(best.recompute, true);
-      if (i < kPolished) {
-        of_experts.push_back(variants_of_experts(model_, cluster_, options_, space_, found[i].first.strategy, best));
-        more_of_experts.push_back({.point = best, .screened = found[i].first.screened});
-      }
+      variants.push_back(tried_variants(options_, strategy_at(options_.base, best, space_.layers)));
+      more_of_variants.push_back({.point = best, .screened = found[i].first.screened});
+      if (i < kPolished)
+        for (Strategy& s : variants_of_experts(model_, cluster_, options_, space_, found[i].first.strategy, best))
+          variants.back().push_back(std::move(s));
       if (i >= kPolished || best.recompute != RecomputeKind::None || !redoes_some(family)) continue;
       try_also(RecomputeKind::Selective, false);
       if (balances) try_also(RecomputeKind::Selective, true);
     }
-    for (std::size_t i = 0; i < of_experts.size(); ++i)
-      for (const Strategy& strategy : of_experts[i])
-        work.push_back({.family = i, .kept = &more_of_experts[i], .strategy = &strategy});
+    for (std::size_t i = 0; i < variants.size(); ++i)
+      for (const Strategy& strategy : variants[i])
+        work.push_back({.family = i, .kept = &more_of_variants[i], .strategy = &strategy});
     std::vector<std::optional<Candidate>> batch(work.size());
     in_parallel(work.size(), 0.9, 0.1, [&](std::size_t i, std::size_t) {
       batch[i] = work[i].strategy ? refined(*work[i].strategy, *work[i].kept) : refined(*work[i].kept, work[i].balanced);
@@ -394,7 +395,7 @@ class Searching {
   }
 
   std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
-    auto candidate = refiner_.refined(strategy, kept.point, kept.screened);
+    auto candidate = refiner_.refined(strategy, point_of(strategy, kept.point), kept.screened);
     if (candidate && options_.found) {
       const std::scoped_lock lock(untold_mutex_);
       untold_.push_back(*candidate);

@@ -49,6 +49,7 @@ struct FailedCandidate {
 struct SearchOptions {
   Strategy base = {};                   // the value of every option that the search does not vary
   std::vector<std::string> fixed = {};  // paths of searched_options() that keep the value they have in `base`
+  std::vector<std::string> tries = {};  // paths of tried_options() that are varied for the best families
   Objective objective = Objective::Time;
   int max_tp = 0;         // the largest tp; 0: limited by the model's heads only
   bool balance = true;    // tries layer splits that balance the measured times of the layers (layer_split auto)
@@ -108,6 +109,13 @@ struct SearchResult {
 
 // Paths of the options that a search varies: "tp", "cp", "pp", "dp", "virtual_stages", ...
 const std::vector<std::string>& searched_options();
+
+// Options that a search varies only if asked, for the best families, and the values that it tries beside the one of the base.
+struct TriedOption {
+  std::string path = {};
+  std::vector<std::string> values = {};
+};
+const std::vector<TriedOption>& tried_options();
 
 // Infeasible when no point fits; `reason` names the constraint that rules out all points. A candidate that meets a bug of ours is in
 // SearchResult::failed, and the search goes on; if nothing else is found, throws Bug.

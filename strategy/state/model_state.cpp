@@ -127,6 +127,8 @@ class StateLayout {
   std::int64_t padded(std::int64_t elements, const StateRow& row) const {
     const int ranks = lowering_.ranks(row.optimizer.cut_by);
     for (const GradientSum& sum : row.gradients.sums)
+      if (!sum.first.empty()) return round_up(elements, lowering_.ranks(sum.first));
+    for (const GradientSum& sum : row.gradients.sums)
       if (sum.coding && ranks > 1) return ops::CodeForm{.parts = ranks}.part_elements(elements) * ranks;
     return round_up(elements, ranks);
   }

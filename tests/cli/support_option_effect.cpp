@@ -163,7 +163,8 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"partition", {"4000000"}},
       {"credit", {"1000000000"}},
       {"compress_gradients", {"dgc:0.01", "eight-bit", "segmented:4x8"}},
-      {"compress_activations", {"token-topk:0.5", "segmented:8"}},
+      {"compress_group", {"2"}},
+      {"compress_activations", {"token-topk:0.5", "segmented:8", "token-topk:0.5,segmented:8"}},
       {"compress_dispatch", {"fp8", "eight-bit"}},
       {"framework", {"megatron"}}};
   return values;

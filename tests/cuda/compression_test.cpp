@@ -56,6 +56,11 @@ TEST(CudaCompression, SumsInEveryPlaceAreThoseOfTheHost) {
     strategy.communication.gradients = {.codec = Codec::Segmented, .bits = 8};
     compare(strategy, seed++);
   }
+  for (const int group : {2, 3}) {  // which add theirs before they send codes
+    Strategy strategy{.dp = 2 * group, .batch = {.micro = 1, .global = 12}};
+    strategy.communication.gradients = {.codec = Codec::EightBit}, strategy.communication.compress_group = group;
+    compare(strategy, seed++);
+  }
   for (const Schedule schedule : {Schedule::Chimera, Schedule::PipeDream2BW}) {
     Strategy strategy{.dp = schedule == Schedule::Chimera ? 1 : 2, .pp = 2, .batch = {.micro = 1}};
     strategy.pipeline.schedule = schedule;
@@ -86,12 +91,13 @@ TEST_F(CudaCompressedRuns, ResumedOnesHaveTheSameBits) {
 
 TEST(CudaCompression, SumsOfActivationsAreThoseOfTheHost) {
   std::uint64_t seed = 61;
-  for (const Compression& codec :
-       {Compression{.codec = Codec::TokenTopK, .kept = 0.5}, Compression{.codec = Codec::Segmented, .bits = 8}}) {
-    Strategy strategy{.tp = 2, .batch = {.micro = 2}};
-    strategy.communication.activations = codec;
-    compare(strategy, seed++, codec.codec == Codec::Segmented ? 5e-2 : 5e-3);  // biases are as small as their steps yet
-  }
+  for (const bool sequence : {false, true})
+    for (const Compression& codec : {Compression{.tokens = 0.5}, Compression{.codec = Codec::Segmented, .bits = 8},
+                                     Compression{.codec = Codec::Segmented, .tokens = 0.5, .bits = 8}}) {
+      Strategy strategy{.tp = 2, .sequence_parallel = sequence, .batch = {.micro = 2}};
+      strategy.communication.activations = codec;
+      compare(strategy, seed++, codec.codec == Codec::Segmented ? 5e-2 : 5e-3);  // biases are as small as their steps yet
+    }
 }
 
 }  // namespace foreshard::gpu::compression_test

@@ -79,13 +79,19 @@ TEST(CompressedTraining, EverythingKeptIsTheSumAsItIs) {
 }
 
 TEST(CompressedTraining, AllTokensKeptIsBitIdentical) {
-  Strategy dense = tensor_ranks();
-  dense.attention = AttentionKernel::Unfused;
-  const Execution plain = run(lowered(small_gpt(), dense), options(3));
-  const Execution all = run(lowered(small_gpt(), tensor_ranks({.codec = Codec::TokenTopK, .kept = 1})), options(3));
-  EXPECT_EQ(difference(all, plain).largest(), 0) << difference(all, plain).worst;
-  const Execution half = run(lowered(small_gpt(), tensor_ranks({.codec = Codec::TokenTopK, .kept = 0.5})), options(3));
-  EXPECT_GT(difference(half, plain).largest(), 1e-4);
+  for (const bool sequence : {false, true}) {
+    const auto trained = [&](const Compression& activations) {
+      Strategy s = tensor_ranks(activations);
+      s.attention = AttentionKernel::Unfused, s.sequence_parallel = sequence;
+      return run(lowered(small_gpt(), s), options(3));
+    };
+    const Execution plain = trained({}), all = trained({.tokens = 1});
+    EXPECT_EQ(difference(all, plain).largest(), 0) << difference(all, plain).worst;
+    EXPECT_GT(difference(trained({.tokens = 0.5}), plain).largest(), 1e-4);
+    // In codes of all rows or of the rows of all tokens: the same.
+    const Compression codes{.codec = Codec::Segmented, .bits = 8}, both{.codec = Codec::Segmented, .tokens = 1, .bits = 8};
+    EXPECT_EQ(difference(trained(both), trained(codes)).largest(), 0) << sequence;
+  }
 }
 
 // Momentum moves into the codec: with everything kept, DGC on SGD with momentum is SGD with momentum, but for rows of one dimension.
@@ -103,9 +109,11 @@ TEST(CompressedTraining, CopiesStayEqualInEveryLayout) {
   for (const Compression& gradients : some_of<Compression>(
            {{.codec = Codec::Segmented, .bits = 4}, {.codec = Codec::Dgc, .kept = 0.1}, {.codec = Codec::OneBit, .warm_up = 1}},
            1))
-    for (const Compression& activations : {Compression{.codec = Codec::Segmented, .bits = 8, .segments = 8},
-                                           Compression{.codec = Codec::TokenTopK, .kept = 0.75}}) {
+    for (const Compression& activations :
+         {Compression{.codec = Codec::Segmented, .bits = 8, .segments = 8}, Compression{.tokens = 0.75},
+          Compression{.codec = Codec::Segmented, .tokens = 0.75, .bits = 8}}) {
       Strategy s{.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2, .global = 16}, .precision = DType::F32};
+      s.sequence_parallel = activations.codec != Codec::None;
       s.recompute.kind = RecomputeKind::Full;
       const Execution plain = run(lowered(small_gpt(), s), options(4));
       s.communication.gradients = gradients, s.communication.activations = activations;
@@ -138,6 +146,17 @@ TEST_F(CompressedLosses, StayWithinTwoPercent) {
     EXPECT_NE(coded.steps[1].loss, plain.steps[1].loss);
     for (const WholeTensor& tensor : coded.values) EXPECT_EQ(tensor.largest_difference, 0) << "replicas differ";
   }
+}
+
+// Codes of the rows that are kept cost next to nothing beside what the rows cost that are not.
+TEST_F(CompressedLosses, OfKeptTokensInCodesAreThoseOfKeptTokens) {
+  const auto trained = [](const Compression& codec, bool sequence) {
+    Strategy s = tensor_ranks(codec);
+    s.sequence_parallel = sequence;
+    return last_loss(run(lowered(small_gpt(), s), options(200)));
+  };
+  const Compression kept{.tokens = 0.5}, both{.codec = Codec::Segmented, .tokens = 0.5, .bits = 8};
+  for (const bool sequence : {false, true}) EXPECT_NEAR(trained(both, sequence) / trained(kept, sequence), 1, 0.02) << sequence;
 }
 
 // The moments begin with those of a plan without the codec, in the same number of steps.

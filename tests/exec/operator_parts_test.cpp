@@ -62,7 +62,7 @@ TEST(OperatorParts, OtherFamilies) {
 TEST(OperatorParts, WithKeptTokens) {
   for (const std::vector<int>& parts : std::vector<std::vector<int>>{{2}, {4, 2}, {1, 4}}) {
     Strategy strategy = in_double({.tp = 2, .batch = {.micro = 4}, .communication = {.parts = parts}});
-    strategy.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+    strategy.communication.activations = {.tokens = 0.5};
     const Plan plan = lowered(tiny_gpt(), strategy);
     const auto defects = check_plan(plan);
     ASSERT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;

@@ -90,11 +90,21 @@ Model as_in_torch(const ModernModel& which) {
 TEST(Oracle, Gpt) { compare_with_torch("gpt", twice_as_large(tiny_gpt()), {.batch = {.micro = 2}}); }
 // Two tensor-parallel ranks that send codes are one device that adds what the codes say (tests/exec/oracle/coded.py).
 TEST(Oracle, GptWithActivationsInCodes) {
-  for (const char* codec : {"segmented:8", "segmented:4", "segmented:4x8", "token-topk:0.5"}) {
+  for (const char* codec : {"segmented:8", "segmented:4", "segmented:4x8", "token-topk:0.5", "token-topk:0.5,segmented:8",
+                            "token-topk:0.3,segmented:4x8"}) {
     SCOPED_TRACE(codec);
     Strategy s{.tp = 2, .batch = {.micro = 2}};
     s.communication.activations = parse_compression(codec, Compressed::Activations, "this test", "codec");
     compare_with_torch("gpt-" + std::string(codec), twice_as_large(tiny_gpt()), s);
+  }
+}
+// With sequence parallelism the rows that are gathered and scattered go as codes, and equally many tokens of each rank's part are kept.
+TEST(Oracle, GptWithPartsOfSequencesInCodes) {
+  for (const char* codec : {"segmented:8", "token-topk:0.3", "token-topk:0.5,segmented:4x8"}) {
+    SCOPED_TRACE(codec);
+    Strategy s{.tp = 2, .sequence_parallel = true, .batch = {.micro = 2}};
+    s.communication.activations = parse_compression(codec, Compressed::Activations, "this test", "codec");
+    compare_with_torch("sequence-" + std::string(codec), twice_as_large(tiny_gpt()), s);
   }
 }
 TEST(Oracle, Llama) { compare_with_torch("llama", twice_as_large(tiny_llama()), {.batch = {.micro = 2}}); }

@@ -126,21 +126,22 @@ GPU_FUNCTION std::uint32_t score_key(float x) {
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// Selects the first token of each sample, and the kept - 1 others with the largest scores (of equal scores, the first). One thread block
-// per sample. It finds the smallest selected key bit by bit, in 32 passes over the scores; with the pass that counts the larger keys, a
+// Selects in each part of a sample the tokens with the largest scores (of equal scores, the first), and in any case the first token of the
+// sample. One thread block per part. It finds the smallest selected key bit by bit, in 32 passes over the scores; with the pass that counts the larger keys, a
 // thread reads 33 tokens / threads scores. Reads 4 bytes per token from memory, then again from the cache; bound by barriers, three for
 // each bit.
 GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   GPU_SHARED(std::uint32_t, tally, 2);
   GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
-  const std::int64_t at = block() * a.tokens, to = block() * a.kept;
-  const auto others = static_cast<std::uint32_t>(a.kept - 1);
+  const std::int64_t at = block() * a.tokens, to = block() * a.kept, begins = block() % a.parts * a.tokens;
+  const std::int64_t first_other = begins == 0 ? 1 : 0;  // the first token is selected whatever its score
+  const auto others = static_cast<std::uint32_t>(a.kept - first_other);
   std::uint32_t key = 0;
   for (int bit = 31; bit >= 0; --bit) {  // key becomes the largest value that at least `others` keys reach
     const std::uint32_t tried = key | 1u << bit;
     if (thread() < 2) tally[thread()] = 0;
     GPU_BARRIER();
-    for (std::int64_t j = 1 + thread(); j < a.tokens; j += threads())
+    for (std::int64_t j = first_other + thread(); j < a.tokens; j += threads())
       if (score_key(load(a.scores, at + j)) >= tried) count_one(tally, 0);
     GPU_BARRIER();
     const std::uint32_t reach = tally[0];
@@ -149,20 +150,21 @@ GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
   }
   if (thread() < 2) tally[thread()] = 0;
   GPU_BARRIER();
-  for (std::int64_t j = 1 + thread(); j < a.tokens; j += threads())
+  for (std::int64_t j = first_other + thread(); j < a.tokens; j += threads())
     if (score_key(load(a.scores, at + j)) > key) count_one(tally, 0);
   GPU_BARRIER();
   const std::uint32_t quota = others - tally[0];  // how many tokens with exactly that key are selected
   std::uint32_t above = 0, equal = 0;
   for (std::int64_t first = 0; first < a.tokens; first += threads()) {
     const std::int64_t j = first + thread();
-    const std::uint32_t mine = j > 0 && j < a.tokens ? score_key(load(a.scores, at + j)) : 0u;
-    const bool larger = j == 0 || (j < a.tokens && mine > key), same = j > 0 && j < a.tokens && mine == key;
+    const bool other = j >= first_other && j < a.tokens;
+    const std::uint32_t mine = other ? score_key(load(a.scores, at + j)) : 0u;
+    const bool larger = j < first_other || (other && mine > key), same = other && mine == key;
     std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
     const std::uint32_t all = counts_up_to(sum, sums);
     const std::uint32_t before = equal + (sum >> 16) - (same ? 1u : 0u);
     if (larger || (same && before < quota))
-      store_integer(a.tokens_kept, to + above + (sum & 0xFFFFu) - (larger ? 1u : 0u) + (before < quota ? before : quota), j);
+      store_integer(a.tokens_kept, to + above + (sum & 0xFFFFu) - (larger ? 1u : 0u) + (before < quota ? before : quota), begins + j);
     above += all & 0xFFFFu, equal += all >> 16;
     GPU_BARRIER();
   }
@@ -173,7 +175,8 @@ GPU_KERNEL kept_rows(const KeptRowsArgs a) {
   const std::int64_t size = a.kept * a.samples * a.h;
   for (std::int64_t e = flat_thread(); e < size; e += flat_threads()) {
     const std::int64_t row = e / a.h, sample = row % a.samples, i = row / a.samples;
-    const std::int64_t all = (load_integer(a.tokens, sample * a.kept + i) * a.samples + sample) * a.h + e % a.h;
+    const std::int64_t kept = (sample * a.parts + a.part) * a.kept + i;
+    const std::int64_t all = ((load_integer(a.tokens, kept) - a.first) * a.samples + sample) * a.h + e % a.h;
     const std::int64_t from = a.takes ? all : e, to = a.takes ? e : all;
     store(a.y, to, old_value(a.accumulate, a.y, to) + load(a.x, from));
   }

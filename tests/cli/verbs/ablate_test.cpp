@@ -27,6 +27,9 @@ TEST(Ablate, EveryRowIsASoundPlan) {
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("name").as_string(), "none");
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("settings").at("tp").as_string(), "8");
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("speed_up").as_double(), 1);
+  double product = 1;
+  for (std::size_t i = 1; i < json.at("steps").size(); ++i) product *= json.at("steps").at(i).at("factor").as_double();
+  EXPECT_NEAR(product, json.at("steps").at(json.at("steps").size() - 1).at("speed_up").as_double(), 1e-9);
   const auto sent = [&](std::size_t row) { return json.at("steps").at(row).at("sent_bytes_per_gpu").as_int(); };
   EXPECT_EQ(sent(1), sent(0));  // later, not less
   EXPECT_LT(sent(2), sent(1));

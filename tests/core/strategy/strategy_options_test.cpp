@@ -46,9 +46,10 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing, lora] = optimizer;
   [[maybe_unused]] const auto& [lora_rank, lora_alpha, lora_targets] = lora;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, transfers, asynchronous, sum_order, partition, credit,
-                                compressed_gradients, compressed_activations, compressed_dispatch, parts] = communication;
+                                compressed_gradients, compress_group, compressed_activations, compressed_dispatch, parts] =
+      communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 72u);
+  EXPECT_EQ(paths.size(), 73u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -130,7 +131,8 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"partition", "1048576"},
                                                                    {"credit", "4096000"},
                                                                    {"compress_gradients", "segmented:4x8"},
-                                                                   {"compress_activations", "token-topk:0.25"},
+                                                                   {"compress_group", "4"},
+                                                                   {"compress_activations", "token-topk:0.25,segmented:8"},
                                                                    {"compress_dispatch", "fp8"},
                                                                    {"framework", "megatron"}};
   std::set<std::string> covered;
@@ -176,6 +178,16 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "here: compress_activations: found \"dgc\", expected one of none, token-topk, segmented");
   EXPECT_EQ(message_of("compress_activations", "none:1"),
             "here: compress_activations: found \"none:1\", expected none and nothing behind it");
+  EXPECT_EQ(message_of("compress_activations", "segmented:8,segmented:4"),
+            "here: compress_activations: found \"segmented:4\", expected one codec beside token-topk");
+  EXPECT_EQ(message_of("compress_activations", "token-topk:0.5,token-topk:0.25"),
+            "here: compress_activations: found \"token-topk:0.25\", expected one share of the tokens");
+  EXPECT_EQ(message_of("compress_activations", "token-topk:0.5,none"),
+            "here: compress_activations: found \"token-topk:0.5,none\", expected token-topk and one codec");
+  EXPECT_EQ(message_of("compress_activations", "none,segmented:8"),
+            "here: compress_activations: found \"none,segmented:8\", expected one codec");
+  EXPECT_EQ(message_of("compress_gradients", "dgc:0.1,segmented:8"),
+            "here: compress_gradients: found \"dgc:0.1,segmented:8\", expected one codec");
   EXPECT_EQ(message_of("reserve", "100%"),
             "here: reserve: found \"100%\", expected a number of at least 0 and below 1, or a percentage such as 6%");
   EXPECT_EQ(message_of("dropout", "nan"),

@@ -359,7 +359,7 @@ static Strategy random_strategy(std::mt19937_64& random) {
     if (option.path == "compress_gradients")
       value = std::array<std::string, 5>{"none", "dgc:0.25", "one-bit:100", "eight-bit", "segmented:4x8"}[pick(5)];
     if (option.path == "compress_activations")
-      value = std::array<std::string, 3>{"none", "token-topk:0.5", "segmented:8"}[pick(3)];
+      value = std::array<std::string, 4>{"none", "token-topk:0.5", "segmented:8", "token-topk:0.5,segmented:4x8"}[pick(4)];
     if (option.path == "compress_dispatch") value = std::array<std::string, 3>{"none", "fp8", "eight-bit"}[pick(3)];
     if (option.path == "schedule_order" && pick(2)) value = "0F0 0B0; 1F0 1B0";
     if (option.path == "schedule_times") value = pick(2) ? "auto" : "2,1.5,0.125," + std::to_string(pick(9));

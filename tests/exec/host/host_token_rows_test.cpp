@@ -6,10 +6,10 @@
 namespace foreshard::host_token_rows_test {
 namespace {
 
-std::vector<double> kept_of(const std::vector<double>& scores, std::int64_t samples, std::int64_t k) {
+std::vector<double> kept_of(const std::vector<double>& scores, std::int64_t samples, std::int64_t k, std::int64_t parts = 1) {
   const auto s = static_cast<std::int64_t>(scores.size()) / samples;
   std::vector<Array> in = {Array(scores, DType::F32)}, out = {Array(samples * k, DType::I64)};
-  run_on({.op = ops::KeepTokens{}, .shapes = {{{samples, s, k}}}}, in, out);
+  run_on({.op = ops::KeepTokens{.parts = parts}, .shapes = {{{samples, s, k}}}}, in, out);
   return out[0].values();
 }
 
@@ -21,6 +21,28 @@ TEST(HostTokenRows, TheFirstTokenAndTheLargestScoresAreKeptOfEqualOnesTheFirst) 
   EXPECT_EQ(kept_of(scores, 1, 4), (std::vector<double>{0, 1, 3, 4}));
   EXPECT_EQ(kept_of(scores, 1, 6), (std::vector<double>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(kept_of({0, 1, 2, 9, 8, 7}, 2, 2), (std::vector<double>{0, 2, 0, 1}));  // each sample by itself
+}
+
+// Of each part equally many, with their places in the whole sequence; the first token of the sequence in any case.
+TEST(HostTokenRows, EachPartKeepsItsOwn) {
+  const std::vector<double> scores = {0, 5, 1, 5, 9, 6, 3, 2};
+  EXPECT_EQ(kept_of(scores, 1, 2, 2), (std::vector<double>{0, 4}));
+  EXPECT_EQ(kept_of(scores, 1, 4, 2), (std::vector<double>{0, 1, 4, 5}));
+  EXPECT_EQ(kept_of(scores, 1, 4, 4), (std::vector<double>{0, 3, 4, 6}));
+  EXPECT_EQ(kept_of(scores, 2, 2, 2), (std::vector<double>{0, 3, 0, 2}));
+}
+
+// A tensor-parallel rank puts the kept rows of its part of the sequence into the part.
+TEST(HostTokenRows, EachRankPutsBackThoseOfItsPart) {
+  const Array kept({0, 3, 1, 2}, DType::I64);  // of two samples of four tokens, one token of each half
+  for (const int rank : {0, 1}) {
+    const Compute put{.op = ops::PutRows{.parts = 2}, .shapes = {{{2, 2, 1, 1}}}};
+    OpArguments arguments{.tp = 2, .tp_rank = rank};
+    std::vector<Array> in = {Array({7, 8}, DType::F64), kept}, out = {Array(4, DType::F64)};
+    run_on(put, in, out, arguments);
+    const std::vector<double> first = {7, 0, 0, 8}, second = {0, 8, 7, 0};
+    EXPECT_EQ(out[0].values(), rank == 0 ? first : second);
+  }
 }
 
 // Ranks with two heads each find, after the sum of their scores, what one rank with four heads finds.

@@ -1,5 +1,5 @@
 """Models of torch_oracle.py and mixtures.py with compressed communication, on one device that makes what ranks would have sent: the tiny GPT
-with sums of activations of two tensor-parallel ranks, and a mixture whose rows of tokens go to the experts of four ranks.
+with sums of activations of two tensor-parallel ranks, with and without sequence parallelism, and a mixture whose rows of tokens go to the experts of four ranks.
 
 Written from docs/compression.md and the forms of payloads in core/op/codec.h, core/op/token_rows.h. Ranks are slices of whole weights.
 """
@@ -55,6 +55,8 @@ def equal_borders(x, segments):
 
 def coded(x, bits, segments):
     """What arrives of an array that is sent as segments and levels."""
+    if not x.any():
+        return x
     borders = np.array(equal_borders(x, segments) if segments else centre_borders(x)).astype(np.float32).astype(np.float64)
     levels = 2**bits // (len(borders) - 1)
     segment = np.searchsorted(borders[1:-1], x, side="right")
@@ -71,6 +73,39 @@ def coded_sum(ranks, bits, segments):
     parts = [flat[:, at : at + part] for at in range(0, flat.shape[1], part)]
     whole = np.concatenate([coded(sum(coded(rank, bits, segments) for rank in p), bits, segments) for p in parts])
     return torch.tensor(whole.reshape(rows.shape[1:]).transpose(1, 0, 2).copy())
+
+
+def coded_parts(rows, bits, segments):
+    """rows: [sample, position, feature]. Each rank's part of the positions is sent as codes of its own."""
+    parts = [coded(part.transpose(1, 0, 2).ravel(), bits, segments).reshape(part.shape[1], part.shape[0], -1).transpose(1, 0, 2)
+             for part in np.split(rows, RANKS, axis=1)]
+    return np.concatenate(parts, axis=1)
+
+
+def scattered_sums_of(bits, segments):
+    """With sequence parallelism: each rank has a part of the positions."""
+    def sent(x):
+        return torch.tensor(coded_parts(x.detach().numpy(), bits, segments))
+
+    class Add(torch.autograd.Function):  # a reduce-scatter; the gradient is gathered
+        @staticmethod
+        def forward(ctx, *ranks):
+            return sum(sent(x) for x in ranks)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return (sent(gradient),) * RANKS
+
+    class Share(torch.autograd.Function):  # a gather; gradients are reduced and scattered
+        @staticmethod
+        def forward(ctx, x):
+            return tuple(sent(x) for _ in range(RANKS))
+
+        @staticmethod
+        def backward(ctx, *ranks):
+            return sum(sent(x) for x in ranks)
+
+    return Add.apply, Share.apply
 
 
 def sums_of(bits, segments):
@@ -100,22 +135,24 @@ def slice_of(size, rank):
 
 
 class CodedGpt:
-    """code: ("segmented", bits, segments; 0: a centre and two tails) or ("token-topk", share of the tokens)."""
+    """tokens: the share whose rows are added; 0: all. code: bits and segments (0: a centre and two tails), or nothing."""
 
-    def __init__(self, name, *code):
-        self.name, self.kept = name, 0
-        if code[0] == "token-topk":
-            self.kept = math.ceil(code[1] * SEQ)
-            self.add, self.share = (lambda *ranks: sum(ranks)), (lambda x: (x,) * RANKS)
-        else:
-            self.add, self.share = sums_of(*code[1:])
+    def __init__(self, name, tokens=0, code=None, sequence=False):
+        self.name, self.parts = name, RANKS if sequence else 1  # of the sequence, which keep equally many tokens
+        self.kept = self.parts * math.ceil(tokens * SEQ / self.parts)
+        self.add, self.share = (lambda *ranks: sum(ranks)), (lambda x: (x,) * RANKS)
+        if code:
+            self.add, self.share = (scattered_sums_of if sequence else sums_of)(*code)
 
     def weights(self, w):
         gpt_weights(w)
 
     def of_kept(self, ranks, kept):
         """The sum of the rows that are kept; the others are 0."""
-        return self.add(*ranks) if kept is None else sum(ranks) * kept[..., None]
+        if kept is None:
+            return self.add(*ranks)
+        places = kept[..., None].expand(*kept.shape, HIDDEN)
+        return torch.zeros_like(ranks[0]).scatter(1, places, self.add(*[x.gather(1, places) for x in ranks]))
 
     def attention(self, qkv):
         """Results and probabilities of a rank's heads."""
@@ -125,12 +162,14 @@ class CodedGpt:
         return (p @ v).transpose(1, 2).flatten(2), p
 
     def kept_tokens(self, probabilities):
-        """1 for the first token and those that get the most attention."""
+        """Rising places of the first token and of those that get the most attention, of each part of the sequence."""
         if not self.kept:
             return None
         scores = sum(p.detach().sum((1, 2)) for p in probabilities)
         scores[:, 0] = math.inf
-        return torch.zeros_like(scores).scatter(1, scores.topk(self.kept).indices, 1.0)
+        each = SEQ // self.parts
+        return torch.cat([scores[:, first : first + each].topk(self.kept // self.parts).indices.sort().values + first
+                          for first in range(0, SEQ, each)], dim=1)
 
     def layer(self, w, at, x):
         each = range(RANKS)
@@ -227,10 +266,15 @@ class CodedMixture(Mixture):
 
 
 CODED = [
-    CodedGpt("gpt-segmented:8", "segmented", 8, 0),
-    CodedGpt("gpt-segmented:4", "segmented", 4, 0),
-    CodedGpt("gpt-segmented:4x8", "segmented", 4, 8),
-    CodedGpt("gpt-token-topk:0.5", "token-topk", 0.5),
+    CodedGpt("gpt-segmented:8", code=(8, 0)),
+    CodedGpt("gpt-segmented:4", code=(4, 0)),
+    CodedGpt("gpt-segmented:4x8", code=(4, 8)),
+    CodedGpt("gpt-token-topk:0.5", tokens=0.5),
+    CodedGpt("gpt-token-topk:0.5,segmented:8", tokens=0.5, code=(8, 0)),
+    CodedGpt("gpt-token-topk:0.3,segmented:4x8", tokens=0.3, code=(4, 8)),
+    CodedGpt("sequence-segmented:8", code=(8, 0), sequence=True),
+    CodedGpt("sequence-token-topk:0.3", tokens=0.3, sequence=True),
+    CodedGpt("sequence-token-topk:0.5,segmented:4x8", tokens=0.5, code=(4, 8), sequence=True),
     CodedMixture("mixtral-fp8", in_floats),
     CodedMixture("mixtral-eight-bit", in_bytes),
 ]

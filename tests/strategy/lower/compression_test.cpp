@@ -1,8 +1,12 @@
 // Plans whose communication is compressed: sound, with the bytes and the memory that the codes need.
 #include "strategy/resolve/compression.h"
+
+#include <map>
+
 #include "core/check/check_plan.h"
 #include "core/cluster_file/cluster_file.h"
 #include "core/network/network.h"
+#include "replay/replay.h"
 #include "strategy/tune/tune.h"
 #include "tests/how_many.h"
 #include "tests/strategy/support_random_strategy.h"
@@ -20,7 +24,8 @@ Compression random_gradients(RandomChoice& random) {
 }
 Compression random_activations(RandomChoice& random) {
   return random.one_of<Compression>({{},
-                                     {.codec = Codec::TokenTopK, .kept = random.one_of({0.1, 0.5, 1.0})},
+                                     {.tokens = random.one_of({0.1, 0.5, 1.0})},
+                                     {.codec = Codec::Segmented, .tokens = random.one_of({0.1, 0.5}), .bits = 8},
                                      {.codec = Codec::Segmented, .bits = random.one_of({2, 4, 8})}});
 }
 
@@ -39,7 +44,7 @@ TEST(Compression, EveryPlanWithCodesIsSound) {
       s.pipeline.schedule = static_cast<Schedule>(random(0, static_cast<int>(Schedule::PipeMare)));
       s.virtual_stages = s.pp > 1 ? random(1, 2) : 1;
     }
-    if (random(0, 3) > 0) s.sequence_parallel = false;
+    if (random(0, 1)) s.communication.compress_group = random.one_of({0, 1, 2, 4, 8});
     if (random(0, 2) > 0) s.optimizer.clip_norm = 0;
     s.communication.algorithm = random(0, 3) > 0 ? std::optional(Algorithm::Ring) : std::nullopt;
     if (s.batch.micro == 2 && random(0, 1)) s.communication.parts = {2};
@@ -118,7 +123,7 @@ TEST(Compression, CodesOfSumsTakeBitsOfTheirBytes) {
 // Half of 1024 tokens: rows of 512 tokens in bf16, and a score of 4 bytes for each token.
 TEST(Compression, SumsOfKeptTokensTakeTheirRowsAndTheScores) {
   Strategy s{.dp = 1, .tp = 8, .batch = {.micro = 2, .global = 2}};
-  s.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+  s.communication.activations = {.tokens = 0.5};
   const Model model = load_model("gpt2-1.5b");
   const auto& shape = std::get<Transformer>(model.shape);
   Transformer cut = shape;
@@ -139,6 +144,79 @@ TEST(Compression, SumsOfKeptTokensTakeTheirRowsAndTheScores) {
   }
   EXPECT_EQ(scores, shape.layers);
   EXPECT_EQ(rows, 2 * shape.layers);
+}
+
+// One half of them in 8 bits: an all-to-all and an all-gather of a byte for each number of 512 rows, and five borders of 4 bytes a part; with
+// sequence parallelism one of both, for the gradient the other one.
+TEST(Compression, CodesOfKeptTokensTakeAByteOfTheirNumbers) {
+  const Model model = load_model("gpt2-355m");
+  for (const bool sequence : {false, true}) {
+    Strategy s{.dp = 1, .tp = 8, .sequence_parallel = sequence, .batch = {.micro = 2, .global = 2}};
+    s.communication.activations = {.codec = Codec::Segmented, .tokens = 0.5, .bits = 8};
+    const Plan plan = lowered(model, load_cluster("dgx-a100"), s).plan;
+    const Bytes kept = {512 * 1024 * 2 + 8 * 20}, all = {1024 * 1024 * 2 + 8 * 20};
+    std::map<std::string, int> seen;
+    for (const Instruction& run : plan.segments[0].instructions) {
+      const Collective* what = collective(run);
+      const bool of_rows = run.name.starts_with("projection_reduce") || run.name.starts_with("fc2_reduce");
+      if (!what || (!of_rows && run.name.find("_gather") == std::string::npos)) continue;
+      EXPECT_EQ(what->bytes, of_rows ? kept : all) << run.name;
+      ++seen[std::string(of_rows ? "rows" : "gather") + (what->kind == CollectiveKind::AllToAll ? " sent" : " gathered")];
+    }
+    const int layers = std::get<Transformer>(model.shape).layers;
+    EXPECT_EQ(seen["rows sent"], 2 * layers);
+    EXPECT_EQ(seen["rows gathered"], sequence ? 0 : 2 * layers);
+    EXPECT_EQ(seen["gather gathered"], sequence ? 2 * layers + 1 : 0);  // and the head
+  }
+}
+
+// Eight replicas of a node add their gradients, an eighth each, in bf16; a byte of each number then goes to the other node and comes back, and a
+// scale for 256 numbers.
+TEST(Compression, CodesBetweenNodesAreThoseOfARanksPart) {
+  const Model model = load_model("gpt2-355m");
+  Strategy s{.dp = 16, .batch = {.micro = 8, .global = 128}};
+  s.communication.gradients = {.codec = Codec::EightBit};
+  const auto bytes_by_group = [&](int group) {
+    s.communication.compress_group = group;
+    const Plan plan = lowered(model, load_cluster("eth25-a100-x2"), s).plan;
+    std::map<std::string, double> bytes;
+    for (const Segment& segment : plan.segments)
+      for (const Instruction& run : segment.instructions)
+        if (const Collective* what = collective(run)) {
+          const std::string& name = plan.groups[what->group.index()].name;
+          bytes[name] += collective_volume(what->kind, what->algorithm, what->bytes,
+                                           name == "codes"  ? 2
+                                           : name == "data" ? 16
+                                                            : 8)
+                             .bytes;
+        }
+    return bytes;
+  };
+  double matrices = 0;
+  for (const Tensor& tensor : lowered(model, load_cluster("eth25-a100-x2"), s).plan.tensors)
+    if (tensor.shape.size() > 1) matrices += static_cast<double>(tensor.shape[0] * tensor.shape[1]);
+  auto nodes = bytes_by_group(0), flat = bytes_by_group(1);
+  EXPECT_NEAR(nodes["sums before codes"] / (2 * 7.0 / 8 * 2 * matrices), 1, 1e-3);
+  EXPECT_NEAR(nodes["codes"] / (2 * 1.0 / 2 * (1 + 4.0 / 256) * matrices / 8), 1, 2e-3);
+  EXPECT_NEAR((flat["data"] - nodes["data"]) / (2 * 15.0 / 16 * (1 + 4.0 / 256) * matrices), 1, 2e-3);  // vectors are in both
+  EXPECT_EQ(flat.count("codes"), 0U);
+}
+
+// Where the network binds, no code of 8 bits takes longer than the numbers.
+TEST(Compression, EightBitsAreFasterWhereTheNetworkBinds) {
+  const Model model = load_model("gpt2-355m");
+  for (const char* name : {"eth25-a100-x2", "eth25-a100-x4", "eth100-a100-x2"}) {
+    const Cluster cluster = load_cluster(name);
+    Strategy s{.dp = gpu_count(cluster), .batch = {.micro = 4, .global = std::int64_t{4} * gpu_count(cluster)}};
+    const auto seconds = [&](const Compression& codec) {
+      s.communication.gradients = codec;
+      return makespan_of(lowered(model, cluster, s).plan, cluster, {.granularity = Granularity::Layer});
+    };
+    const double plain = seconds({});
+    EXPECT_LT(seconds({.codec = Codec::EightBit}), plain) << name;
+    EXPECT_LT(seconds({.codec = Codec::Segmented, .bits = 8}), plain) << name;
+    EXPECT_LT(seconds({.codec = Codec::Segmented, .bits = 4}), plain) << name;
+  }
 }
 
 // What check_plan says of a plan whose operators were changed.
@@ -170,8 +248,13 @@ TEST(Compression, CheckPlanFollowsNumbersThroughTheirCodes) {
     EXPECT_EQ(rules_after(plan, adds_nothing), "gradient-not-reduced");
     EXPECT_EQ(rules_after(plan, adds_twice), codec.codec == Codec::Dgc ? "" : "gradient-over-reduced");
   }
+  s.communication.gradients = {.codec = Codec::EightBit}, s.communication.compress_group = 2;
+  EXPECT_EQ(rules_after(lowered(model, cluster, s).plan, adds_nothing), "gradient-not-reduced");
   s.communication.gradients = {}, s.communication.activations = {.codec = Codec::Segmented};
   EXPECT_EQ(rules_after(lowered(model, cluster, s).plan, adds_nothing), "partial-sum");
+  s.sequence_parallel = true;
+  EXPECT_EQ(rules_after(lowered(model, cluster, s).plan, [](Compute&, Instruction&) {}), "");
+  EXPECT_NE(rules_after(lowered(model, cluster, s).plan, adds_nothing).find("partial-sum"), std::string::npos);
 }
 
 // A reduce-scatter in codes, of a step and of each micro-batch; and a stage on two ranks, one of which is left out.
@@ -244,16 +327,27 @@ TEST(Compression, WhatContradictsItIsRefused) {
   EXPECT_EQ(reason(s), "one-bit with Adam sends moments, of which the norm for clipping is not that of the gradients");
 
   Strategy t{.dp = 1, .tp = 4, .pp = 2, .batch = {.global = 8}};
-  t.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+  t.communication.activations = {.tokens = 0.5};
   Strategy flash = t;
   flash.attention = AttentionKernel::Flash;
   EXPECT_EQ(reason(flash),
             "--compress-activations token-topk:0.5 needs attention probabilities, which a flash kernel does not write");
-  Strategy parts = t;
-  parts.sequence_parallel = true;
-  EXPECT_EQ(reason(parts),
-            "--compress-activations token-topk:0.5 is for sums that every tensor-parallel rank has whole, not for parts of a "
-            "sequence");
+  Strategy grouped{.dp = 8, .batch = {.global = 8}};
+  grouped.communication.gradients = {.codec = Codec::EightBit};
+  const auto with_group = [&](int group, auto change) {
+    Strategy changed = grouped;
+    changed.communication.compress_group = group;
+    change(changed);
+    return reason(changed);
+  };
+  const auto nothing = [](Strategy&) {};
+  EXPECT_EQ(with_group(3, nothing), "--compress-group 3 needs groups of whole replicas that divide dp x cp = 8");
+  EXPECT_EQ(with_group(8, nothing),
+            "--compress-group 8 adds the gradients of all replicas as they are, nothing is left for codes");
+  EXPECT_EQ(with_group(2, [](Strategy& s) { s.zero.stage = 1; }),
+            "--compress-group 2 adds whole gradients, of which ZeRO 1 keeps parts");
+  EXPECT_EQ(with_group(2, [](Strategy& s) { s.communication.gradients = {.codec = Codec::OneBit, .warm_up = 1}; }),
+            "--compress-group 2 adds gradients, one-bit with Adam sends first moments");
   Strategy context{.dp = 1, .tp = 4, .cp = 2, .batch = {.global = 8}};
   context.communication.activations = t.communication.activations;
   EXPECT_EQ(reason(context),
