@@ -3451,6 +3451,30 @@ worst: what the worst order of the same work would need</source>
         <translation>异步服务器的工作者只在自己的设备上计算</translation>
     </message>
     <message>
+        <source>a dynamic loss scale needs the gradients of all workers</source>
+        <translation>动态损失缩放需要所有工作者的梯度</translation>
+    </message>
+    <message>
+        <source>a worker of an asynchronous server keeps its parameters and gradients on its device</source>
+        <translation>异步服务器的工作者把参数和梯度放在自己的设备上</translation>
+    </message>
+    <message>
+        <source>an update of a worker waits for its backward</source>
+        <translation>工作者的更新要等待它的反向计算</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has at least one worker</source>
+        <translation>异步服务器至少有一个工作者</translation>
+    </message>
+    <message>
+        <source>each GPU of a tensor-parallel group pushes to servers of its own: %1 server(s) for tp %2</source>
+        <translation>张量并行组的每块 GPU 向自己的服务器推送：tp %2 对应 %1 个服务器</translation>
+    </message>
+    <message>
+        <source>the devices of an asynchronous server are 0, 1, ... in order</source>
+        <translation>异步服务器的设备依次为 0、1、……</translation>
+    </message>
+    <message>
         <source>a worker of an asynchronous server has every stage on one rank</source>
         <translation>异步服务器的工作者的每个阶段只在一个 rank 上</translation>
     </message>

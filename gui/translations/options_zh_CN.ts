@@ -228,7 +228,7 @@
         <translation>服务器数</translation>
     </message>
     <message>
-        <source>server_placement</source>
+        <source>server placement</source>
         <translation>服务器位置</translation>
     </message>
     <message>
