@@ -251,6 +251,7 @@ TEST(AsynchronousServer, ASearchFindsTheFastestWorkers) {
   const auto answer = search(small(), cluster, options);
   const Candidate& best = std::get<SearchResult>(answer).ranked.front();
   EXPECT_EQ(best.gpus(), 8);
+  EXPECT_TRUE(std::get<SearchResult>(answer).failed.empty());
   double least = 1e300;
   int count = 0;
   for (const std::int64_t micro : {1, 2, 4, 8})
