@@ -91,10 +91,11 @@ inline const std::vector<OptionValues>& option_values() {
       {"bucket", {"4 KB", "20 KB", "300 KB", "auto"}},
       {"overlap", {"none", "grad", "grad,p2p", "grad,param", "grad,param,p2p,tp", "tp", "param", "p2p,tp"}},
       {"algorithm",
-       {"auto", "tree", "double-tree", "hierarchical", "parameter-server", "nvlink-sharp", "2d",
-        "gather-to-root", "two-level"}},
+       {"auto", "tree", "double-tree", "hierarchical", "parameter-server", "nvlink-sharp", "2d", "gather-to-root",
+        "two-level"}},
       {"parts", {"2", "1,2", "2,1", "2,1;1,2;1,1", "auto"}},
       {"servers", {"1", "2"}},
+      {"server_placement", {"spread", "nodes"}},
       {"transfers", {"whole", "split"}},
       {"asynchronous", {"true"}},
       {"sum_order", {"priority"}},
@@ -157,7 +158,8 @@ inline std::string any_split(Dice& dice, int layers, int stages) {
 inline std::vector<std::string> any_order(Dice& dice, int pp, int microbatches) {
   std::vector<int> order(static_cast<std::size_t>(microbatches));
   std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(dice.below(static_cast<int>(i)))]);
+  for (std::size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<std::size_t>(dice.below(static_cast<int>(i)))]);
   const bool halves = dice.one_in(2);
   std::vector<std::string> lists;
   for (int rank = 0; rank < pp; ++rank) {
@@ -190,6 +192,19 @@ inline void draw_stages(Dice& dice, const Bounds& bounds, Strategy& s) {
   s.batch.global = s.batch.micro * dice.any({4, 8});
 }
 
+// Asynchronous servers with workers of up to four ranks.
+inline void draw_servers(Dice& dice, const Bounds& bounds, Strategy& s) {
+  s.communication.asynchronous = true, s.cp = 1, s.experts.ep = s.experts.etp = 1;
+  s.tp = std::min(bounds.most_tp, dice.any({1, 1, 2}));
+  s.pp = std::min(bounds.layers, dice.any({1, 1, 2}));
+  s.dp = s.tp * s.pp > 2 ? dice.any({1, 2}) : dice.any({2, 3, 4});
+  s.communication.servers = s.tp * dice.any({0, 1, 2});
+  s.communication.server_placement = dice.any({ServerPlacement::First, ServerPlacement::Spread, ServerPlacement::Nodes});
+  if (s.pp > 1 && dice.one_in(2))
+    s.pipeline.schedule = dice.any({Schedule::GPipe, Schedule::OneFOneB, Schedule::ZeroBubbleH1, Schedule::Interleaved});
+  if (s.pipeline.schedule == Schedule::Interleaved) s.virtual_stages = s.pp * 2 <= bounds.layers ? 2 : 1;
+}
+
 // Degrees, schedule and batch together, since each restricts the others.
 inline void draw_degrees(Dice& dice, const Bounds& bounds, Strategy& s) {
   const int ranks = dice.any({1, 2, 2, 4, 4, 8});
@@ -204,14 +219,15 @@ inline void draw_degrees(Dice& dice, const Bounds& bounds, Strategy& s) {
     if (dice.one_in(3)) s.experts.etp = any_divisor(dice, grid / s.experts.ep, 2);
   }
   if (dice.one_in(8)) return draw_stages(dice, bounds, s);
-  if (dice.one_in(30)) s.communication.asynchronous = true, s.tp = s.cp = s.pp = 1, s.dp = dice.any({2, 3, 4});
+  if (dice.one_in(30)) draw_servers(dice, bounds, s);
   if (!s.communication.asynchronous && dice.chance(0.7)) {
     const auto& names = schedule_names();
     const auto listed = static_cast<int>(Schedule::Listed);
     s.pipeline.schedule = static_cast<Schedule>(dice.below(std::min(static_cast<int>(names.size()), listed + 1)));
     using enum Schedule;
     const Schedule drawn = *s.pipeline.schedule;
-    const bool chunks = drawn == Interleaved || drawn == LoopedBfs || drawn == InterleavedZeroBubble || drawn == InterleavedCells;
+    const bool chunks =
+        drawn == Interleaved || drawn == LoopedBfs || drawn == InterleavedZeroBubble || drawn == InterleavedCells;
     const bool folded = drawn == ZeroBubbleV || drawn == VHalf || drawn == VMin || drawn == DualPipeV;
     s.virtual_stages = folded ? 2 : chunks ? dice.any({2, 2, 3, 4}) : 1;
     const bool whole = drawn == GPipe || drawn == OneFOneB || drawn == OneFOneBCells;

@@ -137,7 +137,7 @@ static Cluster read_cluster(const Arguments& arguments, const std::vector<Settin
   return cluster;
 }
 
-// --gpus N: as many nodes as N GPUs need, and replicas to use exactly N.
+// --gpus N: as many nodes as N GPUs need, and replicas to use exactly N, those that only serve included.
 static void limit_gpus(const Arguments& arguments, Job& job) {
   const int all = gpu_count(job.cluster);
   if (!arguments.has("--gpus")) return;
@@ -162,12 +162,13 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
       throw Error(kCommandLine, "--gpus", std::to_string(wanted), std::to_string(ranks) + " (those of the stages)");
     return;
   }
-  const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
-  if (wanted % replica != 0 || (s.dp != 0 && s.dp * replica != wanted))
+  const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp, servers = serving_gpus(s), training = wanted - servers;
+  const std::string and_servers = servers > 0 ? ", and " + counted(servers, "server") : "";
+  if (training <= 0 || training % replica != 0 || (s.dp != 0 && s.dp * replica != training))
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),
-                s.dp != 0 ? std::to_string(s.dp * replica) + " (dp x tp x cp x pp)"
-                          : "a multiple of " + std::to_string(replica) + " (tp x cp x pp)");
-  s.dp = static_cast<int>(wanted / replica);
+                s.dp != 0 ? std::to_string(s.dp * replica + servers) + " (dp x tp x cp x pp" + and_servers + ")"
+                          : "a multiple of " + std::to_string(replica) + " (tp x cp x pp)" + and_servers);
+  s.dp = static_cast<int>(training / replica);
 }
 
 Job read_job(const Arguments& arguments) {

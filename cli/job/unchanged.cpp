@@ -56,7 +56,10 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"algorithm", "collectives and clusters to which it applies"},
       {"parts", "tp above 1 and micro-batches of several samples"},
       {"transfers", "tp and pp above 1, without --sequence-parallel"},
-      {"servers", "--algorithm parameter-server"},
+      {"servers", "--algorithm parameter-server or --asynchronous"},
+      {"server_placement",
+       "--algorithm parameter-server with fewer --servers than members, or --asynchronous, where others than the first ones "
+       "serve"},
       {"sum_order", "data-parallel replicas without ZeRO, offload and clipping, and a pipeline that flushes"},
       {"partition", "--sum-order priority and larger buckets"},
       {"credit", "--algorithm gather-to-root, or --sum-order priority and smaller parts"},

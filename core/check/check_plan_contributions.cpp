@@ -18,20 +18,31 @@
 namespace foreshard {
 namespace {
 
-bool has_steps(const Plan& plan) {
-  return std::ranges::any_of(plan.segments, [](const Segment& segment) {
-    return std::ranges::any_of(segment.instructions, [](const Instruction& run) {
-      const auto* compute = std::get_if<Compute>(&run.what);
-      const auto* host = std::get_if<HostCompute>(&run.what);
-      return (compute && is_step(compute->op)) || (host && is_step(host->op));
-    });
+bool has_steps(const Segment& segment) {
+  return std::ranges::any_of(segment.instructions, [](const Instruction& run) {
+    const auto* compute = std::get_if<Compute>(&run.what);
+    const auto* host = std::get_if<HostCompute>(&run.what);
+    return (compute && is_step(compute->op)) || (host && is_step(host->op));
   });
+}
+bool has_steps(const Plan& plan) {
+  return std::ranges::any_of(plan.segments, [](const Segment& segment) { return has_steps(segment); });
+}
+bool has_steps(const Plan& plan, const Role& role) {
+  return std::ranges::any_of(role.actions,
+                             [&](const Action& action) { return has_steps(plan.segments[action.segment.index()]); });
 }
 
 class ContributionCheck {
  public:
   ContributionCheck(const Plan& plan, RoleId id, const RoleUses& uses, Defects& defects)
-      : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
+      : plan_(plan),
+        role_(plan.roles[id.index()]),
+        id_(id),
+        uses_(uses),
+        defects_(defects),
+        pieces_(uses.pieces()),
+        steps_(has_steps(plan, role_)) {
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) find_tensors({static_cast<std::int32_t>(b)});
   }
 
@@ -141,12 +152,19 @@ class ContributionCheck {
     const auto* collective = std::get_if<Collective>(&instruction.what);
     const auto* copy = std::get_if<Copy>(&instruction.what);
     const bool keeps = collective && collective->accumulate;
+    if (collective && is_sent_by_another_role(*collective)) take(false);
     const bool bytes_stay = (copy && !copy->slice.valid()) ||
                             (collective && !collective->slice.valid() &&
                              (collective->kind == CollectiveKind::AllReduce || collective->kind == CollectiveKind::Broadcast ||
                               collective->kind == CollectiveKind::Reduce));
     if (bytes_stay) return map_bytes(keeps);
     write_all(mixture(), keeps, writes_.size());
+  }
+
+  // Where servers update, the first stage of those that sum the gradients of a tied embedding sends the sum.
+  bool is_sent_by_another_role(const Collective& collective) const {
+    const std::vector<RoleId>& roles = plan_.groups[collective.group.index()].roles;
+    return collective.kind == CollectiveKind::AllReduce && roles.size() > 1 && roles.front() != id_ && !steps_;
   }
 
   // Buffer::holds tells the gradients of weights from those of inputs; gathered ones may hold nothing by name.
@@ -295,6 +313,7 @@ class ContributionCheck {
   std::vector<std::vector<std::int32_t>> tensors_;  // [buffer][piece of a slot]: whose gradient, or -1
   std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>> written_;  // [stage, tensor]: micro-batches
   std::vector<Piece> pieces_;
+  bool steps_ = false;  // the role updates
   Contributions graph_;
   std::vector<Range> reads_, writes_;
   std::vector<NodeId> found_;

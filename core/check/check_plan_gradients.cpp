@@ -45,6 +45,9 @@ class GradientCheck {
       for (const Instruction& run : plan.segments[action.segment.index()].instructions)
         if (std::holds_alternative<Exchange>(run.what))
           for (const Use& use : run.writes) receives_[use.buffer.index()] = 1;
+    for (const Action& action : role_.actions)
+      for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+        if (is_decoded_from_received(run)) receives_[run.writes.front().buffer.index()] = 1;
   }
 
   void run() {
@@ -67,6 +70,13 @@ class GradientCheck {
     BufferId buffer = {};
     std::size_t base = 0;  // first piece of the slot: piece - base indexes holdings_[buffer]
   };
+
+  // Codes that an exchange brought, decoded.
+  bool is_decoded_from_received(const Instruction& run) const {
+    const auto* compute = std::get_if<Compute>(&run.what);
+    return compute && is<ops::Decode>(compute->op) && !run.reads.empty() && !run.writes.empty() &&
+           receives_[run.reads.front().buffer.index()] != 0;
+  }
 
   void tell(const char* rule, std::string what) { defects_.add(rule, id_, here_.action, here_.instruction, std::move(what)); }
 
@@ -149,6 +159,7 @@ class GradientCheck {
     }
     Piece in = gather(reads);
     bool keeps = false;  // adds to what the output holds
+    in.pushed = is_decoded_from_received(instruction);
     if (compute) {
       keeps = compute->accumulate;
       if ((is_step(compute->op) || is<ops::GradNorm>(compute->op)) && (in.own_part & ~axes_of(compute->slice)) != 0)
@@ -220,7 +231,8 @@ class GradientCheck {
     need_reduced(reads);
     bool any = false;
     for (const Range& range : reads)
-      for (std::size_t p = range.first; p < range.last; ++p) any = any || pieces_[p].gradient;
+      for (std::size_t p = range.first; p < range.last; ++p)
+        any = any || pieces_[p].gradient || (pieces_[p].pushed && holding(range, p).tensor >= 0);
     take_pushed(reads);
     if (!any && (dense_data_ | expert_data_) != 0)
       tell("update-without-gradient",

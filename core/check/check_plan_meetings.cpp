@@ -135,6 +135,11 @@ class Meetings {
                        "calls group \"" + plan_.groups[collective->group.index()].name + "\", which does not list the role");
         }
         t.calls = calls(role, collective->group);
+        for (const std::int32_t server : collective->served_by)
+          if (server >= members_of(role, collective->group))
+            defects_.add("server-missing", role, action, t.instruction,
+                         "member " + std::to_string(server) + " serves, the group has " +
+                             std::to_string(members_of(role, collective->group)) + " members");
       }
       check_operands(role, action, instruction, t.instruction);
       if (t.send >= 0 || t.receive >= 0 || t.calls >= 0) list.push_back(t);

@@ -98,7 +98,8 @@ std::vector<CollectiveFlow> collective_phases(const Network& network, const Coll
   if (n < 2) return {};
   // `phases` sees on the network which members share a node, so `applies` is asked only about kind and number of members.
   const AlgorithmEntry& entry = algorithm_entry(collective.algorithm);
-  const bool of_kind = entry.applies(collective.kind, n, std::max(1, n / 2));
+  const bool all_serve = collective.algorithm == Algorithm::ParameterServer && collective.servers == n;
+  const bool of_kind = entry.applies(collective.kind, n, all_serve ? n : std::max(1, n / 2));
   const auto phases = of_kind ? entry.phases : algorithms::ring_phases;
   std::vector<CollectiveFlow> best = phases(network, collective, members);
   const auto elsewhere = [&](DeviceId member) { return network.node(member) != network.node(members.front()); };

@@ -14,7 +14,7 @@ namespace foreshard {
 struct AlgorithmEntry {
   Algorithm algorithm = Algorithm::Ring;
   // Whether the algorithm supports this kind and number of members; if not, a ring is used. Each run of `per_node` consecutive members
-  // shares a node.
+  // shares a node; for parameter servers it is their number.
   bool (*applies)(CollectiveKind kind, int members, int per_node) = nullptr;
   // Adds the messages between members to `out`, whose `slices` the caller has set to the number of members. null: the members send no
   // messages, because the switch does the reduction.

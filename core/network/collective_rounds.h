@@ -38,9 +38,14 @@ bool algorithm_applies(const Collective& collective, int members);
 //   DoubleTree      half of the data on each of two mirrored trees
 //   Hierarchical    rings inside the nodes reduce-scatter, rings across nodes all-reduce, rings inside the nodes all-gather
 //   TwoDimensional  the same on a grid of rows of `grid_columns` members
-//   ParameterServer one slice per server: all push, then all pull; the servers are the first Collective::servers members
+//   ParameterServer one slice per server: all push, then all pull; the servers are the members that serving_members() names. If all
+//                   members serve: a reduce-scatter is the first round, an all-gather the second
 //   GatherToRoot    the same with the first member as the only server
 CollectiveRounds collective_rounds(const Collective& collective, int members);
+
+// ParameterServer: the position of the server of each slice among `members` members: Collective::served_by, or the first
+// Collective::servers ones.
+std::vector<int> serving_members(const Collective& collective, int members);
 
 // Columns of the squarest grid of `members` members: their least divisor that is at least sqrt(members). If the result is `members`, there
 // is no grid of two rows.

@@ -148,8 +148,9 @@ std::vector<BusyLink> busy_links(const Network& network, const CollectiveFlow& f
 //   Hierarchical  the members of each node reduce-scatter, the holders of equal shards all-reduce in a ring across nodes, the members of
 //                 each node all-gather: three phases, two for a reduce-scatter or all-gather. Needs at least two nodes, with the same
 //                 number of members, at least 2; else, and for other kinds: Ring
-//   ParameterServer  all-reduce: the first k members (Collective::servers, default 1) serve S/k each; all push, then
-//                 all pull, two phases: server port (n-1) S/k in, then out. Other kinds: Ring
+//   ParameterServer  all-reduce: k members (Collective::servers, default 1; those of Collective::served_by, or the first ones) serve
+//                 S/k each; all push, then all pull, two phases: server port (n-1) S/k in, then out. If all members serve, a reduce-scatter is the
+//                 first phase and an all-gather the second. Other kinds: Ring
 //   GatherToRoot  the same with the first member as the only server
 //   TwoDimensional  as Hierarchical, on the squarest grid of the members in their order (core/network/collective_rounds.h), whose
 //                 rows may cross nodes. Needs two rows; else, and for other kinds: Ring

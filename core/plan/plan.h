@@ -181,8 +181,9 @@ struct Collective {
   Combine combine = Combine::Sum;
   bool accumulate = false;  // adds to the content of the output
   GroupId slice = {};       // valid: uses the slice of `bytes` of both blocks at the rank's position in this group
-  // ParameterServer: the first `servers` members serve equal parts. Hierarchical, trees: members per node.
+  // ParameterServer: the number of members that serve equal parts. Hierarchical, trees: members per node.
   int servers = 1;
+  std::vector<std::int32_t> served_by = {};  // ParameterServer: positions of the servers in the group; empty: the first ones
   bool operator==(const Collective&) const = default;
 };
 struct Copy {  // reads[0] -> writes[0]; their spaces decide which engine copies

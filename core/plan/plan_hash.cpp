@@ -128,8 +128,9 @@ class Mix {
     if (slice.valid()) add(slice);
   }
   void add(const Collective& v) {
-    const auto& [kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers] = v;
+    const auto& [kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers, served_by] = v;
     all(kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers);
+    if (!served_by.empty()) all(served_by);
   }
   void add(const Copy& v) {
     const auto& [bytes, slice] = v;

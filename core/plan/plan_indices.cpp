@@ -165,6 +165,7 @@ struct CheckWhat {
     bytes(what.bytes, {&at, "bytes"});
     if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
     in_range(what.servers, 1, 1 << 22, {&at, "servers"});
+    served_by(what);
   }
   void operator()(const Copy& what) const {
     bytes(what.bytes, {&at, "bytes"});
@@ -175,6 +176,17 @@ struct CheckWhat {
  private:
   void shapes(const std::vector<Shape>& list) const {
     each(list, at, "shapes", [](const Shape& shape, const Where& where) { check_dims(shape.dims, where, "dims"); });
+  }
+  void served_by(const Collective& what) const {
+    if (what.served_by.empty()) return;
+    std::vector<std::int32_t> rising = what.served_by;
+    std::ranges::sort(rising);
+    for (const std::int32_t member : rising) in_range(member, 0, (1 << 22) - 1, {&at, "served_by"});
+    if (what.algorithm != Algorithm::ParameterServer || std::ssize(rising) != what.servers ||
+        std::ranges::adjacent_find(rising) != rising.end())
+      throw Wrong{{Where{&at, "served_by"}.text(), std::to_string(what.served_by.size()) + " positions",
+                   "a position for each of the " + std::to_string(what.servers) +
+                       " servers of the algorithm parameter_server, each one once"}};
   }
   void loss_scale(double scale) const {
     if (!(scale > 0 && scale <= 1e300))

@@ -180,8 +180,8 @@ Collective read_collective(const JsonReader& json, const version1::Attributes* o
   members(json, Member{"kind", into(what.kind)}, Member{"group", into(what.group)}, Member{"bytes", into(what.bytes)},
           Member{"algorithm", into(what.algorithm)}, Member{"dtype", into(what.dtype)},
           Member{old ? "attributes" : "combine", [&](const JsonReader& v) { old ? elsewhere(v) : into(what.combine)(v); }},
-          Member{"accumulate", into(what.accumulate)}, Member{"slice", into(what.slice)},
-          Member{"servers", into(what.servers)});
+          Member{"accumulate", into(what.accumulate)}, Member{"slice", into(what.slice)}, Member{"servers", into(what.servers)},
+          Member{"served_by", into(what.served_by)});
   return what;
 }
 Copy read_copy(const JsonReader& json) {

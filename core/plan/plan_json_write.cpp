@@ -131,6 +131,7 @@ struct WriteWhat {
     inner.one("algorithm", what.algorithm, Algorithm::Ring).one("dtype", what.dtype, DType::BF16);
     inner.one("combine", what.combine, Combine::Sum).flag("accumulate", what.accumulate);
     inner.number("slice", what.slice.value, -1).number("servers", what.servers, 1);
+    inner.list("served_by", what.served_by, [&](std::int32_t member) { inner.json().value(member); });
     line.json().key("collective").raw(inner.text());
   }
   void operator()(const Copy& what) const {

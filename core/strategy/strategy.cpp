@@ -51,6 +51,14 @@ const char* name_of(ContextKind kind) {
 }
 
 const char* name_of(Transfers transfers) { return transfers == Transfers::Whole ? "whole" : "split"; }
+const char* name_of(ServerPlacement placement) {
+  switch (placement) {
+    case ServerPlacement::First: return "first";
+    case ServerPlacement::Spread: return "spread";
+    case ServerPlacement::Nodes: return "nodes";
+  }
+  return "?";
+}
 const char* name_of(SumOrder order) { return order == SumOrder::Ready ? "ready" : "priority"; }
 const char* name_of(Algorithm algorithm) {  // the plan's word, written as options are
   static const std::vector<std::string> names = [] {
@@ -194,6 +202,11 @@ int widest_tp(const Strategy& strategy) {
   int widest = strategy.tp;
   for (const StageDegrees& stage : strategy.stages) widest = std::max(widest, stage.tp);
   return widest;
+}
+
+int serving_gpus(const Strategy& strategy) {
+  if (!strategy.communication.asynchronous) return 0;
+  return strategy.communication.servers > 0 ? strategy.communication.servers : widest_tp(strategy);
 }
 
 }  // namespace foreshard

@@ -44,6 +44,8 @@ inline constexpr const char* kScheduleNames[] = {
     "pipedream", "pipedream-2bw", "pipemare",          "zb-2p",      "file"};  // as in the enum
 // A codec compresses what is sent: sparsification or quantization (docs/compression.md).
 enum class Codec : std::uint8_t { None, Segmented, Dgc, OneBit, EightBit, Float8 };
+// Which members of a group are its parameter servers: the first ones; every (n/k)th of n members; or one after another over the nodes.
+enum class ServerPlacement : std::uint8_t { First, Spread, Nodes };
 enum class SumOrder : std::uint8_t {
   Ready,
   Priority
@@ -209,9 +211,11 @@ struct CommunicationChoice {
   Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   std::optional<Overlap> overlap = {};                   // empty: the framework's default ("foreshard": Overlap{})
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
-  int servers = 0;                                       // ParameterServer: members that serve; 0: all
-  std::optional<Transfers> transfers = {};               // empty: the framework's default ("foreshard": Whole)
-  bool asynchronous = false;  // replicas do not wait for each other: a parameter server on a GPU of its own serves them in turn
+  // ParameterServer: members that serve; 0: all. With `asynchronous`: serving_gpus().
+  int servers = 0;
+  ServerPlacement server_placement = ServerPlacement::First;
+  std::optional<Transfers> transfers = {};  // empty: the framework's default ("foreshard": Whole)
+  bool asynchronous = false;  // replicas do not wait for each other: parameter servers on GPUs of their own serve them in turn
   SumOrder order = SumOrder::Ready;
   Bytes partition = {};        // Priority: a reduction is cut into parts of this size; 0: whole buckets
   Bytes credit = {};           // Priority: the most bytes in flight at once; 0: one part
@@ -297,6 +301,10 @@ struct Strategy {
 
 // The tensor-parallel degree; the largest if each stage has its own.
 int widest_tp(const Strategy& strategy);
+
+// GPUs that serve and do not train, beside the dp x tp x cp x pp that do. With an asynchronous server: --servers, by default one for each
+// rank of a tensor-parallel group. Otherwise 0, because parameter servers of a synchronous sum are members of their group.
+int serving_gpus(const Strategy& strategy);
 
 // The number formats of parameters, gradients and optimizer states, with all defaults resolved.
 struct StateTypes {

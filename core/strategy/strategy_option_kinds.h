@@ -15,8 +15,9 @@
 #include "core/strategy/strategy_options.h"
 
 namespace foreshard {
-const char* name_of(SumOrder order);  // ready, priority
-}
+const char* name_of(SumOrder order);             // ready, priority
+const char* name_of(ServerPlacement placement);  // first, spread, nodes
+}  // namespace foreshard
 
 namespace foreshard::option_kinds {
 

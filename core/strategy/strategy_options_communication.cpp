@@ -43,9 +43,18 @@ std::vector<StrategyOption> communication_options() {
               {.path = "servers",
                .flag = "--servers",
                .unit = "GPUs",
-               .help = "members of a group that serve; 0: all",
-               .constraint = "with --algorithm parameter-server",
+               .help = "members of a group that serve, 0: all; with --asynchronous GPUs that serve and do not train",
+               .constraint = "with --algorithm parameter-server or --asynchronous",
                .group = group}),
+      choice(part(&Strategy::communication, &CommunicationChoice::server_placement),
+             {ServerPlacement::First, ServerPlacement::Spread, ServerPlacement::Nodes},
+             {.path = "server_placement",
+              .flag = "--server-placement",
+              .help =
+                  "which members of a group, or with --asynchronous which GPUs, serve: the first ones, at equal distances over "
+                  "all (spread), or one after another over the nodes (nodes)",
+              .constraint = "with --servers below the members of a group, or --asynchronous",
+              .group = group}),
       optional_choice(
           part(&Strategy::communication, &CommunicationChoice::transfers), {Transfers::Whole, Transfers::Split},
           {.path = "transfers",
@@ -54,13 +63,15 @@ std::vector<StrategyOption> communication_options() {
                    "or each its part, and the receiving ranks gather (split); auto: as the framework does",
            .constraint = "split: not with --stages, whose groups differ in size",
            .group = group}),
-      flag(part(&Strategy::communication, &CommunicationChoice::asynchronous),
-           {.path = "asynchronous",
-            .flag = "--asynchronous",
-            .help = "replicas do not wait for each other: a parameter server on one more GPU takes their gradients in turn, "
-                    "updates with each, and sends the parameters back",
-            .constraint = "tp, cp and pp 1; no experts, ZeRO, offload, compressed gradients or dynamic loss scale",
-            .group = group}),
+      flag(
+          part(&Strategy::communication, &CommunicationChoice::asynchronous),
+          {.path = "asynchronous",
+           .flag = "--asynchronous",
+           .help = "replicas do not wait for each other: parameter servers on GPUs of their own (--servers; by default one for "
+                   "each rank of a tensor-parallel group) take their gradients in turn, update with each, and send the "
+                   "parameters back",
+           .constraint = "cp 1; no experts, ZeRO, offload or dynamic loss scale; clipping with one server and workers of one GPU",
+           .group = group}),
       choice(part(&Strategy::communication, &CommunicationChoice::order), {SumOrder::Ready, SumOrder::Priority},
              {.path = "sum_order",
               .flag = "--sum-order",

@@ -270,7 +270,7 @@ ThreadMeetings::PendingCollective& ThreadMeetings::pending_collective(const Coll
   }
   if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
       known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
-      known->members != call.members.size())
+      known->what.served_by != call.what.served_by || known->members != call.members.size())
     throw Error("plan", call.where, "a collective of " + bytes_text(call.what.bytes),
                 "the kind and size that its partner has: " + bytes_text(known->what.bytes) + " (" + known->where + ")");
   ++known->known;

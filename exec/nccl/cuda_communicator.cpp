@@ -152,7 +152,7 @@ CudaMeetings::PendingCollective& CudaMeetings::pending_collective(const Collecti
   }
   if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
       known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
-      known->members.size() != call.members.size())
+      known->what.served_by != call.what.served_by || known->members.size() != call.members.size())
     throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
                 "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
   ++known->known;

@@ -3343,6 +3343,10 @@ worst: what the worst order of the same work would need</source>
         <translation>--compress-group %1 相加的是完整梯度，而 ZeRO %2 只保留其中一部分</translation>
     </message>
     <message>
+        <source>--compress-group %1 adds the gradients of several replicas, asynchronous workers push theirs alone</source>
+        <translation>--compress-group %1 相加多个副本的梯度，而异步工作进程各自单独推送</translation>
+    </message>
+    <message>
         <source>--compress-group %1 adds gradients, one-bit with Adam sends first moments</source>
         <translation>--compress-group %1 相加的是梯度，而 one-bit 与 Adam 一起发送的是一阶矩</translation>
     </message>
@@ -3451,12 +3455,64 @@ worst: what the worst order of the same work would need</source>
         <translation>框架 %1 没有异步服务器</translation>
     </message>
     <message>
-        <source>an asynchronous server has workers on one GPU each, not stages</source>
-        <translation>异步服务器的工作者各占一块 GPU，没有流水线阶段</translation>
+        <source>an asynchronous server has equal workers, not stages with degrees of their own</source>
+        <translation>异步服务器的各工作者相同，不是各有并行度的阶段</translation>
     </message>
     <message>
-        <source>an asynchronous server has workers on one GPU each: found tp %1, cp %2, pp %3</source>
-        <translation>异步服务器的工作者各占一块 GPU：实际为 tp %1、cp %2、pp %3</translation>
+        <source>an asynchronous server has workers that see whole sequences: found cp %1</source>
+        <translation>异步服务器的工作者处理完整序列：实际为 cp %1</translation>
+    </message>
+    <message>
+        <source>each of the tp %1 GPUs that share a worker&apos;s layers pushes to servers of its own: found %2 server(s)</source>
+        <translation>工作者内共享各层的 tp %1 块 GPU 各自向自己的服务器推送：实际为 %2 个服务器</translation>
+    </message>
+    <message>
+        <source>gradients are clipped by the norm of all of them, which several asynchronous servers, or the GPUs of a worker, have in parts</source>
+        <translation>梯度按全体梯度的范数裁剪，而多个异步服务器或工作者的多块 GPU 各只有一部分</translation>
+    </message>
+    <message>
+        <source>an asynchronous server holds whole units of parameters: there are %1 unit(s) for %2 server(s)</source>
+        <translation>异步服务器持有完整的参数单元：%2 个服务器只有 %1 个单元</translation>
+    </message>
+    <message>
+        <source>each worker of an asynchronous server is one replica on whole sequences</source>
+        <translation>异步服务器的每个工作者是一个处理完整序列的副本</translation>
+    </message>
+    <message>
+        <source>a worker of an asynchronous server computes on its device only</source>
+        <translation>异步服务器的工作者只在自己的设备上计算</translation>
+    </message>
+    <message>
+        <source>a dynamic loss scale needs the gradients of all workers</source>
+        <translation>动态损失缩放需要所有工作者的梯度</translation>
+    </message>
+    <message>
+        <source>a worker of an asynchronous server keeps its parameters and gradients on its device</source>
+        <translation>异步服务器的工作者把参数和梯度放在自己的设备上</translation>
+    </message>
+    <message>
+        <source>an update of a worker waits for its backward</source>
+        <translation>工作者的更新要等待它的反向计算</translation>
+    </message>
+    <message>
+        <source>an asynchronous server has at least one worker</source>
+        <translation>异步服务器至少有一个工作者</translation>
+    </message>
+    <message>
+        <source>each GPU of a tensor-parallel group pushes to servers of its own: %1 server(s) for tp %2</source>
+        <translation>张量并行组的每块 GPU 向自己的服务器推送：tp %2 对应 %1 个服务器</translation>
+    </message>
+    <message>
+        <source>the devices of an asynchronous server are 0, 1, ... in order</source>
+        <translation>异步服务器的设备依次为 0、1、……</translation>
+    </message>
+    <message>
+        <source>a worker of an asynchronous server has every stage on one rank</source>
+        <translation>异步服务器的工作者的每个阶段只在一个 rank 上</translation>
+    </message>
+    <message>
+        <source>a worker of an asynchronous server pushes gradients once in a run</source>
+        <translation>异步服务器的工作者每次运行推送一次梯度</translation>
     </message>
     <message>
         <source>an asynchronous server has workers with all experts</source>
@@ -3471,8 +3527,8 @@ worst: what the worst order of the same work would need</source>
         <translation>异步服务器的工作者把一切都放在自己的 GPU 上</translation>
     </message>
     <message>
-        <source>an asynchronous server takes gradients as they are</source>
-        <translation>异步服务器按原样接收梯度</translation>
+        <source>an asynchronous server has the first moment, which one-bit with Adam would send</source>
+        <translation>异步服务器持有一阶矩，而 Adam 的 one-bit 要发送它</translation>
     </message>
     <message>
         <source>an asynchronous server updates before it knows all workers&apos; gradients</source>
@@ -3539,8 +3595,12 @@ worst: what the worst order of the same work would need</source>
         <translation>打包序列不能由 cp %1 切分</translation>
     </message>
     <message>
-        <source>dp %1 workers and a server need %2 GPUs, but %3 has %4</source>
-        <translation>dp %1 个工作者和一个服务器需要 %2 块 GPU，但 %3 只有 %4 块</translation>
+        <source>%1 worker(s) on %2 GPU(s) each and %3 server(s) need %4 GPUs, but %5 has %6</source>
+        <translation>%1 个各占 %2 块 GPU 的工作者和 %3 个服务器需要 %4 块 GPU，但 %5 只有 %6 块</translation>
+    </message>
+    <message>
+        <source>with ZeRO %1 each of %2 rank(s) serves the part of which it has the optimizer states, not %3 server(s)</source>
+        <translation>ZeRO %1 时 %2 个 rank 各服务于自己持有优化器状态的那一份，不是 %3 个服务器</translation>
     </message>
     <message>
         <source>all %1 strategies need more memory in %2 than a GPU has, or cannot run in it</source>

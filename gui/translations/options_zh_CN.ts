@@ -228,6 +228,10 @@
         <translation>服务器数</translation>
     </message>
     <message>
+        <source>server placement</source>
+        <translation>服务器位置</translation>
+    </message>
+    <message>
         <source>transfers</source>
         <translation>阶段间传输</translation>
     </message>
@@ -690,20 +694,28 @@
         <translation>集合通信的算法；不适用时用环形；auto：各取代价最低者</translation>
     </message>
     <message>
-        <source>members of a group that serve; 0: all</source>
-        <translation>组内充当服务器的成员数；0：全部</translation>
+        <source>members of a group that serve, 0: all; with --asynchronous GPUs that serve and do not train</source>
+        <translation>组内充当服务器的成员数，0：全部；与 --asynchronous 同用时为只服务、不训练的 GPU 数</translation>
     </message>
     <message>
-        <source>replicas do not wait for each other: a parameter server on one more GPU takes their gradients in turn, updates with each, and sends the parameters back</source>
-        <translation>各副本互不等待：另一块 GPU 上的参数服务器依次接收它们的梯度，逐个更新，再发回参数</translation>
+        <source>replicas do not wait for each other: parameter servers on GPUs of their own (--servers; by default one for each rank of a tensor-parallel group) take their gradients in turn, update with each, and send the parameters back</source>
+        <translation>各副本互不等待：参数服务器各占自己的 GPU（--servers；默认张量并行组的每个 rank 一个），依次接收各副本的梯度，逐个更新，再发回参数</translation>
     </message>
     <message>
-        <source>tp, cp and pp 1; no experts, ZeRO, offload, compressed gradients or dynamic loss scale</source>
-        <translation>tp、cp、pp 为 1；不与专家、ZeRO、卸载、压缩梯度或动态损失缩放同用</translation>
+        <source>cp 1; no experts, ZeRO, offload or dynamic loss scale; clipping with one server and workers of one GPU</source>
+        <translation>cp 为 1；不与专家、ZeRO、卸载或动态损失缩放同用；裁剪需要一个服务器和各占一块 GPU 的工作者</translation>
     </message>
     <message>
-        <source>with --algorithm parameter-server</source>
-        <translation>与 --algorithm parameter-server 同用</translation>
+        <source>with --algorithm parameter-server or --asynchronous</source>
+        <translation>与 --algorithm parameter-server 或 --asynchronous 同用</translation>
+    </message>
+    <message>
+        <source>which members of a group, or with --asynchronous which GPUs, serve: the first ones, at equal distances over all (spread), or one after another over the nodes (nodes)</source>
+        <translation>由组内哪些成员（与 --asynchronous 同用时为哪些 GPU）充当服务器：最前面的（first）、等距分布（spread）或逐个分到各节点（nodes）</translation>
+    </message>
+    <message>
+        <source>with --servers below the members of a group, or --asynchronous</source>
+        <translation>需 --servers 少于组的成员数，或 --asynchronous</translation>
     </message>
     <message>
         <source>what may be under way at once of sums of gradients; 0: one part</source>

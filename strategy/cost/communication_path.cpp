@@ -79,6 +79,7 @@ struct PathKey {
   CollectiveKind kind = {};
   Algorithm algorithm = {};
   int servers = 0;
+  std::vector<std::int32_t> served_by = {};
   std::vector<DeviceId> devices = {};
   auto operator<=>(const PathKey&) const = default;
 };
@@ -88,7 +89,7 @@ class KnownPaths {
  public:
   const CommunicationPath& of(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
     if (!network_ || !network_->same_as(network) || paths_.size() > kMostPaths) network_ = network, paths_.clear();
-    const auto [known, fresh] = paths_.try_emplace({what.kind, what.algorithm, what.servers, devices});
+    const auto [known, fresh] = paths_.try_emplace({what.kind, what.algorithm, what.servers, what.served_by, devices});
     if (fresh) {
       Collective reference = what;
       reference.bytes = kReferenceBytes;

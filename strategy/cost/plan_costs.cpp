@@ -377,7 +377,8 @@ class PlanCosts {
 
   // The path from the first rank of the role; layers repeat the collectives of one layer.
   const CommunicationPath& collective_path(const Collective& what) {
-    const auto [known, fresh] = first_.paths.try_emplace({what.group, what.kind, what.algorithm, what.servers, what.bytes});
+    const auto [known, fresh] =
+        first_.paths.try_emplace({what.group, what.kind, what.algorithm, what.servers, what.served_by, what.bytes});
     if (fresh) {
       std::vector<DeviceId> devices;
       for (const RankId member : ranks_.members(what.group, first_.rank)) devices.push_back(ranks_.device(member));
@@ -415,7 +416,8 @@ class PlanCosts {
   struct {
     RankId rank = {};
     const Gpu* gpu = nullptr;
-    std::map<std::tuple<GroupId, CollectiveKind, Algorithm, int, Bytes>, CommunicationPath> paths = {};  // of its collectives
+    std::map<std::tuple<GroupId, CollectiveKind, Algorithm, int, std::vector<std::int32_t>, Bytes>, CommunicationPath> paths =
+        {};       // of its collectives
   } first_ = {};  // the first rank of the role, which stands for all of its ranks
   RoleId role_ = {};
   std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "core/network/algorithms.h"
 #include "core/network/network.h"
@@ -11,6 +13,30 @@
 #include "strategy/cost/framework_preset.h"
 
 namespace foreshard {
+
+static std::vector<std::int32_t> over_nodes(const Network& network, const std::vector<DeviceId>& members) {
+  std::map<int, int> seen;  // [node]: members so far
+  std::vector<std::pair<int, std::int32_t>> order;
+  for (std::size_t m = 0; m < members.size(); ++m)
+    order.emplace_back(seen[network.node(members[m])]++, static_cast<std::int32_t>(m));
+  std::ranges::stable_sort(order, {}, &std::pair<int, std::int32_t>::first);
+  std::vector<std::int32_t> all;
+  for (const auto& [turn, member] : order) all.push_back(member);
+  return all;
+}
+
+std::vector<std::int32_t> server_places(const Network& network, const std::vector<DeviceId>& members, int servers,
+                                        ServerPlacement placement) {
+  const auto n = static_cast<std::int64_t>(members.size());
+  const std::int64_t k = std::min<std::int64_t>(servers, n);
+  std::vector<std::int32_t> places(static_cast<std::size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  if (placement == ServerPlacement::Nodes) places = over_nodes(network, members);
+  if (placement == ServerPlacement::Spread)
+    for (std::int64_t s = 0; s < k; ++s) places[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(s * n / k);
+  places.resize(static_cast<std::size_t>(k));
+  return places;
+}
 
 namespace {
 
@@ -75,21 +101,25 @@ class Settling {
     return longest;
   }
 
-  Collective settled(Collective what, const std::vector<Devices>& places, int servers) const {
-    what.servers = number(what, places, servers);
+  Collective settled(Collective what, const std::vector<Devices>& places, const CommunicationChoice& choice) const {
+    what.servers = number(what, places, choice.servers);
+    what.served_by.clear();
     if (!applies(what, places)) what.algorithm = Algorithm::Ring, what.servers = 1;
+    if (what.algorithm == Algorithm::ParameterServer)
+      what.served_by = served_by(what.servers, places.front(), choice.server_placement);
     return what;
   }
 
   // The first of `algorithms` with the least isolated time; the first one applies to everything.
-  Collective cheapest(Collective what, const std::vector<Devices>& places, int servers,
+  Collective cheapest(Collective what, const std::vector<Devices>& places, const CommunicationChoice& choice,
                       const std::vector<Algorithm>& algorithms) const {
     Collective best = what;
     Seconds least = {};
     for (const Algorithm algorithm : algorithms) {
       what.algorithm = algorithm;
-      const Collective as = settled(what, places, servers);
-      if (as.algorithm != algorithm) continue;
+      const Collective as = settled(what, places, choice);
+      if (as.algorithm != algorithm || (algorithm == Algorithm::ParameterServer && what.kind != CollectiveKind::AllReduce))
+        continue;
       const Seconds time = alone(as, places);
       if (algorithm == algorithms.front() || time < least) best = as, least = time;
     }
@@ -108,6 +138,13 @@ class Settling {
   }
 
  private:
+  // The members that serve, in the order of the parts; empty: the first ones.
+  std::vector<std::int32_t> served_by(int servers, const Devices& members, ServerPlacement placement) const {
+    std::vector<std::int32_t> places = server_places(network_, members, servers, placement);
+    for (std::size_t s = 0; s < places.size(); ++s)
+      if (places[s] != static_cast<std::int32_t>(s)) return places;
+    return {};
+  }
   int per_node(const Devices& devices) const {
     std::size_t length = 0;
     for (std::size_t begin = 0, end = 0; begin < devices.size(); begin = end) {
@@ -152,12 +189,13 @@ void settle_algorithms(Plan& plan, const Cluster& cluster, const Strategy& strat
       const std::vector<Devices>& places = settling.places(s, what->group);
       if (places.empty() || (nccl && !settling.on_more_than(kFewNodes, places))) continue;
       if (choice.algorithm && !nccl) {
-        *what = settling.settled(*what, places, choice.servers);
+        *what = settling.settled(*what, places, choice);
         continue;
       }
       const auto [best, fresh] = known.try_emplace({places, what->kind, what->bytes});
-      if (fresh) best->second = settling.cheapest(*what, places, choice.servers, algorithms);
+      if (fresh) best->second = settling.cheapest(*what, places, choice, algorithms);
       what->algorithm = best->second.algorithm, what->servers = best->second.servers;
+      what->served_by = best->second.served_by;
     }
 }
 

@@ -187,9 +187,12 @@ Refusal refuse_compress_group(const Strategy& s) {
                    "--compress-group 0");
   if (group == replicas) return refused("adds the gradients of all replicas as they are, nothing is left for codes");
   if (s.zero.stage > 0) return refused("adds whole gradients, of which ZeRO " + std::to_string(s.zero.stage) + " keeps parts");
+  if (s.communication.asynchronous)
+    return refused("adds the gradients of several replicas, asynchronous workers push theirs alone");
   if (gradient_coding(s)->of_moment) return refused("adds gradients, one-bit with Adam sends first moments");
   if (schedule_entry(*s.pipeline.schedule).routes > 1)
-    return refused(std::string("adds the gradients of one rank, schedule ") + name_of(*s.pipeline.schedule) + " has them on two");
+    return refused(std::string("adds the gradients of one rank, schedule ") + name_of(*s.pipeline.schedule) +
+                   " has them on two");
   if (s.experts.ep * s.experts.etp > 1) return refused("makes groups of replicas, which do not say whose experts they hold");
   return {};
 }
@@ -204,6 +207,10 @@ std::optional<Infeasible> resolve_compress_group(const Cluster& cluster, Strateg
   }
   if (group == 1) return {};
   if (group > 1) return refuse_compress_group(s);
+  if (s.communication.asynchronous) {
+    group = 1;
+    return {};
+  }
   std::int64_t per_node = INT64_MAX;
   for (const NodeGroup& nodes : cluster.nodes) per_node = std::min<std::int64_t>(per_node, nodes.shape.gpus);
   group = 1;

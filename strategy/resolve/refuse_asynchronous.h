@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-// The workers of an asynchronous server are whole replicas, each on a GPU. Nothing: the strategy has no such server, or it can have it.
+// The workers of asynchronous servers are whole replicas, each on a GPU or on the GPUs of a tensor-parallel group or pipeline. Nothing: the strategy has no such server, or it can have it.
 std::optional<Infeasible> refuse_asynchronous(const Cluster& cluster, const Strategy& strategy);
 
 }  // namespace foreshard

@@ -22,7 +22,7 @@ namespace {
 using Refusal = std::optional<Infeasible>;
 
 Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
-  const int servers = s.communication.asynchronous ? 1 : 0;  // on GPUs of their own
+  const int servers = serving_gpus(s);
   const int gpus = gpu_count(cluster) - servers;
   const std::int64_t model_ranks = std::int64_t{1} * s.tp * s.cp * s.pp;
   if (s.dp == 0) {
@@ -34,9 +34,10 @@ Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
     s.dp = static_cast<int>(gpus / model_ranks);
   }
   if (model_ranks * s.dp > gpus && servers > 0)
-    return Infeasible{.reason = "dp " + std::to_string(s.dp) + " workers and a server need " + std::to_string(s.dp + 1) +
-                                " GPUs, but " + cluster.name + " has " + std::to_string(gpus + 1),
-                      .would_help = {"--dp " + std::to_string(gpus), "a larger cluster"}};
+    return Infeasible{.reason = counted(s.dp, "worker") + " on " + counted(model_ranks, "GPU") + " each and " +
+                                counted(servers, "server") + " need " + std::to_string(model_ranks * s.dp + servers) +
+                                " GPUs, but " + cluster.name + " has " + std::to_string(gpus + servers),
+                      .would_help = {"--dp " + std::to_string(gpus / model_ranks), "a larger cluster"}};
   if (model_ranks * s.dp > gpus) {
     const std::string fewer =
         model_ranks <= gpus ? "--dp " + std::to_string(gpus / model_ranks) : "a smaller --tp, --cp or --pp";
@@ -47,6 +48,11 @@ Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
                       .would_help = {fewer, "a larger cluster"}};
   }
   if (s.zero.group == 0) s.zero.group = s.dp;
+  const int shards = s.zero.group * s.cp, few = s.communication.servers;
+  if (s.zero.stage > 0 && s.communication.algorithm == Algorithm::ParameterServer && few > 0 && few < shards)
+    return Infeasible{.reason = "with ZeRO " + std::to_string(s.zero.stage) + " each of " + counted(shards, "rank") +
+                                " serves the part of which it has the optimizer states, not " + counted(few, "server"),
+                      .would_help = {"--servers 0", "--zero 0"}};
   if (s.dp % s.zero.group != 0)
     return Infeasible{.reason = "ZeRO group of " + std::to_string(s.zero.group) +
                                 " ranks does not divide dp = " + std::to_string(s.dp)};

@@ -1,6 +1,7 @@
 #include "strategy/resolve/tables.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -55,6 +56,7 @@ struct Choice {
   bool keeps_versions;  // of the weights: what is updated is then the master copy
   bool updates_once;    // each stage is on one rank, which updates it once in a run
   bool experts;         // some layers are mixtures of experts
+  bool served;          // by asynchronous servers, of which it is one worker
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   StreamId between_experts() const { return {strategy.communication.overlap->tp ? kExperts : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
@@ -75,7 +77,7 @@ struct Choice {
   }
 };
 
-Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& schedule) {
+Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& schedule, bool served) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   StateCuts cuts = cuts_of_zero(s.zero.stage);
   // States in host memory are sharded like the optimizer's: the ranks of a node hold them once, and each updates its shard.
@@ -89,7 +91,8 @@ Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& sch
           .ends_apart = !schedule.ends_hold_both(),
           .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; }),
           .updates_once = schedule.routes == 1 && !schedule.asynchronous(),
-          .experts = transformer && transformer->block.experts.count > 0};
+          .experts = transformer && transformer->block.experts.count > 0,
+          .served = served};
 }
 
 // Whether updates run beside the next forward: gradients are summed in the order in which the next forward needs the parameters, and a
@@ -154,10 +157,11 @@ StateRow frozen_row(const StateRow& all) {
   return row;
 }
 
-// The compression of gradient sums over replicas.
+// The compression of gradient sums over replicas. A worker of asynchronous servers sums nothing: of its codes the rows say only which parameters
+// are sent as they are.
 std::optional<Coding> coding_of(const Choice& choice) {
   const Strategy& s = choice.strategy;
-  if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
+  if (!choice.served && s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
   return gradient_coding(s);
 }
 // Whether some replicas, mostly those of a node, add their gradients before they send codes to others.
@@ -312,6 +316,20 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   return groups;
 }
 
+// Servers that share the parameters in whole units get about as much each if the units are small.
+void share_units(StatePolicy& state, const OpGraph& graph, int servers) {
+  constexpr std::int64_t kUnitsPerServer = 8;
+  std::int64_t elements = 0;
+  for (const OpGraph::Layer& layer : graph.layers)
+    for (const Parameter& parameter : graph.kinds[static_cast<std::size_t>(layer.kind)].parameters)
+      elements += std::accumulate(parameter.local.begin(), parameter.local.end(), std::int64_t{1}, std::multiplies{});
+  for (StateRow& row : state) {
+    const Bytes most{std::max<std::int64_t>(1, elements / (kUnitsPerServer * servers)) * size_of(row.gradients.dtype).value};
+    row.served = true;
+    row.bucket = row.bucket == Bytes{} ? most : std::min(row.bucket, most);
+  }
+}
+
 }  // namespace
 
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors) {
@@ -377,7 +395,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   if (auto refused = refuse_parts(strategy, graph)) return *refused;
   StrategyTables tables;
   tables.schedule = schedule_table(strategy);
-  const Choice choice = choice_of(model, strategy, tables.schedule);
+  const Choice choice = choice_of(model, strategy, tables.schedule, tuned.servers > 0);
   if (!choice.staged()) {
     auto layout = rank_layout(strategy);
     if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
@@ -386,6 +404,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   tables.layout.layers = std::get<StageLayout>(std::move(layers));
   tables.layout.groups = groups_of(choice);
   tables.state = state_policy(choice);
+  if (tuned.servers > 1) share_units(tables.state, graph, tuned.servers);
   if (tuned.runs.empty())
     tables.activations = activation_policy(strategy, graph, tables.layout.layers);
   else

@@ -75,7 +75,9 @@ struct StateRow {
   Tensors tensors = Tensors::All;
   Unit unit = Unit::Bucket;
   bool trained = true;  // false: parameters are only read; there are no gradients and states, whatever the members below say
-  Bytes bucket = {};    // largest size of a gradient bucket; 0: no limit. Gradients that no replica shares are not limited
+  // Largest size of a gradient bucket; 0: no limit. Gradients that are not summed over replicas are limited only if servers share them.
+  Bytes bucket = {};
+  bool served = false;  // several asynchronous servers share the units
   struct Parameters {
     Kinds cut_by = {};          // axes that they are sharded over (ZeRO 3); empty: every rank holds all
     ParameterStays stays = {};  // sharded or with another home: when a whole unit is on the device

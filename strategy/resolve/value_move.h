@@ -32,6 +32,7 @@ struct TunedRows {
   std::vector<StageRuns> runs = {};                  // [stage]: under a recomputation schedule; empty: it has none
   std::optional<std::vector<ValueMove>> moves = {};  // with --offload-activations free-time
   std::optional<RegionRule> regions = {};            // with a policy of regions
+  int servers = 0;  // of a worker of asynchronous servers: how many share the parameters, in whole units
 };
 
 }  // namespace foreshard

@@ -46,8 +46,7 @@ double score(Objective objective, const Point& point, double time, double peak) 
 }
 
 int Candidate::gpus() const {
-  const int servers = strategy.communication.asynchronous ? 1 : 0;
-  if (strategy.stages.empty()) return point.tp * point.cp * point.pp * point.dp + servers;
+  if (strategy.stages.empty()) return point.tp * point.cp * point.pp * point.dp + serving_gpus(strategy);
   int ranks = 0;
   for (const StageDegrees& stage : strategy.stages) ranks += stage.dp * stage.tp;
   return ranks;

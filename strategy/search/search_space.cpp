@@ -63,8 +63,8 @@ void add_expert_grids(const Model& model, const SearchOptions& options, Point gr
 void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   const Strategy& base = options.base;
-  const bool whole = base.communication.asynchronous;  // replicas, beside the GPU of the server
-  const std::int64_t gpus = gpu_count(cluster) - (whole ? 1 : 0);
+  const bool whole = base.communication.asynchronous;  // replicas, beside the GPUs of the servers
+  const std::int64_t gpus = gpu_count(cluster) - serving_gpus(base);
   if (gpus < 1) return;
   const RuntimePolicy* policy = find_policy(base.policy);
   const bool keeps = policy && policy->keeps();

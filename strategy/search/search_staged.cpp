@@ -239,6 +239,7 @@ bool tries_stages(const Cluster& cluster, const SearchOptions& options) {
   if (other("schedule",
             s.pipeline.schedule && *s.pipeline.schedule != Schedule::OneFOneB && *s.pipeline.schedule != Schedule::GPipe))
     return false;
+  if (s.communication.asynchronous) return false;  // its workers are alike
   if (!s.placement.empty() || s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0) return false;
   return s.pipeline.layer_split.empty() || s.pipeline.layer_split == "auto";
 }

@@ -63,10 +63,10 @@ class StateLayout {
     return static_cast<int>(std::ranges::find_if(rows(), holds) - rows().begin());
   }
 
-  // The most elements of a bucket; no limit where gradients are not summed over replicas.
+  // The most elements of a bucket; no limit where gradients are neither summed over replicas nor shared by servers.
   std::int64_t limit(const StateRow& row) const {
     const auto summed = [&](const GradientSum& sum) { return lowering_.ranks(sum.over) > 1; };
-    if (row.bucket == Bytes{} || std::ranges::none_of(row.gradients.sums, summed)) return INT64_MAX;
+    if (row.bucket == Bytes{} || (!row.served && std::ranges::none_of(row.gradients.sums, summed))) return INT64_MAX;
     return std::max<std::int64_t>(1, row.bucket.value / size_of(row.gradients.dtype).value);
   }
 

@@ -157,6 +157,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"algorithm", {"tree", "hierarchical"}},
       {"parts", {"2", "auto"}},
       {"servers", {"2"}},
+      {"server_placement", {"spread", "nodes"}},
       {"transfers", {"split"}},
       {"asynchronous", {"true"}},
       {"sum_order", {"priority"}},

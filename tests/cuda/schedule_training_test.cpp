@@ -34,11 +34,10 @@ Execution without_older_copies(Execution done) {
   return done;
 }
 
-TEST(CudaSchedules, AnAsynchronousServerTrainsAsOnTheHost) {
-  Strategy strategy{.dp = 3, .batch = {.micro = 1, .global = 6}};
+static void expect_served_as_on_the_host(Strategy strategy, std::size_t roles) {
   strategy.communication.asynchronous = true;
   const Plan plan = lowered(two_layers(tiny_gpt(false)), in_single(strategy));
-  ASSERT_EQ(plan.roles.size(), 4U);
+  ASSERT_EQ(plan.roles.size(), roles);
   FakeSettings settings;
   settings.seed = 57;
   FakeRuntime runtime(settings);
@@ -48,6 +47,17 @@ TEST(CudaSchedules, AnAsynchronousServerTrainsAsOnTheHost) {
   EXPECT_LE(apart.largest(), 1e-5) << apart.worst << " loss " << apart.loss << " values " << apart.values << " gradients "
                                    << apart.gradients;
   EXPECT_TRUE(runtime.conflicts().empty());
+}
+
+TEST(CudaSchedules, AnAsynchronousServerTrainsAsOnTheHost) {
+  expect_served_as_on_the_host({.dp = 3, .batch = {.micro = 1, .global = 6}}, 4);
+}
+
+TEST(CudaSchedules, SeveralAsynchronousServersTrainAsOnTheHost) {
+  Strategy strategy{.dp = 2, .tp = 2, .batch = {.micro = 1, .global = 4}};
+  strategy.communication.servers = 4;
+  expect_served_as_on_the_host(strategy, 4);
+  expect_served_as_on_the_host({.dp = 2, .pp = 2, .batch = {.micro = 1, .global = 4}}, 5);
 }
 
 }  // namespace foreshard::gpu

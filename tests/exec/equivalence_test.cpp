@@ -98,6 +98,7 @@ std::optional<Strategy> draw(std::mt19937& random, bool sequence_parallel, doubl
   s.communication.algorithm = any<std::optional<Algorithm>>(
       random, {Ring, Ring, Tree, DoubleTree, Hierarchical, TwoDimensional, ParameterServer, GatherToRoot, {}});
   s.communication.servers = any(random, {0, 1, 2});
+  if (s.zero.stage > 0) s.communication.servers = 0;  // every member serves its own part
   s.communication.transfers = any(random, {Transfers::Whole, Transfers::Split});
   s.communication.order = any(random, {SumOrder::Ready, SumOrder::Priority});
   s.communication.partition = any<Bytes>(random, {{0}, {4096}});

@@ -22,15 +22,15 @@ inline Weights named(const Plan& plan, const std::vector<WholeTensor>& tensors) 
   return all;
 }
 
-// To 1e-12, and away from the weights that the training began with.
-inline void expect_trained_to(const Weights& expected, const Weights& found, const Weights& begin) {
+// Within the tolerance, and away from the weights that the training began with.
+inline void expect_trained_to(const Weights& expected, const Weights& found, const Weights& begin, double tolerance = 1e-12) {
   double largest = 0, moved = 0;
   for (const auto& [name, weights] : found)
     for (std::size_t i = 0; i < weights.size(); ++i) {
       largest = std::max(largest, std::abs(weights[i] - expected.at(name)[i]));
       moved = std::max(moved, std::abs(weights[i] - begin.at(name)[i]));
     }
-  EXPECT_LE(largest, 1e-12);
+  EXPECT_LE(largest, tolerance);
   EXPECT_GT(moved, 1e-3);
 }
 

@@ -106,5 +106,35 @@ TEST(AsynchronousServer, AgreesWithTheModelWithoutAFixedOrder) {
   }
 }
 
+// Two servers: a worker pushes P0 to the first and then P1 to the second, each updates and sends back what it has. In the steady state
+//   max(compute + max(P0 + U0 + L0, P0 + P1 + U1 + L1), n max(P0 + U0 + L0, P1 + U1 + L1))
+TEST(AsynchronousServer, TwoServersShareTheWork) {
+  const auto plan_of_two = [](int workers, int servers = 2) {
+    Strategy strategy{.dp = workers, .batch = {.micro = 1, .global = workers}};
+    strategy.communication.asynchronous = true, strategy.communication.servers = servers;
+    auto answer = tuned_plan(gpt(8, 1024, 16, 8192, 512), dgx(), strategy, {.ignore_memory = true});
+    return std::get<Lowered>(std::move(answer)).plan;
+  };
+  const Result alone = simulated(plan_of_two(1), 1);
+  double received[2] = {}, updated[2] = {}, sent[2] = {}, pushed = 0;
+  const Plan one = plan_of_two(1);
+  const std::size_t trains = one.roles[2].actions.size() - 2;
+  for (const Span& span : alone.trace.spans) {
+    const std::int32_t role = alone.trace.classes[span.who.index()].role.value;
+    const auto end = static_cast<double>(span.end.value) * 1e-9;
+    if (role == 2 && static_cast<std::size_t>(span.action) < trains) pushed = std::max(pushed, end);
+    if (role == 2) continue;
+    double& of = span.action == 0 ? received[role] : span.action == 1 ? updated[role] : sent[role];
+    of = std::max(of, end);
+  }
+  const double p0 = received[0] - pushed, p1 = received[1] - received[0];
+  const double rest0 = sent[0] - received[0], rest1 = sent[1] - received[1];
+  for (const int n : {1, 3, 6}) {
+    const double expected = std::max(pushed + std::max(p0 + rest0, p0 + p1 + rest1), n * std::max(p0 + rest0, p1 + rest1));
+    EXPECT_NEAR(period(plan_of_two(n)), expected, 1e-2 * expected) << n;
+  }
+  EXPECT_LT(period(plan_of_two(6)), 0.65 * period(plan_of_two(6, 1)));  // bound by the servers, which are twice as many
+}
+
 }  // namespace
 }  // namespace foreshard::asynchronous_server_test

@@ -4,8 +4,14 @@
 //   equal at                      G = alpha beta n (n - 2) / (n - 1)^2
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "core/cluster_file/cluster_file.h"
+#include "core/model/model.h"
 #include "core/network/network.h"
 #include "sim/simulate.h"
+#include "strategy/tune/tune.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
@@ -72,6 +78,67 @@ TEST(ParameterServer, SmallMessagesAreSoonerByAServer) {
 TEST(ParameterServer, ManyWorkersAreSoonerByAServerForWhatIsSmall) {
   for (const int n : {3, 4}) EXPECT_GT(server(n, 112'500), ring(n, 112'500)) << n;
   for (const int n : {5, 6, 16, 64}) EXPECT_LT(server(n, 112'500), ring(n, 112'500)) << n;
+}
+
+// The gradient sums of a data-parallel job on nodes that have one card for their m GPUs, by k servers of which s are on the busiest node. A
+// card takes what the n - m ranks elsewhere send to its servers, and gives what its m ranks send to the k - s servers elsewhere:
+//   T = 2 alpha + 2 max(s (n - m), m (k - s)) G / (k beta)
+// with the latency and the share of the rate that the protocol of this size has.
+struct Placed {
+  double simulated = 0, closed = 0;
+};
+Placed placed(const std::string& base, int nodes, int servers, ServerPlacement placement) {
+  const Cluster cluster = with_nodes(load_cluster(base), nodes);
+  const int n = gpu_count(cluster), m = n / nodes, k = std::min(servers, n);
+  Strategy strategy{.dp = n, .batch = {.micro = 1, .global = n, .seq = 128}};
+  strategy.communication.algorithm = Algorithm::ParameterServer;
+  strategy.communication.servers = servers, strategy.communication.server_placement = placement;
+  auto answer = tuned_plan(load_model("gpt2-124m"), cluster, strategy, {.ignore_memory = true});
+  const Plan plan = std::get<Lowered>(std::move(answer)).plan;
+  const Result result = simulate(plan, cluster, {.granularity = Granularity::Op, .memory = false});
+  Placed out;
+  double bytes = 0, alpha = 0;
+  for (const Span& span : result.trace.spans) {
+    const Action& action = plan.roles[0].actions[static_cast<std::size_t>(span.action)];
+    const Instruction& run = plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)];
+    const auto* what = std::get_if<Collective>(&run.what);
+    if (!what || span.who.index() != 0) continue;
+    EXPECT_EQ(what->servers, k);
+    out.simulated += static_cast<double>((span.end - span.begin).value) * 1e-9;
+    const Cost& cost = plan.costs[0].by_segment[action.segment.index()][static_cast<std::size_t>(span.instruction)];
+    alpha += static_cast<double>(cost.busy.value) * 1e-9;  // of both steps
+    bytes += static_cast<double>(what->bytes.value) * cost.wire_factor;
+  }
+  int busiest = placement == ServerPlacement::First ? std::min(k, m) : (k + nodes - 1) / nodes;
+  const Network network(cluster);
+  double beta = 0;
+  for (const LinkId link : network.route({0}, {n - 1}).links)
+    if (network.link(link).kind == LinkKind::Network && (beta == 0 || network.link(link).rate().value < beta))
+      beta = network.link(link).rate().value;
+  out.closed = alpha + 2.0 * std::max(busiest * (n - m), m * (k - busiest)) * bytes / (k * beta);
+  return out;
+}
+
+TEST(ParameterServer, PlacedServersTakeTheTimeOfTheClosedForm) {
+  using enum ServerPlacement;
+  for (const auto& [cluster, gpus] : {std::pair{"eth25-a100", 8}, {"eth100-a100", 8}, {"gh200", 1}})
+    for (const int n : {16, 64, 512})
+      for (const int servers : {1, 4, 16}) {
+        const int nodes = n / gpus;
+        for (const ServerPlacement placement : {First, Spread, Nodes}) {
+          const Placed found = placed(cluster, nodes, servers, placement);
+          EXPECT_NEAR(found.simulated, found.closed, 0.02 * found.closed)
+              << cluster << " " << n << " GPUs, " << servers << " servers, placement " << static_cast<int>(placement);
+        }
+      }
+}
+
+// Eight GPUs share a card. The first four ranks are on one node, so that four servers are no faster than one; on four nodes they are.
+TEST(ParameterServer, ServersOfOneNodeShareItsCard) {
+  const double one = placed("eth25-a100", 8, 1, ServerPlacement::First).simulated;
+  EXPECT_NEAR(placed("eth25-a100", 8, 4, ServerPlacement::First).simulated, one, 0.02 * one);
+  EXPECT_NEAR(placed("eth25-a100", 8, 4, ServerPlacement::Nodes).simulated, one / 4, 0.02 * one / 4);
+  EXPECT_NEAR(placed("eth25-a100", 8, 4, ServerPlacement::Spread).simulated, one / 4, 0.02 * one / 4);
 }
 
 }  // namespace

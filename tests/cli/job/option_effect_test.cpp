@@ -40,6 +40,8 @@ const std::vector<std::string> kBases = {
     kMixture + "--cluster dgx-a100 --global-batch 64 --ep 4 --expert-load 1.75",
     kMixture + "--cluster dgx-a100-x2 --global-batch 64 --ep 16 --expert-dispatcher once-per-node --expert-capacity 2",
     kMixture + "--cluster dgx-a100-x2 --global-batch 64 --ep 16 --schedule 1f1b-cells --overlap grad,p2p,tp",
+    kGpt + "--cluster dgx-a100 --gpus 3 --global-batch 6",
+    kGpt + "--cluster eth25-a100-x2 --global-batch 64 --algorithm parameter-server --servers 2",
     "simulate --json --ignore-memory --granularity stage --clock light --model resnet-50 --cluster eth25-a100-x2 "
     "--global-batch 64"};
 

@@ -30,6 +30,8 @@ std::vector<Collective> cases(int members) {
         if (const Collective what{.kind = kind, .algorithm = algorithm, .servers = servers};
             algorithm_applies(what, members) && (servers == 1 || (algorithm != Ring && algorithm != TwoDimensional)))
           all.push_back(what);
+  all.push_back({.algorithm = ParameterServer, .servers = 1, .served_by = {members - 1}});
+  all.push_back({.algorithm = ParameterServer, .servers = 2, .served_by = {members - 1, 0}});
   return all;
 }
 
@@ -106,6 +108,18 @@ TEST(CollectiveRounds, TheBusiestMemberSendsWhatTheNetworkCharges) {
       const double most = *std::ranges::max_element(sent);
       EXPECT_NEAR(most, collective_volume(what.kind, what.algorithm, {bytes}, n).bytes, 1e-6) << said(what, n);
     }
+}
+
+// Two servers that are members 3 and 1 of five: slice 0 goes to 3, slice 1 to 1, each from the four others, and back.
+TEST(CollectiveRounds, ServersAreTheMembersThatAreNamed) {
+  const Collective what{.algorithm = ParameterServer, .servers = 2, .served_by = {3, 1}};
+  EXPECT_EQ(serving_members(what, 5), (std::vector<int>{3, 1}));
+  EXPECT_EQ(serving_members({.algorithm = ParameterServer, .servers = 2}, 5), (std::vector<int>{0, 1}));
+  const CollectiveRounds all = collective_rounds(what, 5);
+  ASSERT_EQ(all.rounds.size(), 2u);
+  ASSERT_EQ(all.rounds[0].size(), 8u);
+  for (const SliceMessage& message : all.rounds[0]) EXPECT_EQ(message.to, message.slice == 0 ? 3 : 1);
+  for (const SliceMessage& message : all.rounds[1]) EXPECT_EQ(message.from, message.slice == 0 ? 3 : 1);
 }
 
 // 2 (n - 1) rounds of a ring of 12 are 22; of a grid of 3 rows and 4 columns 2 (3 + 2) = 10, with the same bytes.

@@ -91,6 +91,28 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
             "p.json: roles[0].device_kind: found \"x\", expected a device kind that has a cost table");
 }
 
+TEST(PlanJson, ServersOfAParameterServerAreNamedOnceEach) {
+  const auto found = [](const std::vector<std::int32_t>& members, Algorithm algorithm, int servers) {
+    Plan plan = small_plan();
+    for (Segment& segment : plan.segments)
+      for (Instruction& run : segment.instructions)
+        if (auto* what = std::get_if<Collective>(&run.what))
+          what->algorithm = algorithm, what->servers = servers, what->served_by = members;
+    const std::string said = message(to_json(plan));
+    return said.substr(said.find("found"));
+  };
+  EXPECT_EQ(
+      found({0, 0}, Algorithm::ParameterServer, 2),
+      "found 2 positions, expected a position for each of the 2 servers of the algorithm parameter_server, each one once");
+  EXPECT_EQ(
+      found({1}, Algorithm::ParameterServer, 2),
+      "found 1 positions, expected a position for each of the 2 servers of the algorithm parameter_server, each one once");
+  EXPECT_EQ(
+      found({1}, Algorithm::Tree, 1),
+      "found 1 positions, expected a position for each of the 1 servers of the algorithm parameter_server, each one once");
+  EXPECT_EQ(found({-1}, Algorithm::ParameterServer, 1), "found -1, expected an integer from 0 to 4194303");
+}
+
 // Wrong files end in an Error or in a plan that no reader trips over.
 TEST(PlanJson, MangledFilesAreRefusedOrHarmless) {
   std::set<std::string> rules;

@@ -80,6 +80,7 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [&](Plan& p) { collective(p).accumulate = true; },
       [&](Plan& p) { collective(p).slice = {0}; },
       [&](Plan& p) { collective(p).servers = 2; },
+      [&](Plan& p) { collective(p).algorithm = Algorithm::ParameterServer, collective(p).served_by = {1}; },
       [&](Plan& p) { multiply(p).what = Copy{{5}}; },
       [&](Plan& p) { multiply(p).what = Mark{}; },
       [&](Plan& p) {

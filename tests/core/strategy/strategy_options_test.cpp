@@ -45,11 +45,11 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale, delay_annealing, lora] = optimizer;
   [[maybe_unused]] const auto& [lora_rank, lora_alpha, lora_targets] = lora;
-  [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, transfers, asynchronous, sum_order, partition, credit,
-                                compressed_gradients, compress_group, compressed_activations, compressed_dispatch, parts] =
-      communication;
+  [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, server_placement, transfers, asynchronous, sum_order,
+                                partition, credit, compressed_gradients, compress_group, compressed_activations,
+                                compressed_dispatch, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 73u);
+  EXPECT_EQ(paths.size(), 74u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -125,6 +125,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"algorithm", "tree"},
                                                                    {"parts", "2,4"},
                                                                    {"servers", "2"},
+                                                                   {"server_placement", "nodes"},
                                                                    {"transfers", "split"},
                                                                    {"asynchronous", "true"},
                                                                    {"sum_order", "priority"},

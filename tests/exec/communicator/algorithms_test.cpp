@@ -77,6 +77,8 @@ std::vector<Collective> algorithms() {
           {.algorithm = TwoDimensional},
           {.algorithm = ParameterServer},
           {.algorithm = ParameterServer, .servers = 2},
+          {.algorithm = ParameterServer, .servers = 1, .served_by = {1}},
+          {.algorithm = ParameterServer, .servers = 2, .served_by = {1, 0}},
           {.algorithm = GatherToRoot}};
 }
 
@@ -134,7 +136,8 @@ TEST(Algorithms, AllGoesThroughTheRoot) {
 // Reduce-scatter and all-gather on a grid and on nodes: member m has part m.
 TEST(Algorithms, PartsBelongToTheirMembers) {
   for (const Collective& how :
-       {Collective{}, Collective{.algorithm = Hierarchical, .servers = 2}, Collective{.algorithm = TwoDimensional}}) {
+       {Collective{}, Collective{.algorithm = Hierarchical, .servers = 2}, Collective{.algorithm = TwoDimensional},
+        Collective{.algorithm = ParameterServer, .servers = 6}}) {
     const int n = 6, part = 70'000;
     const auto in = drawn(n, n * part);
     Collective what = how;

@@ -41,6 +41,68 @@ TEST(SettleAlgorithms, ServersAreAllMembersUnlessSaid) {
   }
 }
 
+// Two nodes of eight. Spread: every fourth member; nodes: the first member of each node, then the second of each.
+TEST(SettleAlgorithms, ServersArePlacedAsSaid) {
+  using enum ServerPlacement;
+  const std::vector<std::tuple<ServerPlacement, int, std::vector<std::int32_t>>> cases = {
+      {First, 4, {}},          {Spread, 4, {0, 4, 8, 12}}, {Nodes, 4, {0, 8, 1, 9}},
+      {Spread, 3, {0, 5, 10}}, {Nodes, 3, {0, 8, 1}},      {Nodes, 1, {}},
+      {Spread, 0, {}}};
+  for (const auto& [placement, servers, members] : cases) {
+    Strategy strategy = of(Algorithm::ParameterServer, servers);
+    strategy.communication.server_placement = placement;
+    const Plan plan = lowered("gpt2-124m", "eth25-a100-x2", strategy).plan;
+    for (const Collective& what : collectives(plan)) EXPECT_EQ(what.served_by, members);
+    EXPECT_TRUE(check_plan(plan).empty());
+    EXPECT_EQ(parse_plan(to_json(plan), "plan"), plan);
+  }
+}
+
+// With tp 4 the members of a data-parallel group are two of each node; on all ranks of the group they have the same positions.
+TEST(SettleAlgorithms, ServersOfAGroupThatIsSpreadOverNodes) {
+  Strategy strategy = of(Algorithm::ParameterServer, 2);
+  strategy.tp = 4, strategy.dp = 4, strategy.batch.global = 4;
+  strategy.communication.server_placement = ServerPlacement::Nodes;
+  bool found = false;
+  for (const Collective& what : collectives(lowered("gpt2-124m", "eth25-a100-x2", strategy).plan))
+    if (what.algorithm == Algorithm::ParameterServer && !what.served_by.empty()) {
+      EXPECT_EQ(what.served_by, (std::vector<std::int32_t>{0, 2}));
+      found = true;
+    }
+  EXPECT_TRUE(found);
+}
+
+TEST(SettleAlgorithms, AServerThatIsNoMemberIsFound) {
+  Strategy strategy = of(Algorithm::ParameterServer, 2);
+  strategy.communication.server_placement = ServerPlacement::Nodes;
+  Plan plan = lowered("gpt2-124m", "eth25-a100-x2", strategy).plan;
+  for (Segment& segment : plan.segments)
+    for (Instruction& run : segment.instructions)
+      if (auto* what = std::get_if<Collective>(&run.what)) what->served_by.back() = 16;
+  const auto defects = check_plan(plan);
+  ASSERT_FALSE(defects.empty());
+  EXPECT_EQ(defects.front().rule, "server-missing");
+}
+
+// With ZeRO 1 every member is the server of its part, which it updates and sends: a push and a pull in one step each, not a ring.
+TEST(SettleAlgorithms, WhereStatesAreShardedEveryMemberServes) {
+  Strategy strategy = of(Algorithm::ParameterServer);
+  strategy.zero.stage = 1;
+  std::set<CollectiveKind> kinds;
+  const Plan plan = lowered("gpt2-124m", "dgx-a100-x2", strategy).plan;
+  for (const Collective& what : collectives(plan)) {
+    EXPECT_EQ(what.algorithm, Algorithm::ParameterServer);
+    EXPECT_EQ(what.servers, 16);
+    kinds.insert(what.kind);
+    EXPECT_EQ(collective_rounds(what, 16).rounds.size(), 1u);
+  }
+  EXPECT_EQ(kinds, (std::set{CollectiveKind::ReduceScatter, CollectiveKind::AllGather}));
+  EXPECT_TRUE(check_plan(plan).empty());
+  strategy.communication.servers = 4;
+  EXPECT_EQ(refused(load_model("gpt2-124m"), load_cluster("dgx-a100-x2"), strategy).reason,
+            "with ZeRO 1 each of 16 ranks serves the part of which it has the optimizer states, not 4 servers");
+}
+
 // Hierarchies and trees know how many members of a node follow each other; where an algorithm is none for a collective it is a ring.
 TEST(SettleAlgorithms, APlanSaysWhatIsCarriedOut) {
   for (const Collective& what : collectives(lowered("gpt2-124m", "dgx-a100-x2", of(Algorithm::Hierarchical)).plan)) {

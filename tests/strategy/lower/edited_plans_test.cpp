@@ -95,6 +95,7 @@ constexpr Free kFree[] = {
     {"collective.dtype", "communicators use the format of the blocks"},
     {"collective.algorithm", "another way to the same sum"},
     {"collective.servers", "another way to the same sum"},
+    {"collective.served_by.*", "another way to the same sum"},
     {"streams.*.kind", "times"},
     {".stream", "another order that agrees with all others that are needed"},
     {"after.*", "another order that agrees with all others that are needed"},
