@@ -117,14 +117,31 @@ LocalReplayOutput::LocalReplayOutput(const Replay& replay, player::Clock& clock)
   replay.play(clock, played_);
 }
 
-double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+static double makespan_of_runs(const Plan& plan, const Cluster& cluster, ReplayOptions options, int runs) {
+  options.runs = runs;
+  if (runs > 1) options.memory = options.memory_events = false;
   player::LightClock clock;
   return LocalReplayOutput(Replay(plan, cluster, options), clock)->makespan;
 }
 
+double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptions& options, int runs) {
+  FS_ASSERT(runs >= 2);
+  const int half = runs / 2;
+  ReplayOptions quiet = options;
+  quiet.progress = {}, quiet.memory = quiet.memory_events = false;
+  return (makespan_of_runs(plan, cluster, quiet, runs) - makespan_of_runs(plan, cluster, quiet, half)) / (runs - half);
+}
+
+double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+  if (options.runs == 1 && runs_overlap(plan)) return steady_period(plan, cluster, options);
+  return makespan_of_runs(plan, cluster, options, options.runs);
+}
+
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
   const Replay replay(plan, cluster, options);
-  return replay.result(*LocalReplayOutput(replay, clock));
+  Result result = replay.result(*LocalReplayOutput(replay, clock));
+  if (options.runs == 1 && runs_overlap(plan)) result.period_s = steady_period(plan, cluster, options);
+  return result;
 }
 
 }  // namespace foreshard

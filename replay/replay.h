@@ -102,7 +102,11 @@ class LocalReplayOutput {
   Played played_;
 };
 
-// Replays the plan on the light clock and returns the makespan in seconds.
+// Of a plan whose runs overlap: seconds from the end of a run to the end of the next in the middle of many, on the light clock. `runs`: how
+// many are replayed; the second half of them is counted. At least 2.
+double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptions& options, int runs = 4);
+
+// Replays the plan on the light clock and returns the seconds of an iteration: the makespan, or the steady period of runs that overlap.
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});
 
 // Replays the plan on a new clock.

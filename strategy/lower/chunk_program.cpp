@@ -45,19 +45,32 @@ Slot ChunkProgram::weights_slot() const {
   return {ParamId{static_cast<std::int32_t>(params().size()) - 1}};
 }
 
+Segment ChunkProgram::receive() {
+  SegmentBuilder out("receive." + std::to_string(frame_.chunk), params());
+  forward_.receive_input(out);
+  out.at(out.size() - 1).records.push_back({values_.input_here, values_.input.slot});
+  return out.take();
+}
+
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
   SegmentBuilder out("forward." + std::to_string(frame_.chunk), params());
   state_.begin(false, weights_slot());
   moves_.begin();
   emit_.begin(out);
-  forward_.receive_input(out);
+  if (variant.received)
+    forward_.await_input(out);
+  else
+    forward_.receive_input(out);
   if (values_.runs)
     player_.forward(out, variant);
   else
     forward_.run_layers(out, variant);
   emit_.end(out);
   forward_.send_output(out);
-  return cut_segment(out.take(), parts_);
+  Segment segment = cut_segment(out.take(), parts_);
+  for (Instruction& instruction : segment.instructions)
+    if (std::holds_alternative<Mark>(instruction.what)) instruction.writes.clear();  // await_input: it writes nothing
+  return segment;
 }
 
 Segment ChunkProgram::backward(const BackwardVariant& variant) {

@@ -16,6 +16,15 @@ void ForwardProgram::receive_input(SegmentBuilder& out) {
   emit_.gather_transfer(out, way, values_.input, "gather input");
 }
 
+// What reads the input on any stream follows this instruction, as it would follow the receive.
+void ForwardProgram::await_input(SegmentBuilder& out) {
+  out.emit({.name = "input is here",
+            .what = Mark{},
+            .stream = kComputeStream,
+            .waits = {{values_.input_here, values_.input.slot}},
+            .writes = {whole(values_.input)}});
+}
+
 void ForwardProgram::send_output(SegmentBuilder& out) {
   if (frame_.last_stage()) return;
   const ChunkLayer& last = values_.layers.back();

@@ -11,6 +11,7 @@ namespace foreshard {
 
 struct ForwardVariant {
   bool waits_for_parameters = false;  // first of the run: waits for the update of the parameters and their all-gather
+  bool received = false;              // an action before it has received its input
 };
 
 class ForwardProgram {
@@ -22,6 +23,7 @@ class ForwardProgram {
   // The three steps of a forward segment. The first stage receives nothing, the last one sends nothing; between two stages on one rank a
   // copy replaces the transfer.
   void receive_input(SegmentBuilder& out);
+  void await_input(SegmentBuilder& out);  // instead of the first: another segment has received the input
   void run_layers(SegmentBuilder& out, const ForwardVariant& variant);
   void send_output(SegmentBuilder& out);
 

@@ -66,7 +66,8 @@ class StateProgram {
   void update_summed(SegmentBuilder& out);
 
   // The end of the run for this chunk: the sums that the backwards left, the updates, the all-gathers of updated parameters.
-  Segment finish();
+  // `keeps`: first copies the version of the weights that the updates overwrite to the other slot.
+  Segment finish(bool keeps = false);
   // Where the global norm is needed, this segment precedes finish(): all sums, and this chunk's contribution to the norm. `first`: no
   // other chunk of the rank has contributed yet.
   Segment measure(bool first);
@@ -86,6 +87,7 @@ class StateProgram {
   int units() const { return static_cast<int>(state_.units.size()); }
   bool gathers_after_update(const StateUnit& unit) const;  // each rank updates its part of parameters that all read whole
   void add_update(SegmentBuilder& out, int unit, int mark);
+  void keep_weights(SegmentBuilder& out, int unit) const;
   bool is_second_copy(const StateUnit& unit) const;        // the last stage's copy of a tied embedding: not in the norm
   std::int64_t own_elements(const StateUnit& unit) const;  // that this rank updates
   GroupId slice(const StateUnit& unit) const;              // the group over which the optimizer states are sharded

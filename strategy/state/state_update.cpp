@@ -196,7 +196,23 @@ std::vector<int> StateProgram::order_of_updates() const {
   return all;
 }
 
-Segment StateProgram::finish() {
+// Slot 0 has the newest version, slot 1 the one before it, which nothing reads any more.
+void StateProgram::keep_weights(SegmentBuilder& out, int index) const {
+  const StateUnit& it = unit(index);
+  const Slot newest = weights_made(), older{1};
+  Instruction copy{.name = "keep weights",
+                   .what = Copy{.bytes = frame_.role.buffers[it.value.index()].bytes},
+                   .stream = kComputeStream,
+                   .reads = {{.buffer = it.value, .slot = newest}},
+                   .writes = {{.buffer = it.value, .slot = older}}};
+  if (row_of(it).parameters_arrive()) {
+    copy.waits.push_back(ready(index, newest));
+    copy.records.push_back(ready(index, older));
+  }
+  out.emit(std::move(copy));
+}
+
+Segment StateProgram::finish(bool keeps) {
   const std::vector<Param> made = {{"weights", ParamKind::Slot}};
   SegmentBuilder out("update." + std::to_string(frame_.chunk), frame_.lowering.weight_slots > 1 ? made : std::vector<Param>{});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
@@ -205,6 +221,8 @@ Segment StateProgram::finish() {
     sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
+  for (int index = 0; index < units() && keeps; ++index)
+    if (unit(index).updated()) keep_weights(out, index);
   if (moves_ && how.clips()) moves_->bring_norm(out, mark);
   for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
