@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -124,6 +125,19 @@ static double makespan_of_runs(const Plan& plan, const Cluster& cluster, ReplayO
   return LocalReplayOutput(Replay(plan, cluster, options), clock)->makespan;
 }
 
+// A forward that precedes all updates of a run and reads an older version than the one that the first of them replaces.
+static bool is_one_update_late(const Role& role) {
+  std::optional<std::int32_t> read;
+  for (const Action& action : role.actions)
+    for (const Does& does : action.does) {
+      if (does.work == Work::F && !read) read = does.version;
+      if (does.work == Work::Update) return read && *read + 1 < does.version;
+    }
+  return false;
+}
+
+bool has_steady_period(const Plan& plan) { return runs_overlap(plan) || std::ranges::any_of(plan.roles, is_one_update_late); }
+
 double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptions& options, int runs) {
   FS_ASSERT(runs >= 2);
   const int half = runs / 2;
@@ -133,14 +147,14 @@ double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptio
 }
 
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
-  if (options.runs == 1 && runs_overlap(plan)) return steady_period(plan, cluster, options);
+  if (options.runs == 1 && has_steady_period(plan)) return steady_period(plan, cluster, options);
   return makespan_of_runs(plan, cluster, options, options.runs);
 }
 
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
   const Replay replay(plan, cluster, options);
   Result result = replay.result(*LocalReplayOutput(replay, clock));
-  if (options.runs == 1 && runs_overlap(plan)) result.period_s = steady_period(plan, cluster, options);
+  if (options.runs == 1 && has_steady_period(plan)) result.period_s = steady_period(plan, cluster, options);
   return result;
 }
 

@@ -257,7 +257,7 @@ static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptio
 }
 
 static std::string steady_text(const Summary& summary, const Plan& plan, double makespan_s) {
-  if (runs_overlap(plan))
+  if (has_steady_period(plan))
     return "\nThe iteration time is the steady period: an iteration begins while the one before it drains, and the shares above are of that\n"
            "period. The first iteration fills the pipeline: by itself, filled and drained, one takes " +
            in_time({makespan_s}) + ".\n";
@@ -284,7 +284,7 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& given) {
   Result result = play(arguments, options, prepared, bounds, console);
   const double makespan_s = result.makespan_s;
   const double period_s = steady_period(arguments, result, prepared.cluster, options);
-  (runs_overlap(result.plan) ? result.period_s : result.makespan_s) = period_s;
+  (has_steady_period(result.plan) ? result.period_s : result.makespan_s) = period_s;
   Summary summary = summarize(result, prepared.cluster, prepared.workload, bounds);
   result.makespan_s = makespan_s;
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);

@@ -42,11 +42,16 @@ class CheckOrder {
 
  private:
   void add(const Plan& plan, const Role& role, std::int32_t action, std::int32_t run);
-  std::int32_t& newest(const EventUse& use, const Action& action);
+  void skip(const Plan& plan, const Role& role, std::int32_t action);
+  struct Newest {  // record of an event slot
+    std::int32_t step = -1;  // -1: none yet, or one that is not issued here
+    bool recorded = false;   // ever
+  };
+  Newest& newest(const EventUse& use, const Action& action);
 
   StreamClocks clocks_;
   std::vector<CheckStep> steps_ = {};
-  std::vector<std::vector<std::int32_t>> newest_ = {};  // [event][slot]: step of the newest record, -1: none yet
+  std::vector<std::vector<Newest>> newest_ = {};  // [event][slot]
   std::vector<UnboundWait> unbound_ = {};
   std::vector<int> ends_ = {};
 };

@@ -1,5 +1,6 @@
 // Versions of the weights: an action that names a version reads parameters that an update of that version wrote, in a run that others follow
-// and precede. Versions count up over the runs; what a block holds before any update of the followed runs wrote it is not known.
+// and precede. Versions count up over the runs. Before the first update all blocks hold the initial weights, which count as any version up to
+// the one that this update replaces.
 #include <algorithm>
 #include <optional>
 
@@ -20,15 +21,14 @@ class VersionCheck {
 
  private:
   // Synchronous plans have one version in a run and do not count them.
-  bool counts_versions() const {
-    bool any = false;
+  bool counts_versions() {
     for (const Action& action : role_.actions)
       for (const Does& does : action.does) {
         if (does.work != Work::Update) continue;
         if (does.version < 1) return false;
-        any = true;
+        if (!initial_) initial_ = does.version - 1;
       }
-    return any;
+    return initial_.has_value();
   }
 
   bool is_parameter(const RoleUses::Access& access) const {
@@ -66,8 +66,9 @@ class VersionCheck {
 
   void read(const CheckStep& here, const RoleUses::Access& access, std::optional<std::int64_t> expected) {
     const Action& action = role_.actions[static_cast<std::size_t>(here.action)];
-    const std::optional<std::int64_t>& found = held(access, action);
-    if (!found || !expected || *found == *expected) return;
+    std::optional<std::int64_t> found = held(access, action);
+    if (!expected || found == expected || (!found && *expected <= *initial_)) return;
+    if (!found) found = initial_;
     const std::int64_t before = std::int64_t{here.run} * plan_.updates;
     defects_.add("weight-version", id_, here.action, here.instruction,
                  "reads weight version " + std::to_string(*expected - before) + " of the run in " +
@@ -83,6 +84,7 @@ class VersionCheck {
   Defects& defects_;
   std::vector<std::optional<std::int64_t>> held_;  // [block]: the version that it holds
   std::optional<std::int64_t> newest_ = {};        // made by the last update
+  std::optional<std::int64_t> initial_ = {};       // the version of the initial weights
 };
 
 }  // namespace
