@@ -34,16 +34,16 @@ class Player final : public Listener {
   enum class Phase : std::uint8_t { Blocked, Busy, Over };
 
   struct Stream {
-    const SegmentSteps* steps = nullptr;                                 // of its current action
-    const Step* step = nullptr;                                          // its current step (the head of the stream)
+    const SegmentSteps* steps = nullptr;                          // of its current action
+    const Step* step = nullptr;                                   // its current step (the head of the stream)
     std::int32_t player = 0, action = -1, run = 0, position = 0;  // `position`: of the step in its action
     std::int32_t pass = -1, place = -1;                           // of the action in the order of issue (IssueOrder)
     // The last instruction that has ended: IssueOrder::sequence of its action, and its number in that.
     std::int64_t done_sequence = std::numeric_limits<std::int64_t>::min();
     std::int32_t done_instruction = -1;
-    std::int32_t checked = 0;                                            // dependencies of the step that are known to be done
-    std::int32_t span = 0;                                               // index of the next span to be written
-    std::int32_t parts = 0;                                              // transfers of the step that have not ended
+    std::int32_t checked = 0;  // dependencies of the step that are known to be done
+    std::int32_t span = 0;     // index of the next span to be written
+    std::int32_t parts = 0;    // transfers of the step that have not ended
     Phase phase = Phase::Blocked;
     bool slows = false;           // the step takes compute units from other streams
     double ready = 0, begin = 0;  // seconds: when all dependencies were done, when the step began

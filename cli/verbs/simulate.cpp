@@ -258,7 +258,8 @@ static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptio
 
 static std::string steady_text(const Summary& summary, const Plan& plan, double makespan_s) {
   if (has_steady_period(plan))
-    return "\nThe iteration time is the steady period: an iteration begins while the one before it drains, and the shares above are of that\n"
+    return "\nThe iteration time is the steady period: an iteration begins while the one before it drains, and the shares "
+           "above are of that\n"
            "period. The first iteration fills the pipeline: by itself, filled and drained, one takes " +
            in_time({makespan_s}) + ".\n";
   if (summary.iteration_time.value == makespan_s) return "";

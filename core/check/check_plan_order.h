@@ -43,7 +43,7 @@ class CheckOrder {
  private:
   void add(const Plan& plan, const Role& role, std::int32_t action, std::int32_t run);
   void skip(const Plan& plan, const Role& role, std::int32_t action);
-  struct Newest {  // record of an event slot
+  struct Newest {            // record of an event slot
     std::int32_t step = -1;  // -1: none yet, or one that is not issued here
     bool recorded = false;   // ever
   };

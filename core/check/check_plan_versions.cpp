@@ -12,7 +12,13 @@ namespace {
 class VersionCheck {
  public:
   VersionCheck(const Plan& plan, RoleId id, const CheckOrder& order, const RoleUses& uses, Defects& defects)
-      : plan_(plan), role_(plan.roles[id.index()]), id_(id), order_(order), uses_(uses), defects_(defects), held_(uses.blocks()) {}
+      : plan_(plan),
+        role_(plan.roles[id.index()]),
+        id_(id),
+        order_(order),
+        uses_(uses),
+        defects_(defects),
+        held_(uses.blocks()) {}
 
   void run() {
     if (!counts_versions()) return;

@@ -11,7 +11,8 @@ ProgramOrder::ProgramOrder(const Plan& plan, const MeetingPoints& meetings, Role
   for (const Action& action : role.actions) steps += plan.segments[action.segment.index()].instructions.size();
   clocks_.reserve(steps * static_cast<std::size_t>(runs));
   steps_.reserve(steps * static_cast<std::size_t>(runs));
-  std::vector<std::int32_t> first(actions * static_cast<std::size_t>(runs), -1);  // [run][action]: its first step; -1: not issued yet
+  std::vector<std::int32_t> first(actions * static_cast<std::size_t>(runs),
+                                  -1);  // [run][action]: its first step; -1: not issued yet
   const auto first_of = [&](std::int32_t action, std::int32_t run) -> std::int32_t& {
     return first[static_cast<std::size_t>(run) * actions + static_cast<std::size_t>(action)];
   };

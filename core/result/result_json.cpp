@@ -213,8 +213,8 @@ static Result result_from(const JsonReader& json) {
   if (!json.has("format")) json.fail("a result file, with \"format\": \"foreshard result\"");
   if (json.at("format").as_string() != "foreshard result") json.at("format").fail("\"foreshard result\"");
   json.at("version").as_int(kVersion, kVersion);
-  json.only(
-      {"format", "version", "granularity", "folding", "makespan_s", "period_s", "engine_events", "measured_on", "trace", "memory", "plan"});
+  json.only({"format", "version", "granularity", "folding", "makespan_s", "period_s", "engine_events", "measured_on", "trace",
+             "memory", "plan"});
   Result result{.plan = plan_from(json.at("plan"))};
   result.trace = read_trace(json.at("trace"), result.plan, json.at("plan").at("version").as_int() < Plan::kVersion);
   result.memory = read_memory(json.at("memory"), result.plan, result.trace);

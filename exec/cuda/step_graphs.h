@@ -56,7 +56,7 @@ class StepGraphs {
   void close(StreamId stream);  // ends the unit that is being collected on the stream
 
   Runtime& runtime_;
-  int first_run_ = -1, last_run_ = -1;  // the first run, and that of the step before
+  int first_run_ = -1, last_run_ = -1;                          // the first run, and that of the step before
   std::unordered_map<int, std::vector<GraphUnit::Step>> open_;  // by stream
   std::vector<GraphUnit> units_;
   std::unordered_map<int, Place> place_of_;  // by step

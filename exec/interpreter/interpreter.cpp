@@ -59,7 +59,8 @@ void Interpreter::issue(int run, bool last) {
 }
 
 void Interpreter::issue_action(int action, int run) {
-  for (std::size_t s = first_step_[static_cast<std::size_t>(action)]; s < first_step_[static_cast<std::size_t>(action) + 1]; ++s) {
+  for (std::size_t s = first_step_[static_cast<std::size_t>(action)]; s < first_step_[static_cast<std::size_t>(action) + 1];
+       ++s) {
     const StreamId stream = steps_[s].stream;
     for (const int event : bound_[s].waits) device_.wait(stream, event);
     device_.launch(stream, static_cast<int>(s), bound_[s].task.get(), run);

@@ -46,7 +46,7 @@ class Interpreter : public StepObserver {
   Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator, Stop& stop,
               const InterpreterOptions& options);
 
-  void open();          // starts the streams; called once
+  void open();  // starts the streams; called once
   // Enqueues one run of the program, and unless it is the last, what the program issues ahead of the next; returns when all is enqueued.
   // Then all of it can come to an end without another call.
   void issue(int run, bool last);
@@ -133,7 +133,7 @@ class Interpreter : public StepObserver {
   std::vector<std::size_t> first_step_;  // [action]; one more than actions
   int begun_ = -1;                       // the last run of which something has been issued
   std::vector<Bound> bound_;             // [step]
-  const Bound* judge_ = nullptr;  // the step with the overflow check; null: none
+  const Bound* judge_ = nullptr;         // the step with the overflow check; null: none
   int events_ = 0, losses_of_run_ = 0;
 
   int kept_runs_ = 1;

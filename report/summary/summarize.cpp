@@ -161,7 +161,8 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   const Ranks ranks(result.plan);
   Summary summary;
   summary.iteration_time = result.period_s > 0     ? Seconds{result.period_s}
-                           : result.makespan_s > 0 ? Seconds{result.makespan_s} : to_seconds(result.trace.makespan);
+                           : result.makespan_s > 0 ? Seconds{result.makespan_s}
+                                                   : to_seconds(result.trace.makespan);
   summary.gpus = devices(ranks);
   summary.stages = result.plan.stages;
   summary.microbatches = result.plan.microbatches;

@@ -22,6 +22,7 @@ ChunkProgram::ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, Act
   state_.add_events(visits(), values_.layer(0).id);
   values_.add_homes();
   moves_.add_events();
+  forward_.add_events();
 }
 
 void ChunkProgram::meet(const ChunkProgram* before, const ChunkProgram* after) {
@@ -47,8 +48,7 @@ Slot ChunkProgram::weights_slot() const {
 
 Segment ChunkProgram::receive() {
   SegmentBuilder out("receive." + std::to_string(frame_.chunk), params());
-  forward_.receive_input(out);
-  out.at(out.size() - 1).records.push_back({values_.input_here, values_.input.slot});
+  forward_.receive_ahead(out);
   return out.take();
 }
 

@@ -108,9 +108,6 @@ void ChunkValues::add_rings() {
     const Category kept = border_stored(0) ? Category::Activations : Category::Communication;
     input = {frame_.add_buffer("input", kept, value.dtype, value.bytes, slots_.input), {ChunkArgs::input}};
     input_free = frame_.add_event("input_free", slots_.input);
-    const ScheduleTable& schedule = frame_.lowering.tables.schedule;
-    if (schedule.asynchronous() && schedule.receives_ahead[static_cast<std::size_t>(frame_.rank)])
-      input_here = frame_.add_event("input_here", slots_.input);
     gradient_out = {frame_.add_buffer("gradient_out", Category::Communication, value.dtype, value.bytes, slots_.gradient_out),
                     {ChunkArgs::gradient_out}};
     gradient_sent = frame_.add_event("gradient_sent", slots_.gradient_out);

@@ -72,7 +72,6 @@ class ChunkValues {
   Block input = {}, output = {}, gradient_in = {}, gradient_out = {};
   // [slot of the ring]: the slot may be written again. Free: its last reader is done. Sent: its transfer is done.
   EventId input_free = {}, output_sent = {}, gradient_free = {}, gradient_sent = {};
-  EventId input_here = {};  // [slot of the ring]: an action of its own has received it; invalid: none does
   // Scratch, two slots each: gradients and values at the boundaries between layers. Border i is the boundary between layers i-1 and i.
   BufferId border_gradient = {}, border_value = {};
   const StageRuns* runs = nullptr;  // of a recomputation schedule; null: layer by layer

@@ -329,9 +329,9 @@ class RoleBuilder {
 
   std::vector<std::int32_t> args(const ScheduleOp& op, const Flight& flight) const {
     const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk_of(op.stage))];
-    std::vector<std::int32_t> all = {
-        table().microbatch(op), flight.rings.kept.at(op.microbatch), ring(op, slots.input), ring(op, slots.output),
-        ring(op, slots.gradient_in), ring(op, slots.gradient_out), pooled_.kept.at(key(op))};
+    std::vector<std::int32_t> all = {table().microbatch(op),  flight.rings.kept.at(op.microbatch), ring(op, slots.input),
+                                     ring(op, slots.output),  ring(op, slots.gradient_in),         ring(op, slots.gradient_out),
+                                     pooled_.kept.at(key(op))};
     if (lowering_.weight_slots > 1) all.push_back(weights_.slot);
     if (!splits()) return all;
     int handover = 0;  // the ring of the stage that comes next on the same rank

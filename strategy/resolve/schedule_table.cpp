@@ -125,9 +125,8 @@ static void add_updates(ScheduleTable& table, const ScheduleEntry& entry, const 
       if (forward || ++backwards % per_update != 0) continue;
       const int made = backwards / per_update;
       order.push_back({Work::Update, op.stage, op.microbatch});
-      weights.push_back({.version = made + slots.older(),
-                         .slot = slots.of(made, false),
-                         .keeps = slots.copies() && made == table.updates});
+      weights.push_back(
+          {.version = made + slots.older(), .slot = slots.of(made, false), .keeps = slots.copies() && made == table.updates});
     }
     table.weight_slots.push_back(slots.count());
     table.ahead.push_back(positions_ahead(order, ahead, shape.m));

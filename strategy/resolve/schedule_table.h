@@ -45,9 +45,7 @@ struct ScheduleTable {
     return asynchronous() ? ring_slot(microbatch, microbatches, std::min(needed, microbatches)) : microbatch % needed;
   }
   // Whether backwards read weights that may have been updated after their forward.
-  bool backwards_read_newest() const {
-    return asynchronous() && std::ranges::any_of(weights.front(), &Weights::newest);
-  }
+  bool backwards_read_newest() const { return asynchronous() && std::ranges::any_of(weights.front(), &Weights::newest); }
 
   // The inverse of stages_of_rank. [stage of any route]
   std::vector<int> rank_of_stage = {}, chunk_of_stage = {};

@@ -81,7 +81,8 @@ static int groups_of(int items, int needed) { return std::max(1, items / needed)
 int ring_slots(int items, int needed) { return ceil_div(items, groups_of(items, needed)); }
 
 int ring_slot(int item, int items, int needed) {
-  const int groups = groups_of(items, needed), size = items / groups, longer = items % groups;  // the first groups are longer by one
+  const int groups = groups_of(items, needed), size = items / groups,
+            longer = items % groups;  // the first groups are longer by one
   const int in_longer = longer * (size + 1);
   return item < in_longer ? item % (size + 1) : (item - in_longer) % size;
 }

@@ -87,7 +87,6 @@ class StateProgram {
   int units() const { return static_cast<int>(state_.units.size()); }
   bool gathers_after_update(const StateUnit& unit) const;  // each rank updates its part of parameters that all read whole
   void add_update(SegmentBuilder& out, int unit, int mark);
-  void keep_weights(SegmentBuilder& out, int unit) const;
   bool is_second_copy(const StateUnit& unit) const;        // the last stage's copy of a tied embedding: not in the norm
   std::int64_t own_elements(const StateUnit& unit) const;  // that this rank updates
   GroupId slice(const StateUnit& unit) const;              // the group over which the optimizer states are sharded

@@ -137,21 +137,19 @@ TEST_F(StaleWeights, TwoVersionsAreOneUpdateLate) {
 // Staleness lasts over steps: with one group per step, too, the gradients are those at the weights of one update before.
 TEST_F(StaleWeights, TwentyStepsOfOneGroupEach) {
   for (const int pp : {1, 2, 4})
-    compare(tiny_gpt(pp == 1),
-            {.pp = pp,
-             .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 4},
-             .batch = {.micro = 1, .global = 4}},
-            {.backwards = 4, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 20});
+    compare(
+        tiny_gpt(pp == 1),
+        {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 4}, .batch = {.micro = 1, .global = 4}},
+        {.backwards = 4, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 20});
 }
 
 // An odd number of groups: the version that the last update overwrites is copied to the other slot.
 TEST_F(StaleWeights, StepsOfThreeGroups) {
   for (const int pp : {1, 2})
-    compare(tiny_gpt(pp == 1),
-            {.pp = pp,
-             .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 2},
-             .batch = {.micro = 1, .global = 6}},
-            {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 3});
+    compare(
+        tiny_gpt(pp == 1),
+        {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 2}, .batch = {.micro = 1, .global = 6}},
+        {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 3});
 }
 
 // 20 updates each, in steps of as many micro-batches as there are ranks, and of others: then rings have more slots.
@@ -164,16 +162,15 @@ TEST_F(StaleWeights, PipeDreamAndPipeMareOverSteps) {
       Strategy s{.pp = pp,
                  .pipeline = {.schedule = mare ? Schedule::PipeMare : Schedule::PipeDream},
                  .batch = {.micro = 1, .global = global}};
-      compare(tiny_gpt(false), s,
-              {.version = version(pp), .backward_reads_newest = mare, .steps = global == 5 ? 4 : 5});
+      compare(tiny_gpt(false), s, {.version = version(pp), .backward_reads_newest = mare, .steps = global == 5 ? 4 : 5});
     }
 }
 
 // What a step begins of the next one does not depend on barriers, and not on checkpoints between steps.
 TEST_F(StaleWeights, BarriersAndCheckpointsChangeNothing) {
   for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare}) {
-    const Plan plan = lowered(tiny_gpt(false),
-                              strategy({.pp = 4, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 4}}));
+    const Plan plan =
+        lowered(tiny_gpt(false), strategy({.pp = 4, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 4}}));
     const Execution plain = train(plan, {.steps = 5}), free = train(plan, {.steps = 5, .barrier = false});
     const Execution saved = train(plan, {.steps = 5, .saves_every = 2});
     EXPECT_EQ(difference(plain, free).values, 0);
@@ -211,8 +208,7 @@ TEST_F(StaleWeights, AResumedTrainingFillsThePipelineAgain) {
              .backward_reads_newest = mare,
              .steps = 3,
              .resumed_after = 2});
-  compare(tiny_gpt(false),
-          {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1, .global = 2}},
+  compare(tiny_gpt(false), {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1, .global = 2}},
           {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 4, .resumed_after = 2});
 }
 

@@ -8,6 +8,8 @@
 #include "core/cluster_file/cluster_file.h"
 #include "replay/light_clock.h"
 #include "sim/simulate.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
 #include "tests/core/network_clusters.h"
@@ -82,7 +84,7 @@ TEST(SteadyPeriod, EveryRunDoesAllItsWork) {
 }
 
 struct Job {
-  Plan plan = {};
+  Lowered lowered = {};
   Cluster cluster = {};
 };
 Job job_of(Schedule schedule, int pp, int microbatches, int group = 0) {
@@ -95,7 +97,7 @@ Job job_of(Schedule schedule, int pp, int microbatches, int group = 0) {
              .batch = {.micro = 2, .global = 2 * microbatches, .seq = 1024}};
   auto answer = tuned_plan(model, cluster, s);
   EXPECT_TRUE(std::holds_alternative<Lowered>(answer));
-  return {.plan = std::get<Lowered>(std::move(answer)).plan, .cluster = cluster};
+  return {.lowered = std::get<Lowered>(std::move(answer)), .cluster = cluster};
 }
 
 // Its computes, as they are in a run by itself.
@@ -109,7 +111,8 @@ double busiest_work(const Result& alone) {
 TEST(SteadyPeriod, OfLoweredPlansIsTheWorkOfTheBusiestStage) {
   for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare})
     for (const auto& [pp, microbatches] : {std::pair{4, 4}, {4, 16}, {8, 24}}) {
-      const auto [plan, cluster] = job_of(schedule, pp, microbatches);
+      const auto [lowered, cluster] = job_of(schedule, pp, microbatches);
+      const Plan& plan = lowered.plan;
       const Result result = simulate(plan, cluster, {.granularity = Granularity::Op});
       const double work = busiest_work(result);
       EXPECT_GE(result.period_s, work * (1 - 1e-9)) << name_of(schedule) << " " << pp << " " << microbatches;
@@ -118,6 +121,36 @@ TEST(SteadyPeriod, OfLoweredPlansIsTheWorkOfTheBusiestStage) {
       for (const int runs : {2, 3, 9})
         EXPECT_NEAR(steady_period(plan, cluster, {.granularity = Granularity::Op}, runs), result.period_s,
                     1e-3 * result.period_s);
+    }
+}
+
+// What a search compares: the estimate of a plan, and of an iteration with more micro-batches than the plan has.
+TEST(SteadyPeriod, IsWhatEstimatesSay) {
+  for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare}) {
+    const auto [few, cluster] = job_of(schedule, 4, 8);
+    const double period = makespan_of(few.plan, cluster, {.granularity = Granularity::Stage});
+    EXPECT_NEAR(refine(few, cluster).time.value, period, 1e-9 * period);
+    const double longer = makespan_of(job_of(schedule, 4, 24).lowered.plan, cluster, {.granularity = Granularity::Stage});
+    EXPECT_NEAR(refine(few, cluster, 24).time.value, longer, 0.01 * longer);
+  }
+}
+
+TEST(SteadyPeriod, IsWhatTheScreenOfASearchSays) {
+  Model model = load_model("gpt2-1.5b");
+  std::get<Transformer>(model.shape).tied_embeddings = false;
+  const Cluster cluster = load_cluster("dgx-a100");
+  Strategy base;
+  base.batch.global = 24;
+  for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare})
+    for (const int pp : {2, 4, 8}) {
+      const Point point{.pp = pp, .schedule = schedule};
+      const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true, .check = false});
+      ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
+      const double period = makespan_of(std::get<Lowered>(answer).plan, cluster, {.granularity = Granularity::Stage});
+      const Screen screen(model, cluster, base);
+      const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+      EXPECT_NEAR(screened.time / period, 1, 0.06) << name_of(schedule) << " " << pp;
+      EXPECT_LE(screened.bound, period * (1 + 1e-9)) << name_of(schedule) << " " << pp;
     }
 }
 

@@ -112,8 +112,24 @@ TEST(Program, FirstActionsAreIssuedAmongTheLastOnesOfTheRunBefore) {
     EXPECT_GT(order.sequence(action, run), last);
     last = order.sequence(action, run);
   });
-  EXPECT_EQ(issued, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {0, 1}, {4, 0}, {1, 1}, {5, 0}, {2, 1},
-                                                      {3, 1}, {0, 2}, {4, 1}, {1, 2}, {5, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 2}}));
+  EXPECT_EQ(issued, (std::vector<std::pair<int, int>>{{0, 0},
+                                                      {1, 0},
+                                                      {2, 0},
+                                                      {3, 0},
+                                                      {0, 1},
+                                                      {4, 0},
+                                                      {1, 1},
+                                                      {5, 0},
+                                                      {2, 1},
+                                                      {3, 1},
+                                                      {0, 2},
+                                                      {4, 1},
+                                                      {1, 2},
+                                                      {5, 1},
+                                                      {2, 2},
+                                                      {3, 2},
+                                                      {4, 2},
+                                                      {5, 2}}));
   role.ahead.clear();
   issued.clear();
   each_issued(issue_order(role), 2, [&](std::int32_t action, std::int32_t run) { issued.emplace_back(action, run); });
