@@ -84,17 +84,29 @@ void Player::enter(Stream& stream, int index) {
   stream.checked = 0;
   stream.phase = Phase::Blocked;
   while (stream.action < 0 || stream.position >= stream.steps->count(own)) {
-    if (++stream.action == static_cast<std::int32_t>(player.program->issues.size())) {
-      stream.action = 0;
-      if (++stream.run == input_.runs || player.program->issues.empty()) {
-        stream.phase = Phase::Over;
-        return;
-      }
+    if (!next_action(stream)) {
+      stream.phase = Phase::Over;
+      return;
     }
     stream.steps = (*player.steps)[player.program->issues[static_cast<std::size_t>(stream.action)].segment.index()];
     stream.position = 0;
   }
   stream.step = &stream.steps->at(own, stream.position);
+}
+
+// Makes the action that is issued next that of the stream. Pass -1 is the first actions of run 0, issued ahead of pass 0.
+bool Player::next_action(Stream& stream) const {
+  const IssueOrder& order = input_.players[static_cast<std::size_t>(stream.player)].program->order;
+  do {
+    if (++stream.place == static_cast<std::int32_t>(order.pass.size())) {
+      stream.place = 0;
+      if (++stream.pass == input_.runs) return false;
+    }
+    if (order.pass.empty()) return false;
+    const IssueOrder::Issued& issued = order.pass[static_cast<std::size_t>(stream.place)];
+    stream.action = issued.action, stream.run = stream.pass + (issued.ahead ? 1 : 0);
+  } while (stream.run < 0 || stream.run >= input_.runs);
+  return true;
 }
 
 // Begins every step that can begin. True when a step also ended at once, so that others may be able to begin.
@@ -116,12 +128,12 @@ bool Player::try_head(int index) {
 
 bool Player::is_done(const Stream& of, const Position& position) const {
   const std::int32_t run = of.run - position.runs_back;
-  if (position.action < 0 || run < 0) return true;
+  if (position.action < 0 || run < 0 || run >= input_.runs) return true;
   const PlayerInput::Player& player = input_.players[static_cast<std::size_t>(of.player)];
   const Stream& other = streams_[static_cast<std::size_t>(player.first_stream + position.stream)];
-  if (run != other.done_run) return run < other.done_run;
-  return position.action < other.done_action ||
-         (position.action == other.done_action && position.instruction <= other.done_instruction);
+  const std::int64_t sequence = player.program->order.sequence(position.action, run);
+  if (sequence != other.done_sequence) return sequence < other.done_sequence;
+  return position.instruction <= other.done_instruction;
 }
 
 bool Player::dependencies_done(Stream& stream) {
@@ -325,8 +337,8 @@ void Player::complete(int index) {
     }
   }
   write_span(stream, index);
-  stream.done_run = stream.run;
-  stream.done_action = stream.action;
+  stream.done_sequence =
+      input_.players[static_cast<std::size_t>(stream.player)].program->order.sequence(stream.action, stream.run);
   stream.done_instruction = step.last;
   enter(stream, index);
   if (is_dirty_[static_cast<std::size_t>(stream.player)]) return;

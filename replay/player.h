@@ -3,6 +3,7 @@
 // its parties have arrived; it takes its setup time and then moves bytes.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,13 +34,16 @@ class Player final : public Listener {
   enum class Phase : std::uint8_t { Blocked, Busy, Over };
 
   struct Stream {
-    const SegmentSteps* steps = nullptr;                                 // of its current action
-    const Step* step = nullptr;                                          // its current step (the head of the stream)
-    std::int32_t player = 0, action = -1, run = 0, position = 0;         // `position`: of the step in its action
-    std::int32_t done_run = 0, done_action = -1, done_instruction = -1;  // the last instruction that has ended
-    std::int32_t checked = 0;                                            // dependencies of the step that are known to be done
-    std::int32_t span = 0;                                               // index of the next span to be written
-    std::int32_t parts = 0;                                              // transfers of the step that have not ended
+    const SegmentSteps* steps = nullptr;                          // of its current action
+    const Step* step = nullptr;                                   // its current step (the head of the stream)
+    std::int32_t player = 0, action = -1, run = 0, position = 0;  // `position`: of the step in its action
+    std::int32_t pass = -1, place = -1;                           // of the action in the order of issue (IssueOrder)
+    // The last instruction that has ended: IssueOrder::sequence of its action, and its number in that.
+    std::int64_t done_sequence = std::numeric_limits<std::int64_t>::min();
+    std::int32_t done_instruction = -1;
+    std::int32_t checked = 0;  // dependencies of the step that are known to be done
+    std::int32_t span = 0;     // index of the next span to be written
+    std::int32_t parts = 0;    // transfers of the step that have not ended
     Phase phase = Phase::Blocked;
     bool slows = false;           // the step takes compute units from other streams
     double ready = 0, begin = 0;  // seconds: when all dependencies were done, when the step began
@@ -57,6 +61,7 @@ class Player final : public Listener {
 
   void set_up_streams();
   void enter(Stream& stream, int index);
+  bool next_action(Stream& stream) const;
   bool advance(int player);
   bool try_head(int index);
   bool is_done(const Stream& of, const Position& position) const;

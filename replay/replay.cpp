@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -117,14 +118,44 @@ LocalReplayOutput::LocalReplayOutput(const Replay& replay, player::Clock& clock)
   replay.play(clock, played_);
 }
 
-double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+static double makespan_of_runs(const Plan& plan, const Cluster& cluster, ReplayOptions options, int runs) {
+  options.runs = runs;
+  if (runs > 1) options.memory = options.memory_events = false;
   player::LightClock clock;
   return LocalReplayOutput(Replay(plan, cluster, options), clock)->makespan;
 }
 
+// A forward that precedes all updates of a run and reads an older version than the one that the first of them replaces.
+static bool is_one_update_late(const Role& role) {
+  std::optional<std::int32_t> read;
+  for (const Action& action : role.actions)
+    for (const Does& does : action.does) {
+      if (does.work == Work::F && !read) read = does.version;
+      if (does.work == Work::Update) return read && *read + 1 < does.version;
+    }
+  return false;
+}
+
+bool has_steady_period(const Plan& plan) { return runs_overlap(plan) || std::ranges::any_of(plan.roles, is_one_update_late); }
+
+double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptions& options, int runs) {
+  FS_ASSERT(runs >= 2);
+  const int half = runs / 2;
+  ReplayOptions quiet = options;
+  quiet.progress = {}, quiet.memory = quiet.memory_events = false;
+  return (makespan_of_runs(plan, cluster, quiet, runs) - makespan_of_runs(plan, cluster, quiet, half)) / (runs - half);
+}
+
+double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+  if (options.runs == 1 && has_steady_period(plan)) return steady_period(plan, cluster, options);
+  return makespan_of_runs(plan, cluster, options, options.runs);
+}
+
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
   const Replay replay(plan, cluster, options);
-  return replay.result(*LocalReplayOutput(replay, clock));
+  Result result = replay.result(*LocalReplayOutput(replay, clock));
+  if (options.runs == 1 && has_steady_period(plan)) result.period_s = steady_period(plan, cluster, options);
+  return result;
 }
 
 }  // namespace foreshard

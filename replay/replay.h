@@ -102,7 +102,15 @@ class LocalReplayOutput {
   Played played_;
 };
 
-// Replays the plan on the light clock and returns the makespan in seconds.
+// Whether the period of many runs in a row differs in kind from a run by itself: the next run begins before this one has ended
+// (runs_overlap), or reads weights of one update before, so that it does not wait for the last update.
+bool has_steady_period(const Plan& plan);
+
+// Of such a plan: seconds from the end of a run to the end of the next in the middle of many, on the light clock. `runs`: how
+// many are replayed; the second half of them is counted. At least 2.
+double steady_period(const Plan& plan, const Cluster& cluster, const ReplayOptions& options, int runs = 4);
+
+// Replays the plan on the light clock and returns the seconds of an iteration: the makespan, or the steady period where there is one.
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});
 
 // Replays the plan on a new clock.

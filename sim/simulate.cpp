@@ -34,6 +34,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   ResultFrame unplayed = replay->unplayed();
   replay.reset();  // frees this process's copy now, which takes a while, as the clock is still running in the child
   if (meanwhile) meanwhile(plan);
+  unplayed.result.period_s = options.runs == 1 && has_steady_period(plan) ? steady_period(plan, cluster, options) : 0;
   process.wait(options.cancel, options.progress);
   return add_played(std::move(unplayed), options, played);
 }

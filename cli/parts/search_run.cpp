@@ -170,7 +170,8 @@ std::vector<std::optional<double>> simulate_all(const Job& job, const std::vecto
   const auto seconds = [&](std::size_t i) {
     const auto answer =
         tuned_plan(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true, .profile = job.measured()});
-    return simulate(std::get<Lowered>(answer).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+    const Result result = simulate(std::get<Lowered>(answer).plan, job.cluster, {.granularity = Granularity::Stage});
+    return result.period_s > 0 ? result.period_s : result.makespan_s;
   };
   WorkerOptions options{.processes = processes, .stop = interrupted};
   options.finished = [&](std::size_t) {

@@ -20,6 +20,7 @@
 #include "core/profile/machine_profile.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/interpreter/execute.h"
+#include "replay/replay.h"
 #include "report/export/chrome_trace.h"
 
 namespace foreshard {
@@ -89,7 +90,8 @@ static Plan checked_plan(const Arguments& arguments) {
 }
 
 // Printed before the first step, so that the user sees at once when a training resumes from the wrong checkpoint.
-static void tell_start(const RunStart& start, const std::string& mode, Progress& progress, const Console& console) {
+static void tell_start(const RunStart& start, const Plan& plan, const std::string& mode, Progress& progress,
+                       const Console& console) {
   if (!start.has_checksums) console.err << "foreshard: " << start.resumed << " has no checksums; an earlier version wrote it\n";
   if (!start.knows_data)
     console.err << "foreshard: " << start.resumed << " does not say what it was trained on; an earlier version wrote it\n";
@@ -98,6 +100,9 @@ static void tell_start(const RunStart& start, const std::string& mode, Progress&
   else
     console.err << "foreshard: resuming " << start.resumed << " after step " << start.step << " on " << start.trained_on
                 << "\n";
+  if (has_steady_period(plan))
+    console.err << "foreshard: the checkpoint has the newest weights only: the first micro-batches read these instead of older "
+                   "ones, as at the start of a training\n";
   console.err << std::flush;
 }
 
@@ -144,7 +149,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   std::optional<LossLog> log;
   if (speaks && arguments.has("--loss-log"))
     telling_others(mesh.get(), [&] { log.emplace(arguments.text("--loss-log"), start.step); });
-  if (speaks && !start.resumed.empty()) tell_start(start, mode, progress, console);
+  if (speaks && !start.resumed.empty()) tell_start(start, plan, mode, progress, console);
   const std::vector<RouterName> routers = routers_of(plan);
   options.on_step = [&](int step, const StepReport& done) {
     if (log) log->add(start.step + step + 1, done);

@@ -169,6 +169,7 @@ static double makespan(const Arguments& arguments, const Plan& plan, const Clust
 static double steady_period(const Arguments& arguments, const Result& result, const Cluster& cluster,
                             const SimulateOptions& options) {
   const auto iterations = static_cast<int>(arguments.integer("--iterations", 1, 1, 1000));
+  if (result.period_s > 0) return iterations == 1 ? result.period_s : steady_period(result.plan, cluster, options, iterations);
   if (iterations == 1) return result.makespan_s;
   const int half = iterations / 2;
   const double before = half == 1 ? result.makespan_s : makespan(arguments, result.plan, cluster, options, half);
@@ -255,7 +256,12 @@ static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptio
   return bug ? ExitCode::Bug : any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
-static std::string steady_text(const Summary& summary, double makespan_s) {
+static std::string steady_text(const Summary& summary, const Plan& plan, double makespan_s) {
+  if (has_steady_period(plan))
+    return "\nThe iteration time is the steady period: an iteration begins while the one before it drains, and the shares "
+           "above are of that\n"
+           "period. The first iteration fills the pipeline: by itself, filled and drained, one takes " +
+           in_time({makespan_s}) + ".\n";
   if (summary.iteration_time.value == makespan_s) return "";
   return "\nThe iteration time is the period of iterations without a barrier between them; one by itself takes " +
          in_time({makespan_s}) + ", of which the shares above are.\n";
@@ -278,7 +284,8 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& given) {
   std::vector<Bytes> bounds;
   Result result = play(arguments, options, prepared, bounds, console);
   const double makespan_s = result.makespan_s;
-  result.makespan_s = steady_period(arguments, result, prepared.cluster, options);
+  const double period_s = steady_period(arguments, result, prepared.cluster, options);
+  (has_steady_period(result.plan) ? result.period_s : result.makespan_s) = period_s;
   Summary summary = summarize(result, prepared.cluster, prepared.workload, bounds);
   result.makespan_s = makespan_s;
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
@@ -300,7 +307,7 @@ static ExitCode run_simulate(const Arguments& arguments, const Console& given) {
                                           .caching_allocator_json = online ? caching_allocator_json(result.plan) : ""});
   else
     console.out << as_text(summary, prepared) << (online ? caching_allocator_text(result.plan) : "")
-                << steady_text(summary, makespan_s);
+                << steady_text(summary, result.plan, makespan_s);
   return ExitCode::Ok;
 }
 

@@ -107,6 +107,7 @@ void check_role(const Plan& plan, RoleId id, const CheckOrder& order, Defects& d
   check_pairs(plan, id, defects);
   check_operands(plan, id, uses, defects);
   check_lives(plan, id, order, uses, defects);
+  check_versions(plan, id, order, uses, defects);
   check_gradients(plan, id, uses, defects);
   check_values(plan, id, uses, defects);
   check_contributions(plan, id, uses, defects);
@@ -121,13 +122,13 @@ std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& opt
     defects.add("index-out-of-range", bad->path, "found " + bad->found + ", expected " + bad->expected);
     return defects.take();  // nothing else can be read safely
   }
-  constexpr int kRuns = 2;
-  if (!order_fits(plan, kRuns)) {
+  const int runs = runs_overlap(plan) ? 3 : 2;  // of overlapping runs the middle one begins and ends beside others
+  if (!order_fits(plan, runs)) {
     defects.add("too-large", "plan", "too many instructions times streams to check");
     return defects.take();
   }
   std::vector<CheckOrder> orders;
-  for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, kRuns);
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, runs);
   check_work(plan, options.stale_weights_allowed, defects);
   check_scales(plan, defects);
   check_meetings(plan, orders, defects);

@@ -78,13 +78,25 @@ class LifeCheck {
     find_acquired();
   }
 
+  // Where runs overlap, blocks that actions issued ahead acquired are alive between runs, the same ones each time, and none at the end of
+  // the last run.
   void run() {
-    const int one_run = order_.count() / 2;
-    for (int s = 0; s < order_.count() && !defects_.full(); ++s) {
-      if (s == one_run) check_end();
-      step(s);
+    std::vector<char> between;
+    const bool overlaps = !role_.ahead.empty();
+    int s = 0;
+    for (std::size_t run = 0; run < order_.ends().size(); ++run) {
+      for (; s < order_.ends()[run] && !defects_.full(); ++s) step(s);
+      if (defects_.full()) return;
+      const bool last = run + 1 == order_.ends().size();
+      if (overlaps ? last : run == 0) check_end();
+      if (!overlaps || last) continue;
+      std::vector<char> alive(blocks_.size());
+      for (std::size_t block = 0; block < alive.size(); ++block) alive[block] = blocks_[block].life == Life::Alive;
+      if (run > 0 && alive != between)
+        defects_.add("life-not-closed", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
+                     "other blocks are alive after one run than after the run before");
+      between = std::move(alive);
     }
-    if (order_.count() == 0) check_end();
   }
 
  private:
@@ -102,11 +114,11 @@ class LifeCheck {
     const SegmentId segment = role_.actions[static_cast<std::size_t>(s.action)].segment;
     const std::string& instruction = plan_.segments[segment.index()].instructions[static_cast<std::size_t>(s.instruction)].name;
     return "action " + std::to_string(s.action) + ", instruction " + std::to_string(s.instruction) +
-           (instruction.empty() ? "" : " (" + instruction + ")") + (step >= order_.count() / 2 ? " of the next run" : "");
+           (instruction.empty() ? "" : " (" + instruction + ")") + (s.run > 0 ? " of the next run" : "");
   }
   void tell(const char* rule, std::int32_t here, std::string what) {
     const CheckStep& s = order_.step(here);
-    if (here >= order_.count() / 2) what += " (in the second run)";
+    if (s.run > 0) what += " (in the second run)";
     defects_.add(rule, id_, s.action, s.instruction, std::move(what));
   }
 
@@ -280,8 +292,8 @@ class LifeCheck {
 
 }  // namespace
 
-void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects) {
-  LifeCheck(plan, role, two_runs, uses, defects).run();
+void check_lives(const Plan& plan, RoleId role, const CheckOrder& runs, const RoleUses& uses, Defects& defects) {
+  LifeCheck(plan, role, runs, uses, defects).run();
 }
 
 }  // namespace foreshard

@@ -28,8 +28,9 @@ struct Meeting {  // one communication of one action
 
 class Meetings {
  public:
-  Meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects)
-      : plan_(plan), orders_(orders), defects_(defects) {}
+  // Of the first `runs` runs of the orders.
+  Meetings(const Plan& plan, const std::vector<CheckOrder>& orders, std::size_t runs, Defects& defects)
+      : plan_(plan), orders_(orders), runs_(runs), defects_(defects) {}
 
   void check() {
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) collect({static_cast<std::int32_t>(r)});
@@ -224,19 +225,20 @@ class Meetings {
   void collect(RoleId role) {
     std::vector<std::vector<Template>> of_segment(plan_.segments.size());
     std::vector<char> known(plan_.segments.size(), 0);
-    std::int32_t first = 0;  // step of the action's first instruction
     const std::vector<Action>& actions = plan_.roles[role.index()].actions;
     of_role_.emplace_back();
     for (std::size_t a = 0; a < actions.size(); ++a) {
       const SegmentId segment = actions[a].segment;
-      if (!known[segment.index()]) {
-        known[segment.index()] = 1;
-        of_segment[segment.index()] = templates(role, plan_.segments[segment.index()], static_cast<std::int32_t>(a));
-      }
+      if (std::exchange(known[segment.index()], 1)) continue;
+      of_segment[segment.index()] = templates(role, plan_.segments[segment.index()], static_cast<std::int32_t>(a));
+    }
+    for (std::int32_t first = 0; first < steps(role.index());) {  // of an action
+      const SegmentId segment = actions[static_cast<std::size_t>(orders_[role.index()].step(first).action)].segment;
       for (const Template& t : of_segment[segment.index()]) add(role, first + t.instruction, t);
       first += static_cast<std::int32_t>(plan_.segments[segment.index()].instructions.size());
     }
   }
+  int steps(std::size_t role) const { return orders_[role].ends()[runs_ - 1]; }
 
   void add(RoleId role, std::int32_t step, const Template& t) {
     Meeting m{.role = role, .step = step, .send = t.send, .receive = t.receive, .calls = t.calls};
@@ -357,6 +359,7 @@ class Meetings {
 
   const Plan& plan_;
   const std::vector<CheckOrder>& orders_;
+  std::size_t runs_;
   Defects& defects_;
   bool bad_peer_ = false;
   std::map<Channel, std::int32_t> channels_;
@@ -380,11 +383,11 @@ void Meetings::dry_run() {
   std::vector<DryRole> roles(orders_.size());
   std::deque<std::size_t> queue;
   for (std::size_t r = 0; r < roles.size(); ++r) {
-    const int one_run = orders_[r].count() / 2;
+    const int all = steps(r);
     roles[r].steps.resize(static_cast<std::size_t>(orders_[r].streams()));
     roles[r].ended.assign(roles[r].steps.size(), 0);
-    roles[r].meeting.assign(static_cast<std::size_t>(one_run), -1);
-    for (int s = 0; s < one_run; ++s) roles[r].steps[static_cast<std::size_t>(orders_[r].stream(s))].push_back(s);
+    roles[r].meeting.assign(static_cast<std::size_t>(all), -1);
+    for (int s = 0; s < all; ++s) roles[r].steps[static_cast<std::size_t>(orders_[r].stream(s))].push_back(s);
     for (const std::int32_t m : of_role_[r])
       roles[r].meeting[static_cast<std::size_t>(meetings_[static_cast<std::size_t>(m)].step)] = m;
     queue.push_back(r);
@@ -437,11 +440,13 @@ CheckedMeetings checked_meetings(const Plan& plan) {
   std::vector<CheckOrder> orders;
   for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, 1);
   Defects defects(plan, 0);
-  return Meetings(plan, orders, defects).matched();
+  return Meetings(plan, orders, 1, defects).matched();
 }
 
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects) {
-  Meetings(plan, orders, defects).check();
+  // Overlapping runs have to come to an end wherever the next run is only begun, in the middle and at the end.
+  const std::size_t most = runs_overlap(plan) ? 3 : 1;
+  for (std::size_t runs = 1; runs <= most && !defects.full(); ++runs) Meetings(plan, orders, runs, defects).check();
 }
 
 }  // namespace foreshard

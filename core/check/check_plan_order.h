@@ -12,7 +12,7 @@ namespace foreshard {
 
 // One instruction of one action of one run; steps are numbered in issue order.
 struct CheckStep {
-  std::int32_t action = 0, instruction = 0;
+  std::int32_t action = 0, instruction = 0, run = 0;
 };
 
 struct UnboundWait {  // a wait for an event slot that the role never records
@@ -22,7 +22,8 @@ struct UnboundWait {  // a wait for an event slot that the role never records
 
 class CheckOrder {
  public:
-  // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range.
+  // Orders `runs` consecutive runs of the plan without a barrier between them. Indices of the plan have to be in range. The first actions of
+  // a run may be issued ahead, while the run before ends (Role::ahead); of the last run nothing is issued ahead of a next one.
   CheckOrder(const Plan& plan, RoleId role, int runs);
 
   int count() const { return clocks_.count(); }  // steps of all runs
@@ -35,16 +36,24 @@ class CheckOrder {
   bool before(int a, int b) const { return clocks_.before(a, b); }
   const StreamClocks& clocks() const { return clocks_; }
   const std::vector<UnboundWait>& unbound() const { return unbound_; }
+  // The number of steps before which the role can stop between two runs: [k] is where run k may end if nothing of run k + 1 has been issued
+  // but what is issued ahead. The last element counts all steps.
+  const std::vector<int>& ends() const { return ends_; }
 
  private:
-  void add(const Plan& plan, const Role& role, std::int32_t action);
-  std::int32_t& newest(const EventUse& use, const Action& action);
+  void add(const Plan& plan, const Role& role, std::int32_t action, std::int32_t run);
+  void skip(const Plan& plan, const Role& role, std::int32_t action);
+  struct Newest {            // record of an event slot
+    std::int32_t step = -1;  // -1: none yet, or one that is not issued here
+    bool recorded = false;   // ever
+  };
+  Newest& newest(const EventUse& use, const Action& action);
 
   StreamClocks clocks_;
   std::vector<CheckStep> steps_ = {};
-  std::vector<std::vector<std::int32_t>> newest_ = {};  // [event][slot]: step of the newest record, -1: none yet
+  std::vector<std::vector<Newest>> newest_ = {};  // [event][slot]
   std::vector<UnboundWait> unbound_ = {};
-  bool first_run_ = true;
+  std::vector<int> ends_ = {};
 };
 
 }  // namespace foreshard

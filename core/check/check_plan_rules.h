@@ -96,9 +96,10 @@ CheckedMeetings checked_meetings(const Plan& plan);
 // The rules by function (names as in core/check/check_plan.h). Meetings: exchange-*, collective-*, group-*, peer-missing, deadlock,
 // operand-missing. Lives: *-acquire*, *-unordered, life-not-closed, use-outside-life. Shards: shard-axes, frozen-tensor. Context:
 // context-split. Gradients: gradient-*-reduced, update-without-gradient. Contributions: gradient-lost, gradient-repeated. Partial sums:
-// partial-sum, slice-not-gathered. Work: work-*, update-count, weight-version, rate-delay. Capacity: capacity, host-capacity.
+// partial-sum, slice-not-gathered. Work: work-*, update-count, weight-version, rate-delay. Versions: weight-version. Capacity: capacity,
+// host-capacity.
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
-void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
+void check_lives(const Plan& plan, RoleId role, const CheckOrder& runs, const RoleUses& uses, Defects& defects);
 void check_shards(const Plan& plan, RoleId role, Defects& defects);
 void check_context(const Plan& plan, RoleId role, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
@@ -112,6 +113,7 @@ void check_values(const Plan& plan, RoleId role, const RoleUses& uses, Defects& 
 bool follows_values(const Plan& plan, RoleId role, const RoleUses& uses);
 void check_contributions(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_versions(const Plan& plan, RoleId role, const CheckOrder& order, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);
 void check_capacity(const Plan& plan, const CheckPlanOptions& options, Defects& defects);
 

@@ -15,7 +15,7 @@ static bool reads_part(const Role& role, const RoleUses& uses, const RoleUses::A
 
 bool follows_values(const Plan& plan, RoleId id, const RoleUses& uses) {
   const Role& role = plan.roles[id.index()];
-  if (plan.updates > 1) return false;
+  if (plan.updates > 1 || !role.ahead.empty()) return false;
   if (std::ranges::any_of(plan.roles, [&](const Role& other) { return other.axes != role.axes; })) return false;
   std::set<std::int32_t> seen;
   for (const Action& action : role.actions) {

@@ -38,7 +38,7 @@ class RoleMemories {
              x.offsets == y.offsets;
     };
     return a.actions.size() == b.actions.size() && std::ranges::equal(a.buffers, b.buffers, alike) && a.streams == b.streams &&
-           a.events == b.events &&
+           a.events == b.events && a.ahead == b.ahead &&
            std::ranges::equal(a.actions, b.actions, [&](const Action& x, const Action& y) { return same(x, y); });
   }
 

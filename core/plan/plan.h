@@ -4,6 +4,8 @@
 //
 // Meaning, the same for simulator and executors:
 //   issue order   a role issues its actions in order, and the instructions of each action in order; nothing waits between actions
+//   next run      begins after the last action of this one. A role may issue its first actions earlier (Role::ahead): then its next run
+//                 begins while this one ends. Such actions complete without any later action of their run, on all ranks
 //   stream        instructions of one stream run one after another, in issue order
 //   event         `wait (e, slot)` binds to the newest `record (e, slot)` issued before it by the same rank. If there is none in
 //                 this run, it binds to the last one of the previous run of the plan (in the first run it does not wait)
@@ -11,7 +13,8 @@
 //                 sides of an exchange have to arrive before the first byte moves
 //   memory        a block (buffer, slot) is alive from the start of the instruction that acquires it to the end of the one that
 //                 releases it, and may live several times; a block has one offset for the whole plan. Resident buffers are
-//                 never acquired. The blocks alive at the end of a run are those alive at its start
+//                 never acquired. The blocks alive at the end of a run are those alive at its start, apart from those that actions
+//                 issued ahead acquired for the next run
 #pragma once
 
 #include <cstdint>
@@ -222,7 +225,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 enum class Work : std::uint8_t { F, B, I, W, Update };  // F forward, B backward = I + W, I input gradient, W weight gradient
-// Work that an action does. `version`: of the weights; -1: the newest.
+// Work that an action does. `version`: of the weights, counted in updates from the oldest that a run reads; -1: the newest.
 struct Does {
   Work work = Work::F;
   std::int32_t stage = 0, microbatch = -1, version = 0;
@@ -261,6 +264,9 @@ struct Role {
   std::vector<std::string> layers = {};  // Instruction::layer refers to these names, so that roles can share segments
   std::vector<Buffer> buffers = {};
   std::vector<Action> actions = {};  // in issue order
+  // [k]: action k of the next run is issued right after this action of this run. Ascending; each is an action behind the first ones that
+  // are issued ahead. Empty: nothing of the next run is issued before the last action.
+  std::vector<std::int32_t> ahead = {};
   bool operator==(const Role&) const = default;
 };
 
@@ -306,6 +312,13 @@ struct Plan {
   Bytes reserve = {};                 // device memory kept free; not in the hash either
   bool operator==(const Plan&) const = default;
 };
+// Whether some role begins its next run before this one has ended. A run by itself then fills and drains the pipeline; of many in a row
+// only the first does the one, and only the last the other.
+inline bool runs_overlap(const Plan& plan) {
+  for (const Role& role : plan.roles)
+    if (!role.ahead.empty()) return true;
+  return false;
+}
 
 // 16 hexadecimal digits over everything but costs, framework, reserve and origin.
 std::string program_hash(const Plan& plan);

@@ -167,8 +167,9 @@ class Mix {
     all(name, slots);
   }
   void add(const Role& v) {
-    const auto& [name, device_kind, axes, streams, events, layers, buffers, actions] = v;
+    const auto& [name, device_kind, axes, streams, events, layers, buffers, actions, ahead] = v;
     all(name, device_kind, axes, streams, events, layers, buffers, actions);
+    if (!ahead.empty()) all(ahead);
   }
   void add(const Placement& v) {
     const auto& [order, explicit_devices] = v;

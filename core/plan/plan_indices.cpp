@@ -316,6 +316,13 @@ void check_role(const Plan& plan, const Role& role, const Where& at, std::int64_
     if (steps > kMostSteps)
       throw Wrong{{where.text(), "more instructions than a run may have", "at most " + std::to_string(kMostSteps)}};
   });
+  const auto actions = static_cast<std::int64_t>(role.actions.size()), early = static_cast<std::int64_t>(role.ahead.size());
+  in_range(early, 0, actions, {&at, "ahead"});
+  std::int64_t least = early;
+  each(role.ahead, at, "ahead", [&](std::int32_t action, const Where& where) {
+    in_range(action, least, actions - 1, where);
+    least = action;
+  });
 }
 
 void check_costs(const Plan& plan, const Where& top) {

@@ -268,7 +268,7 @@ Role read_role(const JsonReader& json) {
   members(json, Member{"name", into(role.name)}, Member{"device_kind", into(role.device_kind)}, Member{"axes", into(role.axes)},
           Member{"streams", each(role.streams, stream)}, Member{"events", each(role.events, event)},
           Member{"layers", into(role.layers)}, Member{"buffers", each(role.buffers, read_buffer)},
-          Member{"actions", each(role.actions, read_action)});
+          Member{"actions", each(role.actions, read_action)}, Member{"ahead", into(role.ahead)});
   return role;
 }
 

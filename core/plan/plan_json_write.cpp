@@ -239,6 +239,11 @@ void write(JsonWriter& json, const Role& role) {
   texts(json, "layers", role.layers);
   lines(json, "buffers", role.buffers, [](const Buffer& b) { return line_of(b); });
   lines(json, "actions", role.actions, [](const Action& a) { return line_of(a); });
+  if (!role.ahead.empty()) {
+    json.key("ahead").begin_line_array();
+    for (const std::int32_t action : role.ahead) json.value(action);
+    json.end_array();
+  }
   json.end_object();
 }
 

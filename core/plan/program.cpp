@@ -76,11 +76,6 @@ class NewestRecords {
   Position& of(const EventUse& use, const Action& action) {
     return at_[first_[use.event.index()] + static_cast<std::size_t>(value_of(use.slot, action))];
   }
-  // Ends a run: its records become those of the previous run.
-  void begin_next_run() {
-    for (Position& record : at_)
-      if (record.action >= 0) record.runs_back = 1;
-  }
 
  private:
   std::vector<std::size_t> first_ = {};
@@ -111,28 +106,48 @@ Peer reduced(const Plan& plan, Peer peer) {
 
 MeetingPoints find_meeting_points(const Plan& plan) { return PointFinder(plan).find(); }
 
-RoleProgram read_role(const Plan& plan, const MeetingPoints& meetings, RoleId role_id) {
-  const Role& role = plan.roles[role_id.index()];
-  RoleProgram program;
-  program.times_issued.resize(plan.segments.size());
-  for (const Action& action : role.actions) ++program.times_issued[action.segment.index()];
+IssueOrder issue_order(const Role& role) {
+  IssueOrder order{.ahead = static_cast<std::int32_t>(role.ahead.size())};
+  const auto actions = static_cast<std::int32_t>(role.actions.size());
+  order.pass.reserve(role.actions.size());
+  std::int32_t next = 0;
+  for (std::int32_t a = order.ahead; a < actions; ++a) {
+    order.pass.push_back({a});
+    while (next < order.ahead && role.ahead[static_cast<std::size_t>(next)] == a) order.pass.push_back({next++, true});
+  }
+  order.place.resize(role.actions.size());
+  for (std::size_t p = 0; p < order.pass.size(); ++p)
+    order.place[static_cast<std::size_t>(order.pass[p].action)] = static_cast<std::int32_t>(p);
+  return order;
+}
+
+// Binds the waits of a pass in the middle of many: after a whole pass before it.
+static void bind_waits(const Plan& plan, const Role& role, RoleProgram& program) {
   const auto users = event_users(plan, program.times_issued);
-  NewestRecords newest(role);
-  const auto walk = [&](auto&& wait) {
-    for (std::size_t a = 0; a < role.actions.size(); ++a) {
-      const Action& action = role.actions[a];
+  NewestRecords newest(role);  // `runs_back`: the run
+  for (const bool binds : {false, true})
+    for (const IssueOrder::Issued& issued : program.order.pass) {
+      const Action& action = role.actions[static_cast<std::size_t>(issued.action)];
+      const std::int32_t run = (binds ? 1 : 0) + (issued.ahead ? 1 : 0);
+      auto next = program.bindings.begin() + program.issues[static_cast<std::size_t>(issued.action)].first_binding;
       for (const std::int32_t i : users[action.segment.index()]) {
         const Instruction& instruction = plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(i)];
-        for (const EventUse& use : instruction.waits) wait(newest.of(use, action));
+        for (const EventUse& use : instruction.waits) {
+          Position record = newest.of(use, action);
+          if (record.action >= 0) record.runs_back = run - record.runs_back;
+          if (binds) *next++ = record;
+        }
         for (const EventUse& record : instruction.records)
-          newest.of(record, action) = {static_cast<std::int32_t>(a), i, instruction.stream.value};
+          newest.of(record, action) = {issued.action, i, instruction.stream.value, run};
       }
     }
-  };
-  walk([](const Position&) {});  // an earlier run, to whose last records the first waits are bound
-  newest.begin_next_run();
-  walk([&](const Position& record) { program.bindings.push_back(record); });
+}
 
+RoleProgram read_role(const Plan& plan, const MeetingPoints& meetings, RoleId role_id) {
+  const Role& role = plan.roles[role_id.index()];
+  RoleProgram program{.order = issue_order(role)};
+  program.times_issued.resize(plan.segments.size());
+  for (const Action& action : role.actions) ++program.times_issued[action.segment.index()];
   program.uses_per_run.resize(meetings.points.size());
   program.issues.reserve(role.actions.size());
   std::int32_t binding = 0;
@@ -146,6 +161,8 @@ RoleProgram read_role(const Plan& plan, const MeetingPoints& meetings, RoleId ro
       uses += segment.counts[p];
     }
   }
+  program.bindings.resize(static_cast<std::size_t>(binding));
+  bind_waits(plan, role, program);
   return program;
 }
 

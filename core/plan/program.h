@@ -4,7 +4,8 @@
 // an oracle.
 //
 // Each run of the plan repeats the program. In run r, a wait bound to a Position with `runs_back` 1 waits for run r - 1 (in the first run
-// it does not wait), and use n of a meeting point has the number r * uses_per_run + n.
+// it does not wait), and use n of a meeting point has the number r * uses_per_run + n. Where runs overlap (Role::ahead), the bindings are
+// those in the middle of many runs: what a wait is bound to may be of a later run, and is not waited for where that run is not begun.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +53,36 @@ MeetingPoints find_meeting_points(const Plan& plan);
 struct Position {
   // Action -1: the event is never recorded, so there is nothing to wait for.
   std::int32_t action = -1, instruction = -1, stream = -1;
-  std::int32_t runs_back = 0;  // 1: of the previous run
+  std::int32_t runs_back = 0;  // 1: of the previous run; -1: of the next one, of which it was issued ahead
   bool operator==(const Position&) const = default;
 };
+
+// The order in which a role issues its actions. Pass r is what it issues from the first action of run r that was not issued ahead up to the
+// last one of run r: the rest of run r, with the first actions of run r + 1 among it. Before pass 0 it issues the first actions of run 0.
+struct IssueOrder {
+  struct Issued {
+    std::int32_t action = 0;
+    bool ahead = false;  // of the next run
+  };
+  std::vector<Issued> pass = {};
+  std::vector<std::int32_t> place = {};  // [action]: its place in a pass
+  std::int32_t ahead = 0;                // number of actions that are issued ahead: the first ones of a run
+
+  // A number that grows in the order of issue, over all runs.
+  std::int64_t sequence(std::int32_t action, std::int32_t run) const {
+    return (std::int64_t{run} - (action < ahead ? 1 : 0)) * static_cast<std::int64_t>(pass.size()) +
+           place[static_cast<std::size_t>(action)];
+  }
+};
+IssueOrder issue_order(const Role& role);
+// Calls visit(action, run) for all actions of runs 0 .. runs - 1, in the order of issue.
+template <class Visit>
+void each_issued(const IssueOrder& order, int runs, Visit visit) {
+  for (std::int32_t a = 0; a < order.ahead && runs > 0; ++a) visit(a, 0);
+  for (int run = 0; run < runs; ++run)
+    for (const IssueOrder::Issued& issued : order.pass)
+      if (!issued.ahead || run + 1 < runs) visit(issued.action, run + (issued.ahead ? 1 : 0));
+}
 
 struct RoleProgram {
   struct Issue {  // of an action
@@ -62,6 +90,7 @@ struct RoleProgram {
     std::int32_t first_binding = 0;  // index of `bindings`; add the position of the wait in the segment
     std::int32_t first_base = 0;     // index of `bases`; add the position of the point in SegmentMeetings::points
   };
+  IssueOrder order = {};
   std::vector<Issue> issues = {};       // [action]
   std::vector<Position> bindings = {};  // of each wait of each action, the record that it waits for
   // Of each point that an action uses, the number of its uses by earlier actions of the run.

@@ -27,7 +27,10 @@ struct Result {
   MemoryTimeline memory = {};
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  double makespan_s = 0;           // in seconds, before rounding to nanoseconds
+  double makespan_s = 0;  // in seconds, before rounding to nanoseconds
+  // Of runs that overlap (Role::ahead): seconds from the end of one to the end of the next, in the middle of many; 0: they do not. The trace
+  // and the makespan are then those of a run by itself, which fills the pipeline and drains it.
+  double period_s = 0;
   std::int64_t engine_events = 0;  // timers and transfers that SimGrid completed
   MeasuredOn measured_on = {};     // of a simulation: empty
   bool operator==(const Result&) const = default;

@@ -193,7 +193,9 @@ std::string to_json(const Result& result) {
   JsonWriter json(1);
   json.begin_object().field("format", "foreshard result").field("version", kVersion);
   json.field("granularity", word(result.granularity)).field("folding", word(result.folding));
-  json.field("makespan_s", result.makespan_s).field("engine_events", result.engine_events);
+  json.field("makespan_s", result.makespan_s);
+  if (result.period_s > 0) json.field("period_s", result.period_s);
+  json.field("engine_events", result.engine_events);
   if (result.measured_on != MeasuredOn{}) {
     json.key("measured_on").begin_object().field("kind", result.measured_on.kind);
     json.field("words", result.measured_on.words).end_object();
@@ -211,14 +213,15 @@ static Result result_from(const JsonReader& json) {
   if (!json.has("format")) json.fail("a result file, with \"format\": \"foreshard result\"");
   if (json.at("format").as_string() != "foreshard result") json.at("format").fail("\"foreshard result\"");
   json.at("version").as_int(kVersion, kVersion);
-  json.only(
-      {"format", "version", "granularity", "folding", "makespan_s", "engine_events", "measured_on", "trace", "memory", "plan"});
+  json.only({"format", "version", "granularity", "folding", "makespan_s", "period_s", "engine_events", "measured_on", "trace",
+             "memory", "plan"});
   Result result{.plan = plan_from(json.at("plan"))};
   result.trace = read_trace(json.at("trace"), result.plan, json.at("plan").at("version").as_int() < Plan::kVersion);
   result.memory = read_memory(json.at("memory"), result.plan, result.trace);
   result.granularity = choice<Granularity>(json.at("granularity"));
   result.folding = choice<Folding>(json.at("folding"));
   result.makespan_s = json.at("makespan_s").as_double(0);
+  if (json.has("period_s")) result.period_s = json.at("period_s").as_double(0);
   result.engine_events = json.at("engine_events").as_int(0);
   if (const auto device = json.find("measured_on")) {
     device->only({"kind", "words"});

@@ -1,5 +1,7 @@
 #include "exec/cuda/step_graphs.h"
 
+#include <utility>
+
 #include "exec/cuda/gpu_task.h"
 
 namespace foreshard::gpu {
@@ -21,6 +23,8 @@ void StepGraphs::close(StreamId stream) {
 
 StepGraphs::Place StepGraphs::step(StreamId stream, int step, GpuTask* task, int run) {
   if (first_run_ < 0) first_run_ = run;
+  if (std::exchange(last_run_, run) != run)
+    for (auto& [open, steps] : open_) close({open});
   if (run == first_run_ + 1) {
     if (task && task->repeats())
       open_[stream.value].push_back({step, task});

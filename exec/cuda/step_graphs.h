@@ -1,5 +1,5 @@
 // CUDA graphs of a rank's steps. Consecutive steps of a stream that have no event between them, and that are the same in every run, are
-// captured once as a graph (a unit) and then launched together. The units are found in the second run (in the first, waits for events that
+// captured once as a graph (a unit) and then launched together; a unit is not continued behind a step of another run. The units are found in the second run (in the first, waits for events that
 // have not been recorded are missing), and used from the third run on. A graph records the begin and end events of its steps. So each unit
 // has one graph per run that may be in flight.
 #pragma once
@@ -56,7 +56,7 @@ class StepGraphs {
   void close(StreamId stream);  // ends the unit that is being collected on the stream
 
   Runtime& runtime_;
-  int first_run_ = -1;
+  int first_run_ = -1, last_run_ = -1;                          // the first run, and that of the step before
   std::unordered_map<int, std::vector<GraphUnit::Step>> open_;  // by stream
   std::vector<GraphUnit> units_;
   std::unordered_map<int, Place> place_of_;  // by step

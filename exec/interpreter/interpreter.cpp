@@ -24,8 +24,12 @@ Interpreter::Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, Devi
       options_(options),
       memory_(plan, ranks.role(rank), device, options.checks),
       steps_(steps_of(plan, ranks, rank)),
+      order_(issue_order(role_)),
       running_(role_.streams.size()) {
   for (std::atomic<int>& step : running_) step.store(-1);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    while (first_step_.size() <= static_cast<std::size_t>(steps_[s].action)) first_step_.push_back(s);
+  first_step_.resize(role_.actions.size() + 1, steps_.size());
   bind();
   for (const Bound& bound : bound_)
     if (bound.scale_at.data) judge_ = &bound;
@@ -44,8 +48,19 @@ void Interpreter::open() {
   device_.open(used, events_, static_cast<int>(commands), *this);
 }
 
-void Interpreter::issue(int run) {
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
+void Interpreter::issue(int run, bool last) {
+  for (std::int32_t action = 0; action < order_.ahead && begun_ < run; ++action) issue_action(action, run);
+  begun_ = last ? run : run + 1;
+  for (const IssueOrder::Issued& issued : order_.pass)
+    if (!issued.ahead)
+      issue_action(issued.action, run);
+    else if (!last)
+      issue_action(issued.action, run + 1);
+}
+
+void Interpreter::issue_action(int action, int run) {
+  for (std::size_t s = first_step_[static_cast<std::size_t>(action)]; s < first_step_[static_cast<std::size_t>(action) + 1];
+       ++s) {
     const StreamId stream = steps_[s].stream;
     for (const int event : bound_[s].waits) device_.wait(stream, event);
     device_.launch(stream, static_cast<int>(s), bound_[s].task.get(), run);
@@ -84,8 +99,9 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
     host::load(on_host(bound.loss_at), 0, 1, &losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)]);
   if (bound.scale_at.data) scales_[static_cast<std::size_t>(run)] = read_loss_scale(on_host(bound.scale_at));
   if (bound.experts.counts()) {
-    if (counted_run_ != run) counts_ = {}, counted_run_ = run;
-    bound.experts.add_to(counts_, on_host(bound.experts.numbers), options_.routers.size());
+    Counted& counted = counted_[run % 2];
+    if (counted.run != run) counted = {.run = run};
+    bound.experts.add_to(counted.counts, on_host(bound.experts.numbers), options_.routers.size());
   }
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 
+#include "core/plan/program.h"
 #include "exec/arithmetic/loss_scale_state.h"
 #include "exec/base/stop.h"
 #include "exec/communicator/communicator.h"
@@ -45,8 +46,10 @@ class Interpreter : public StepObserver {
   Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator, Stop& stop,
               const InterpreterOptions& options);
 
-  void open();          // starts the streams; called once
-  void issue(int run);  // enqueues one run of the program; returns when all is enqueued
+  void open();  // starts the streams; called once
+  // Enqueues one run of the program, and unless it is the last, what the program issues ahead of the next; returns when all is enqueued.
+  // Then all of it can come to an end without another call.
+  void issue(int run, bool last);
 
   RankMemory& memory() { return memory_; }
   const RankMemory& memory() const { return memory_; }
@@ -60,8 +63,11 @@ class Interpreter : public StepObserver {
   const LossScaleState& loss_scale(int run) const { return scales_[static_cast<std::size_t>(run)]; }
   double first_loss_scale() const { return judge_ ? judge_->scale_start : 0; }
   Operand loss_scale_state() const { return judge_ ? judge_->scale_at : Operand{}; }
-  // How this rank's tokens chose experts in the last run; empty for another one.
-  ExpertCounts experts(int run) const { return run == counted_run_ ? counts_ : ExpertCounts{}; }
+  // How this rank's tokens chose experts in the last run, or in the one before it; empty for another one.
+  ExpertCounts experts(int run) const {
+    const Counted& counted = counted_[static_cast<std::size_t>(run % 2)];
+    return counted.run == run ? counted.counts : ExpertCounts{};
+  }
   LiveBytes peak(int run) const;  // peak of device memory, by category, from the blocks that the steps acquired and released
 
   // Progress, for a watching thread; may be called at any time: number of steps ended in all runs, and the steps that run now.
@@ -95,6 +101,7 @@ class Interpreter : public StepObserver {
     int joined = 1;  // StepSpan::count
   };
 
+  void issue_action(int action, int run);
   void leave_when_stopped() const;  // throws Stopped
   void bind();
   void bind_events();
@@ -122,16 +129,22 @@ class Interpreter : public StepObserver {
   InterpreterOptions options_;
   RankMemory memory_;
   std::vector<RankStep> steps_;
-  std::vector<Bound> bound_;      // [step]
-  const Bound* judge_ = nullptr;  // the step with the overflow check; null: none
+  IssueOrder order_;
+  std::vector<std::size_t> first_step_;  // [action]; one more than actions
+  int begun_ = -1;                       // the last run of which something has been issued
+  std::vector<Bound> bound_;             // [step]
+  const Bound* judge_ = nullptr;         // the step with the overflow check; null: none
   int events_ = 0, losses_of_run_ = 0;
 
   int kept_runs_ = 1;
   std::vector<StepSpan> spans_;         // [run % kept_runs * steps + step]
   std::vector<double> losses_;          // [run * losses_of_run_ + loss]
   std::vector<LossScaleState> scales_;  // [run]
-  ExpertCounts counts_;                 // of run counted_run_
-  int counted_run_ = -1;
+  struct Counted {
+    int run = -1;
+    ExpertCounts counts = {};
+  };
+  Counted counted_[2];                     // [run % 2]: a run may begin before the one before it has ended
   std::vector<std::atomic<int>> running_;  // [stream]: the running step; -1: none
   std::atomic<std::int64_t> ended_ = 0;
 };

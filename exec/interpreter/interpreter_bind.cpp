@@ -15,6 +15,16 @@ static Operand first_of(Operand operand, std::int64_t elements) {
   return operand;
 }
 
+// Of the same stage, in a run.
+static int updates_before(const Role& role, const Action& update) {
+  int count = 0;
+  for (const Action& action : role.actions) {
+    if (&action == &update) break;
+    for (const Does& does : action.does) count += does.work == Work::Update && does.stage == update.does.front().stage ? 1 : 0;
+  }
+  return count;
+}
+
 void Interpreter::bind() {
   bound_.reserve(steps_.size());
   for (std::size_t s = 0; s < steps_.size(); ++s) bound_.push_back(bind(static_cast<int>(s)));
@@ -116,9 +126,7 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   arguments.first_sample += options_.first_sample;
   arguments.updates_of_run = plan_.updates;
   arguments.step += std::int64_t{options_.first_step} * plan_.updates;
-  // `version`: number of the weight version that it makes, from 1
-  if (!action.does.empty() && action.does.front().work == Work::Update)
-    arguments.step += std::max(0, action.does.front().version - 1);
+  if (!action.does.empty() && action.does.front().work == Work::Update) arguments.step += updates_before(role_, action);
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
   if (on_host)  // the ranks of a machine update at the same time, so they share its cores

@@ -42,7 +42,7 @@ class StepList {
     for (const Position& on : program_.waits(a, i, segment)) {
       if (on.action < 0) continue;
       const int record = first_of_action_[static_cast<std::size_t>(on.action)] + on.instruction;
-      if (on.runs_back > 0)
+      if (on.runs_back != 0)
         step.after_previous.push_back(record);
       else
         depend(step, record);

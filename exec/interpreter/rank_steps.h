@@ -12,8 +12,9 @@ namespace foreshard {
 struct RankStep {
   std::int32_t action = 0, instruction = 0;  // index of the action in the role, and of the instruction in the action's segment
   StreamId stream = {};
-  std::vector<int> after = {};           // steps of the same run, on other streams, that have to end before it begins
-  std::vector<int> after_previous = {};  // steps of the previous run that have to end before it begins
+  std::vector<int> after = {};  // steps of the same run, on other streams, that have to end before it begins
+  // Steps of other runs, issued before it, that have to end before it begins: of the previous run, mostly.
+  std::vector<int> after_previous = {};
   // For a collective: the members in group order, and its number among the collectives of this group in the run.
   std::vector<RankId> members = {};
   std::int64_t sequence = 0;

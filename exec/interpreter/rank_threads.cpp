@@ -115,7 +115,7 @@ void RankThreads::work(Member& member) {
         if (closed_) break;
         first = first_, until = until_;
       }
-      for (int step = first; step < until; ++step) member.interpreter->issue(step);
+      for (int step = first; step < until; ++step) member.interpreter->issue(step, step + 1 == options_.steps);
       member.device->synchronize();
       done = until;
       const std::lock_guard lock(mutex_);

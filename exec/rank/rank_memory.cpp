@@ -89,8 +89,11 @@ std::vector<std::byte> RankMemory::read(BufferId buffer, Bytes at, Bytes bytes) 
   return values;
 }
 
-void RankMemory::write(BufferId buffer, Bytes at, std::span<const std::byte> bytes) const {
-  device_.write(address(buffer) + at.value, bytes.data(), {static_cast<std::int64_t>(bytes.size())});
+void RankMemory::write(BufferId id, Bytes at, std::span<const std::byte> bytes) const {
+  const Buffer& buffer = role_.buffers[id.index()];
+  const std::int32_t slots = buffer.resident ? static_cast<std::int32_t>(buffer.offsets.size()) : 1;
+  for (std::int32_t slot = 0; slot < slots; ++slot)
+    device_.write(address(block(id, slot)) + at.value, bytes.data(), {static_cast<std::int64_t>(bytes.size())});
 }
 
 Operand RankMemory::operand(const Use& use, std::int32_t slot, const std::string& where) const {

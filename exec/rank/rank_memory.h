@@ -34,7 +34,8 @@ class RankMemory {
   std::byte* address(int block) const { return blocks_[static_cast<std::size_t>(block)].data; }
   const Buffer& buffer(int block) const { return role_.buffers[blocks_[static_cast<std::size_t>(block)].buffer.index()]; }
   std::byte* address(BufferId buffer) const { return address(block(buffer, 0)); }
-  // Copies the contents of slot 0 of a buffer, from byte `at` on, to host memory and back; called between runs.
+  // Copies the contents of slot 0 of a buffer, from byte `at` on, to host memory, and back to all slots of it; called between runs. Several
+  // slots of a resident buffer hold versions of the weights, of which only the newest, in slot 0, is kept.
   std::vector<std::byte> read(BufferId buffer, Bytes at, Bytes bytes) const;
   void write(BufferId buffer, Bytes at, std::span<const std::byte> bytes) const;
   // Address, number of elements and number format of what an instruction uses. Throws Error if it is not within the block, or not whole

@@ -3043,8 +3043,8 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 单独更新每个阶段，全部梯度的范数属于所有阶段</translation>
     </message>
     <message>
-        <source>schedule %1 updates each stage by itself, the tied embedding is of two</source>
-        <translation>调度 %1 单独更新每个阶段，共享的词嵌入属于两个阶段</translation>
+        <source>schedule %1 updates each stage by itself, a tied embedding takes the gradients of the first and the last stage: the last would wait in each update until the gradient has passed all stages, and the pipeline would run empty</source>
+        <translation>调度 %1 单独更新每个阶段，而共享的词嵌入需要首尾两个阶段的梯度：末阶段每次更新都要等到梯度经过所有阶段，流水线会因此排空</translation>
     </message>
     <message>
         <source>schedule %1 updates each stage by itself, offloaded parameters and gradients come and go once for a step</source>

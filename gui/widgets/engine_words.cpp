@@ -91,7 +91,11 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has every stage on two ranks, recompute %2 plans the runs of one"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, ZeRO %2 gathers parameters once for a step"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, the norm of all gradients is that of all stages"),
-    QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, the tied embedding is of two"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "schedule %1 updates each stage by itself, a tied embedding takes the gradients of the first and the last "
+        "stage: the last would wait in each update until the gradient has passed all stages, and the pipeline would "
+        "run empty"),
     QT_TRANSLATE_NOOP(
         "Engine", "schedule %1 updates each stage by itself, offloaded parameters and gradients come and go once for a step"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, recompute %2 plans the runs of a step"),

@@ -62,6 +62,25 @@ static void add_utilization(Summary& summary, const Result& result, const Cluste
   summary.flops.masked_hardware_utilization = (summary.flops.hardware.value - beyond.value) / possible;
 }
 
+// Idle time of a class in the steady period of runs that overlap: what its computes leave of the period. The pipeline neither fills nor
+// drains there. Other causes keep the time that they have in a run by itself, as far as there is so much; the rest is dependency.
+static void keep_steady(std::array<Nanoseconds, kBubbleCauses>& idle, Nanoseconds makespan, Nanoseconds period) {
+  Nanoseconds alone = {}, others = {};
+  for (const Nanoseconds time : idle) alone += time;
+  idle[static_cast<std::size_t>(BubbleCause::WarmUp)] = idle[static_cast<std::size_t>(BubbleCause::Drain)] = {};
+  for (const Nanoseconds time : idle) others += time;
+  const Nanoseconds left = std::max(Nanoseconds{}, period - (makespan - alone));
+  const double share = std::min(1.0, static_cast<double>(left.value) / std::max(1.0, static_cast<double>(others.value)));
+  Nanoseconds kept = {};
+  for (Nanoseconds& time : idle) kept += time = {static_cast<std::int64_t>(share * static_cast<double>(time.value))};
+  idle[static_cast<std::size_t>(BubbleCause::Dependency)] += left - kept;
+}
+
+// The time that shares refer to: the makespan, or the steady period of runs that overlap.
+static Nanoseconds whole_of(const Result& result) {
+  return result.period_s > 0 ? to_nanoseconds({result.period_s}) : result.trace.makespan;
+}
+
 // Shares of the makespan, mean over ranks: every class counts as often as it has members.
 static void add_bubbles(Summary& summary, const Result& result, const SumsByRole& sums) {
   const Trace& trace = result.trace;
@@ -69,6 +88,8 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
   std::vector<std::array<Nanoseconds, kBubbleCauses>> idle(trace.classes.size());
   for (const Bubble& bubble : find_bubbles(result.plan, trace, bind_spans(result.plan, trace)))
     idle[bubble.who.index()][static_cast<std::size_t>(bubble.cause)] += bubble.end - bubble.begin;
+  if (result.period_s > 0)
+    for (auto& of_class : idle) keep_steady(of_class, trace.makespan, whole_of(result));
   const std::vector<Occupancy> occupied = occupancy(result.plan, trace, sums);
 
   summary.bubble.by_cause.assign(kBubbleCauses, 0);
@@ -86,7 +107,7 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
     exposed += weight * static_cast<double>(occupied[c].communicating.value);
     hidden += weight * static_cast<double>(occupied[c].hidden.value);
   }
-  const auto makespan = static_cast<double>(trace.makespan.value);
+  const auto makespan = static_cast<double>(whole_of(result).value);
   if (all == 0 || makespan == 0) return;
   for (std::size_t role = 0; role < roles; ++role)
     for (std::size_t cause = 0; cause < kBubbleCauses; ++cause) {
@@ -101,10 +122,10 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
   summary.communication.hidden = hidden / (all * makespan);
 }
 
-static std::vector<LinkUtilization> link_rows(const Trace& trace) {
+static std::vector<LinkUtilization> link_rows(const Result& result) {
   std::vector<LinkUtilization> rows;
-  const double makespan = to_seconds(trace.makespan).value;
-  for (const LinkClass& link : trace.links) {
+  const double makespan = to_seconds(whole_of(result)).value;
+  for (const LinkClass& link : result.trace.links) {
     const double possible = link.bandwidth.value * makespan;
     rows.push_back({link.name, static_cast<int>(link.links.size()), possible > 0 ? link.bytes / possible : 0});
   }
@@ -139,7 +160,9 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
                   const std::vector<Bytes>& order_bounds) {
   const Ranks ranks(result.plan);
   Summary summary;
-  summary.iteration_time = result.makespan_s > 0 ? Seconds{result.makespan_s} : to_seconds(result.trace.makespan);
+  summary.iteration_time = result.period_s > 0     ? Seconds{result.period_s}
+                           : result.makespan_s > 0 ? Seconds{result.makespan_s}
+                                                   : to_seconds(result.trace.makespan);
   summary.gpus = devices(ranks);
   summary.stages = result.plan.stages;
   summary.microbatches = result.plan.microbatches;
@@ -159,7 +182,7 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   for (std::size_t r = 0; r < order_bounds.size(); ++r)
     summary.memory[r].order_bound = std::min(order_bounds[r], summary.memory[r].arena);
   summary.stage_times = stage_times(result.plan, result.trace, sums);
-  summary.links = link_rows(result.trace);
+  summary.links = link_rows(result);
   return summary;
 }
 

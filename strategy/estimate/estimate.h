@@ -52,8 +52,9 @@ class ReplayedPlan {
 
  private:
   Strategy strategy_;
-  int microbatches_ = 0;  // of the plan
-  Estimate own_ = {};     // of the plan, without its next_iteration_gain
+  int microbatches_ = 0;    // of the plan
+  bool is_steady_ = false;  // own_ is of the steady period, which grows with the micro-batches
+  Estimate own_ = {};       // of the plan, without its next_iteration_gain
   std::vector<StageDurations> stages_ = {};
 };
 

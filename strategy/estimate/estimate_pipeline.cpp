@@ -131,13 +131,14 @@ double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) 
 }
 
 // A rank does all its work after the first micro-batch has passed the stages before it, and then its last gradient passes back through
-// these. If a schedule splits backwards, or may (one from a file), the way back is not counted. With two routes the busiest rank does at
+// these, but for runs that overlap. If a schedule splits backwards, or may (one from a file), the way back is not counted. With two routes the busiest rank does at
 // least the mean of all work.
 double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
   double least = 0;
   if (schedule.routes > 1) return t.microbatches * chain.sum(0, t.ranks) / t.ranks;
+  if (schedule.backwards_per_update) return t.microbatches * busiest(t);  // the next run begins while this one drains
   for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) {
     const double way = schedule.splits || schedule.chunks == Chunks::Any ? chain.forwards(stage) : chain.sum(0, stage);
     least = std::max(least, way + t.microbatches * (chain.both(stage) + more));

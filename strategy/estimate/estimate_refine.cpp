@@ -341,6 +341,13 @@ ReplayedPlan::ReplayedPlan(const Lowered& lowered, const Cluster& cluster, bool 
           .compute = {stream.compute},
           .communication = {stream.communication},
           .tail = {played->makespan - to_seconds(last_backward).value}};
+  is_steady_ = has_steady_period(plan);
+  if (is_steady_) {  // updates are among the backwards, and what one stage waits for the others is not
+    own_.time = {steady_period(plan, cluster, {.granularity = Granularity::Stage, .one_class_per_role = true})};
+    own_.tail = {};
+    add_memory(plan, cluster, own_);
+    return;
+  }
   // A single stage waits for no other stage; all its waiting is for data-parallel communication.
   if (plan.roles.size() == 1) own_.tail.value = played->makespan - stream.total();
   add_memory(plan, cluster, own_);
@@ -352,9 +359,12 @@ Estimate ReplayedPlan::estimate(int microbatches) const {
   Estimate estimate = own_;
   const int all = std::max(microbatches, microbatches_);
   if (all > microbatches_) {
-    FS_ASSERT(!stages_.empty());
+    FS_ASSERT(is_steady_ || !stages_.empty());
     const double times = static_cast<double>(all) / microbatches_;
     estimate.compute.value *= times, estimate.communication.value *= times;
+    if (is_steady_) estimate.time.value *= times;
+  }
+  if (all > microbatches_ && !is_steady_) {
     estimate.time.value += makespan_by_lists(strategy_, all, stages_) - makespan_by_lists(strategy_, microbatches_, stages_);
   }
   if (schedule_entry(*strategy_.pipeline.schedule).splits)

@@ -194,9 +194,28 @@ double PointTimes::tied_sum() const {
   return grid_.tied_time(point_.cuts().gradients ? bytes / shards_of(point_) : bytes);
 }
 
+// Runs overlap: in the steady period every stage has its micro-batches and its updates, each with a tail of its own, and the busiest one
+// waits for no other.
+double PointTimes::steady(const PipelineTimes& times) const {
+  const ScheduleShape shape{
+      .p = point_.pp, .m = static_cast<int>(times.microbatches), .g = model_.base.pipeline.microbatch_group};
+  const double updates = times.microbatches / static_cast<double>(schedule_entry(point_.schedule).backwards_per_update(shape));
+  double most = 0;
+  const auto add = [&](int kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    const Tail own = tail(times, kind);
+    most = std::max(most, times.microbatches * (times.forward[i] + times.backward[i]) + updates * (own.slowed + own.all));
+  };
+  if (point_.pp == 1) return add(Only), most;
+  add(First), add(Last);
+  if (point_.pp > 2) add(Middle);
+  return most;
+}
+
 // The first rank ends its backwards last; rank r ends r backwards and transfers earlier. Reductions beside the last backwards of the ranks
 // slow these one after the other. The two copies of a tied embedding are summed when both end stages are ready.
 double PointTimes::finished(const PipelineTimes& times) const {
+  if (schedule_entry(point_.schedule).backwards_per_update) return steady(times);
   const double end = pipeline_time(schedule_entry(point_.schedule), times) + late_start(times);
   if (point_.pp == 1) {
     const Tail only = tail(times, Only);

@@ -48,6 +48,7 @@ class PointTimes {
   struct ChunkTail;
   double gathered_ahead(const PipelineTimes& plain, const PipelineTimes& times) const;  // seconds saved by gathering while idle
   ChunkTail chunk_tail(int kind, double layers, double backward) const;
+  double steady(const PipelineTimes& times) const;
   double finished(const PipelineTimes& times) const;
 
   const ScreenedModel& model_;

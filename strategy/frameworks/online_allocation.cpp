@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/plan/program.h"
 #include "strategy/frameworks/caching_allocator.h"
 
 namespace foreshard {
@@ -33,12 +34,13 @@ OnlineAllocation allocate_online(const Plan& plan, RoleId id, Space space) {
                              s < static_cast<std::int32_t>(role.buffers[static_cast<std::size_t>(b)].offsets.size());
          ++s)
       allocate({b}, s);
-  for (int run = 0; run < kRuns; ++run)
-    for (const Action& action : role.actions)
-      for (const Instruction& instruction : plan.segments[action.segment.index()].instructions) {
-        for (const Block& block : instruction.acquires) allocate(block.buffer, value_of(block.slot, action));
-        for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
-      }
+  each_issued(issue_order(role), kRuns, [&](std::int32_t a, std::int32_t) {
+    const Action& action = role.actions[static_cast<std::size_t>(a)];
+    for (const Instruction& instruction : plan.segments[action.segment.index()].instructions) {
+      for (const Block& block : instruction.acquires) allocate(block.buffer, value_of(block.slot, action));
+      for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
+    }
+  });
   result.allocated_peak = {memory.allocated_peak()};
   result.reserved = {memory.reserved()};
   return result;

@@ -22,6 +22,7 @@ ChunkProgram::ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, Act
   state_.add_events(visits(), values_.layer(0).id);
   values_.add_homes();
   moves_.add_events();
+  forward_.add_events();
 }
 
 void ChunkProgram::meet(const ChunkProgram* before, const ChunkProgram* after) {
@@ -45,19 +46,31 @@ Slot ChunkProgram::weights_slot() const {
   return {ParamId{static_cast<std::int32_t>(params().size()) - 1}};
 }
 
+Segment ChunkProgram::receive() {
+  SegmentBuilder out("receive." + std::to_string(frame_.chunk), params());
+  forward_.receive_ahead(out);
+  return out.take();
+}
+
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
   SegmentBuilder out("forward." + std::to_string(frame_.chunk), params());
   state_.begin(false, weights_slot());
   moves_.begin();
   emit_.begin(out);
-  forward_.receive_input(out);
+  if (variant.received)
+    forward_.await_input(out);
+  else
+    forward_.receive_input(out);
   if (values_.runs)
     player_.forward(out, variant);
   else
     forward_.run_layers(out, variant);
   emit_.end(out);
   forward_.send_output(out);
-  return cut_segment(out.take(), parts_);
+  Segment segment = cut_segment(out.take(), parts_);
+  for (Instruction& instruction : segment.instructions)
+    if (std::holds_alternative<Mark>(instruction.what)) instruction.writes.clear();  // await_input: it writes nothing
+  return segment;
 }
 
 Segment ChunkProgram::backward(const BackwardVariant& variant) {

@@ -24,10 +24,11 @@ class ChunkProgram {
   // Sets the chunks of the stages before and after this one; null where that stage is on another rank or there is none.
   void meet(const ChunkProgram* before, const ChunkProgram* after);
 
+  Segment receive();  // the input of a forward of variant `received`
   Segment forward(const ForwardVariant& variant);
   Segment backward(const BackwardVariant& variant);  // half W continues the half I that was built last
   // Updates and gathers of the parameters; state_program.h says what each segment holds.
-  Segment finish() { return state_.finish(); }
+  Segment finish(bool keeps) { return state_.finish(keeps); }
   Segment measure(bool first) { return state_.measure(first); }
   Segment gather() { return state_.gather_all(); }
 

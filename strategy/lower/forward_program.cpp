@@ -16,6 +16,27 @@ void ForwardProgram::receive_input(SegmentBuilder& out) {
   emit_.gather_transfer(out, way, values_.input, "gather input");
 }
 
+void ForwardProgram::add_events() {
+  const ScheduleTable& schedule = frame_.lowering.tables.schedule;
+  if (!schedule.asynchronous() || !schedule.receives_ahead[static_cast<std::size_t>(frame_.rank)]) return;
+  const Buffer& inputs = frame_.role.buffers[values_.input.buffer.index()];
+  input_here_ = frame_.add_event("input_here", static_cast<int>(inputs.offsets.size()));
+}
+
+void ForwardProgram::receive_ahead(SegmentBuilder& out) {
+  receive_input(out);
+  out.at(out.size() - 1).records.push_back({input_here_, values_.input.slot});
+}
+
+// What reads the input on any stream follows this instruction, as it would follow the receive.
+void ForwardProgram::await_input(SegmentBuilder& out) {
+  out.emit({.name = "input is here",
+            .what = Mark{},
+            .stream = kComputeStream,
+            .waits = {{input_here_, values_.input.slot}},
+            .writes = {whole(values_.input)}});
+}
+
 void ForwardProgram::send_output(SegmentBuilder& out) {
   if (frame_.last_stage()) return;
   const ChunkLayer& last = values_.layers.back();

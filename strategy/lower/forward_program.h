@@ -11,6 +11,7 @@ namespace foreshard {
 
 struct ForwardVariant {
   bool waits_for_parameters = false;  // first of the run: waits for the update of the parameters and their all-gather
+  bool received = false;              // an action before it has received its input
 };
 
 class ForwardProgram {
@@ -22,6 +23,10 @@ class ForwardProgram {
   // The three steps of a forward segment. The first stage receives nothing, the last one sends nothing; between two stages on one rank a
   // copy replaces the transfer.
   void receive_input(SegmentBuilder& out);
+  // The first of them as a segment of its own, and what stands in its place in the forward. Only after add_events.
+  void receive_ahead(SegmentBuilder& out);
+  void await_input(SegmentBuilder& out);
+  void add_events();  // to the role, where inputs are received ahead
   void run_layers(SegmentBuilder& out, const ForwardVariant& variant);
   void send_output(SegmentBuilder& out);
 
@@ -35,6 +40,7 @@ class ForwardProgram {
   ActivationMoves& moves_;
   StateProgram& state_;
   OperatorEmitter& emit_;
+  EventId input_here_ = {};  // [slot of the ring of inputs]: received by a segment of its own
 };
 
 }  // namespace foreshard

@@ -18,6 +18,8 @@ namespace {
 enum Variant : std::size_t {
   FirstForward,
   Forward,
+  Receive,          // of the input of a forward, ahead of that
+  ReceivedForward,  // whose input Receive has received
   FirstBackward,
   Backward,
   LastBackward,
@@ -25,6 +27,7 @@ enum Variant : std::size_t {
   FirstInputs,
   Inputs,
   Finish,
+  KeepingFinish,  // keeps the version of the weights that it overwrites
   Gather,
   Measure,
   Norm,
@@ -46,7 +49,7 @@ class RoleBuilder {
     if (in_one_place(pool_)) pool_.early = pool_.deferred = pool_.slots;
     for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_.push_back(std::make_unique<ChunkProgram>(ChunkFrame{lowering_, role_, index_, chunk, stage_of(chunk)},
-                                                       slots_of(stage_of(chunk)), pool_));
+                                                       ring_slots_of(stage_of(chunk)), pool_));
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       const int stage = stage_of(chunk);
       chunks_[static_cast<std::size_t>(chunk)]->meet(previous_is_here(stage) ? chunk_with(stage - 1) : nullptr,
@@ -127,6 +130,14 @@ class RoleBuilder {
             .deferred = most_between(Work::I, Work::W, here)};
   }
 
+  int in_ring(int needed) const { return table().slots_of_ring(microbatches(), needed); }
+  ChunkSlots ring_slots_of(int stage) const {
+    ChunkSlots slots = slots_of(stage);
+    for (int* of : {&slots.activation, &slots.input, &slots.output, &slots.gradient_in, &slots.gradient_out, &slots.early})
+      *of = in_ring(*of);
+    return slots;
+  }
+
   // What the layers need until the input gradients of a micro-batch and what these leave for its weight gradients follow one another,
   // layer by layer: in one place per micro-batch in flight the memory planner lays the latter where the former was, one layer later.
   // That takes a layer more for each place, and saves the places by which two rings of their own are more. (With several chunks the
@@ -159,6 +170,8 @@ class RoleBuilder {
     const bool cells = std::ranges::any_of(list(), &ScheduleOp::with_next);
     std::string text = table().routes > 1 || cells ? "rank " + std::to_string(index_) : "";  // groups, segments of its own
     if (lowering_.weight_slots > 1) text += "versions " + std::to_string(lowering_.weight_slots);
+    if (receives_ahead()) text += "receives ahead";
+    if (keeps_overwritten()) text += "keeps";
     if (lowering_.tables.update.delay_annealing > 0 && table().asynchronous())
       text += "delay " + std::to_string(table().delays[static_cast<std::size_t>(index_)]);
     for (int chunk = 0; chunk < chunks(); ++chunk) {
@@ -227,6 +240,10 @@ class RoleBuilder {
       std::vector<SegmentId> of(kVariants);
       of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));
       of[Forward] = first_differs && m > 1 ? add(chunk->forward({})) : of[FirstForward];
+      if (receives_ahead()) {
+        of[Receive] = add(chunk->receive());
+        of[ReceivedForward] = add(chunk->forward({.waits_for_parameters = first_differs, .received = true}));
+      }
       if (splits()) {
         of[FirstInputs] = add(chunk->backward({.half = Work::I, .accumulates = false}));
         if (m > 1) of[Inputs] = add(chunk->backward({.half = Work::I, .accumulates = true}));
@@ -239,7 +256,8 @@ class RoleBuilder {
       } else {
         of[OnlyBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = true}));
       }
-      of[Finish] = add(chunk->finish());
+      of[Finish] = add(chunk->finish(false));
+      if (keeps_overwritten()) of[KeepingFinish] = add(chunk->finish(true));
       if (update().measures()) {
         of[Measure] = add(chunk->measure(chunk == chunks_.front()));
         if (chunk == chunks_.front()) of[Norm] = add(norm_segment());
@@ -263,7 +281,7 @@ class RoleBuilder {
   void add_update(int chunk) {
     std::vector<std::int32_t> made;
     if (lowering_.weight_slots > 1) made.push_back(weights_.slot);
-    role_.actions.push_back({segment(chunk, Finish),
+    role_.actions.push_back({segment(chunk, weights_.keeps ? KeepingFinish : Finish),
                              std::move(made),
                              {{Work::Update, table().model_stage(stage_of(chunk)), -1, weights_.version}}});
   }
@@ -279,6 +297,11 @@ class RoleBuilder {
 
   void add_forward(const ScheduleOp& op, Flight& flight) {
     flight.rings.kept.take(op.microbatch), pooled_.kept.take(key(op));
+    if (receives_ahead() && flight.forwards == forwards_ahead()) {
+      ++flight.forwards;
+      role_.actions.push_back({.segment = segment(chunk_of(op.stage), Receive), .args = args(op, flight)});
+      return add(op, flight, ReceivedForward);
+    }
     if (splits()) flight.rings.early.take(op.microbatch), pooled_.early.take(key(op));
     add(op, flight, flight.forwards == 0 || table().asynchronous() ? FirstForward : Forward);  // waits for what it reads
     ++flight.forwards;
@@ -306,10 +329,9 @@ class RoleBuilder {
 
   std::vector<std::int32_t> args(const ScheduleOp& op, const Flight& flight) const {
     const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk_of(op.stage))];
-    std::vector<std::int32_t> all = {
-        table().microbatch(op),       flight.rings.kept.at(op.microbatch), op.microbatch % slots.input,
-        op.microbatch % slots.output, op.microbatch % slots.gradient_in,   op.microbatch % slots.gradient_out,
-        pooled_.kept.at(key(op))};
+    std::vector<std::int32_t> all = {table().microbatch(op),  flight.rings.kept.at(op.microbatch), ring(op, slots.input),
+                                     ring(op, slots.output),  ring(op, slots.gradient_in),         ring(op, slots.gradient_out),
+                                     pooled_.kept.at(key(op))};
     if (lowering_.weight_slots > 1) all.push_back(weights_.slot);
     if (!splits()) return all;
     int handover = 0;  // the ring of the stage that comes next on the same rank
@@ -320,6 +342,7 @@ class RoleBuilder {
       all.push_back(more);
     return all;
   }
+  int ring(const ScheduleOp& op, int needed) const { return table().slot_in_ring(op.microbatch, microbatches(), needed); }
   const ChunkSlots& slots_of_stage(int stage) const { return slots_[static_cast<std::size_t>(chunk_of(stage))]; }
 
   void add_actions() {
@@ -327,7 +350,10 @@ class RoleBuilder {
     std::vector<Flight> flights(chunks_.size());
     const int m = microbatches();
     const auto fill = [&](FlightRings& rings, int kept, int early, int deferred, int keys) {
-      rings.kept.fill(kept, keys);
+      if (table().asynchronous())
+        rings.kept.fix(keys, [&](int key) { return table().slot_in_ring(key, m, kept); });
+      else
+        rings.kept.fill(kept, keys);
       if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
       rings.one_place = early == kept && deferred == kept;
     };
@@ -339,7 +365,8 @@ class RoleBuilder {
       const SegmentId gather = segment(static_cast<int>(chunk), Gather);
       if (gather.valid()) role_.actions.push_back({.segment = gather});
     }
-    std::size_t of_cell = 0;  // actions since it began
+    std::vector<std::int32_t> last_action;  // [position]: the last of the actions up to it
+    std::size_t of_cell = 0;                // actions since it began
     for (std::size_t position = 0; position < list().size(); ++position) {
       const ScheduleOp& op = list()[position];
       Flight& flight = flights[static_cast<std::size_t>(chunk_of(op.stage))];
@@ -352,16 +379,32 @@ class RoleBuilder {
         add_inputs(op, flight);
       else
         add_backward(op, flight);
+      last_action.push_back(static_cast<std::int32_t>(role_.actions.size()) - 1);
       ++of_cell;
       if (op.with_next) continue;
       if (of_cell > 1) join_last(of_cell);
       of_cell = 0;
     }
-    if (table().asynchronous()) return;
+    if (table().asynchronous()) return issue_ahead(last_action);
     for (int chunk = 0; chunk < chunks() && update().measures(); ++chunk)
       role_.actions.push_back({.segment = segment(chunk, Measure)});
     if (update().measures()) role_.actions.push_back({.segment = segment(0, Norm)});
     for (int chunk = 0; chunk < chunks(); ++chunk) add_update(chunk);
+  }
+
+  int forwards_ahead() const { return static_cast<int>(table().ahead[static_cast<std::size_t>(index_)].size()); }
+  bool receives_ahead() const {
+    return table().asynchronous() && table().receives_ahead[static_cast<std::size_t>(index_)] != 0;
+  }
+  bool keeps_overwritten() const {
+    return table().asynchronous() &&
+           std::ranges::any_of(table().weights[static_cast<std::size_t>(index_)], &ScheduleTable::Weights::keeps);
+  }
+  // Nothing that a rank sends ahead may be received behind the end of a run: the last such receive is an action of its own at the end.
+  void issue_ahead(const std::vector<std::int32_t>& last_action) {
+    for (const int position : table().ahead[static_cast<std::size_t>(index_)])
+      role_.ahead.push_back(last_action[static_cast<std::size_t>(position)]);
+    if (receives_ahead()) role_.ahead.push_back(last_action.back());
   }
 
   // The last actions as one: a forward and a backward, or both halves of one, in turns.

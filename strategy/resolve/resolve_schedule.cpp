@@ -43,8 +43,11 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
         .reason = "schedule " + name + " updates each stage by itself, the norm of all gradients is that of all stages",
         .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
   if (transformer && shares_embedding(*transformer) && s.pp > 1)
-    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, the tied embedding is of two",
-                      .would_help = {"--schedule 1f1b"}};
+    return Infeasible{.reason = "schedule " + name +
+                                " updates each stage by itself, a tied embedding takes the gradients of the first and the last "
+                                "stage: the last would wait in each update until the gradient has passed all stages, and the "
+                                "pipeline would run empty",
+                      .would_help = {"--set model.tie_word_embeddings=false", "--schedule 1f1b"}};
   const OffloadChoice& offload = s.offload;
   if (offload.parameters != Space::Device || offload.gradients != Space::Device || offload.update_per_layer)
     return Infeasible{.reason = "schedule " + name +

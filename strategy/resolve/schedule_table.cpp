@@ -67,51 +67,71 @@ static void halve_backwards(std::vector<ScheduleOp>& list, bool splits) {
   list = std::move(halved);
 }
 
-// [version]: its slot. A version is needed until the last action that reads it; after that its slot may be reused. A new version takes the
-// lowest free slot. Sets `slots` to the number of slots.
-static std::vector<int> slots_of_versions(const std::vector<ScheduleTable::Weights>& weights,
-                                          const std::vector<ScheduleOp>& order, int updates, int& slots) {
-  std::vector<int> last_read(at(updates + 1), -1), slot(at(updates + 1), 0), holds;  // [version], [version], [slot]: version
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (order[i].work != Work::Update) last_read[at(weights[i].version)] = static_cast<int>(i);
-  holds.push_back(0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i].work != Work::Update) continue;
-    const int made = weights[i].version;
-    const auto is_free = [&](int version) { return last_read[at(version)] < static_cast<int>(i); };
-    const auto found = std::ranges::find_if(holds, is_free);
-    slot[at(made)] = static_cast<int>(found - holds.begin());
-    if (found == holds.end())
-      holds.push_back(made);
-    else
-      *found = made;
+// Finds the slots of the versions of a rank. Under pipedream w + 1 versions are in use at once, and each run has m of them. Under
+// pipedream-2bw two are, the newest and the one before: they take turns; where a run has an odd number of updates, the last one copies the
+// version that it overwrites to the other slot, so that every run finds its newest version in slot 0.
+class VersionSlots {
+ public:
+  VersionSlots(const ScheduleEntry& entry, int updates, int ahead)
+      : late_(entry.one_update_late), newest_(entry.backward_reads_newest), updates_(updates), ahead_(ahead) {}
+
+  int count() const { return newest_ ? 1 : late_ ? 2 : ring_slots(updates_, ahead_ + 1); }
+  // The number of versions before that at the start of a run which the run reads.
+  int older() const { return late_ ? 1 : ahead_; }
+  bool copies() const { return late_ && updates_ % 2 == 1; }
+  // `version`: as of VersionsRead. `before_update`: read ahead of the run, before the last update of the run before.
+  int of(int version, bool before_update) const {
+    if (newest_) return 0;
+    if (!late_) return ring_slot((version + updates_) % updates_, updates_, ahead_ + 1);
+    if (!copies()) return (version + updates_) % 2;
+    if (version < 0) return before_update ? 0 : 1;
+    return version == updates_ ? 0 : version % 2;
   }
-  FS_ASSERT(slot[at(updates)] == 0);  // no action follows the last update, so every slot is free
-  slots = static_cast<int>(holds.size());
-  return slot;
+
+ private:
+  bool late_, newest_;
+  int updates_, ahead_;
+};
+
+// Right before each of the last backwards of a run one forward of the next run is issued.
+static std::vector<int> positions_ahead(const std::vector<ScheduleOp>& order, int ahead, int microbatches) {
+  std::vector<int> positions;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (order[i].work == Work::B && order[i].microbatch >= microbatches - ahead) positions.push_back(static_cast<int>(i) - 1);
+  return positions;
 }
 
 // Of an asynchronous schedule: inserts the updates between the backwards, and fills in which weights each action reads.
 static void add_updates(ScheduleTable& table, const ScheduleEntry& entry, const ScheduleShape& shape) {
   const int per_update = entry.backwards_per_update(shape);
   table.updates = shape.m / per_update;
+  int sent_ahead = 0;  // forwards that the rank before issues ahead
   for (int rank = 0; rank < shape.p; ++rank) {
+    const int ahead = forwards_ahead(table.order[at(rank)]);
+    const VersionSlots slots(entry, table.updates, ahead);
     const std::vector<VersionsRead> read = versions_read(entry, shape, rank);
     std::vector<ScheduleOp> order;
     auto& weights = table.weights.emplace_back();
     int backwards = 0, &delay = table.delays.emplace_back(0);
     for (const ScheduleOp& op : table.order[at(rank)]) {
       const VersionsRead& of = read[at(op.microbatch)];
-      if (op.work == Work::B) delay = std::max(delay, backwards / per_update - of.forward);
+      const bool forward = op.work == Work::F;
+      if (!forward) delay = std::max(delay, backwards / per_update - of.forward);
+      const int version = forward ? of.forward : of.backward;
       order.push_back(op);
-      weights.push_back({.version = op.work == Work::F ? of.forward : of.backward,
-                         .newest = entry.backward_reads_newest && op.work != Work::F});
-      if (op.work != Work::B || ++backwards % per_update != 0) continue;
+      weights.push_back({.version = version + slots.older(),
+                         .slot = slots.of(version, forward && op.microbatch < ahead),
+                         .newest = entry.backward_reads_newest && !forward});
+      if (forward || ++backwards % per_update != 0) continue;
+      const int made = backwards / per_update;
       order.push_back({Work::Update, op.stage, op.microbatch});
-      weights.push_back({.version = backwards / per_update});
+      weights.push_back(
+          {.version = made + slots.older(), .slot = slots.of(made, false), .keeps = slots.copies() && made == table.updates});
     }
-    const std::vector<int> slots = slots_of_versions(weights, order, table.updates, table.weight_slots.emplace_back());
-    for (ScheduleTable::Weights& each : weights) each.slot = slots[at(each.version)];
+    table.weight_slots.push_back(slots.count());
+    table.ahead.push_back(positions_ahead(order, ahead, shape.m));
+    table.receives_ahead.push_back(sent_ahead > ahead);
+    sent_ahead = ahead;
     table.order[at(rank)] = std::move(order);
   }
 }

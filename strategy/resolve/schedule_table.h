@@ -19,22 +19,33 @@ struct ScheduleTable {
   int routes = 1;                                     // 1 or 2
   bool delays_weights = false;                        // weight gradients of an unsplit backward follow the next communication
 
-  // Asynchronous schedules (PipeDream) update a stage several times in a run, so the order of a rank contains its updates. Version n of
-  // the weights is that after n updates. Each version lies in a slot; the first and the last version lie in slot 0.
+  // Asynchronous schedules (PipeDream) update a stage several times in a run, so the order of a rank contains its updates, and the next run
+  // begins while this one drains. Versions of the weights are counted in updates from the oldest that a run reads. Each lies in a slot; the
+  // newest one at the end of a run lies in slot 0.
   struct Weights {
     int version = 0, slot = 0;  // of the weights that an action reads, or that an update writes
     bool newest = false;        // a backward that reads the newest version instead of the one that its forward read
+    bool keeps = false;         // an update that first copies the newest version, which it overwrites in slot 0, to slot 1
   };
   int updates = 1;                                 // of each stage in a run
   std::vector<int> weight_slots = {};              // [pipeline rank]: slots for versions; empty: one slot on each rank
   std::vector<std::vector<Weights>> weights = {};  // [pipeline rank][position in the order]; empty: synchronous, one version
   // [pipeline rank]: the largest number of updates between the version that a forward reads and the update that uses its gradients.
   std::vector<int> delays = {};
+  // [pipeline rank][k]: action k of the next run is issued right after this position of the order. Empty: synchronous.
+  std::vector<std::vector<int>> ahead = {};
+  // [pipeline rank]: the input of the first forward behind those of `ahead` is received ahead, too, because its sender has sent it.
+  std::vector<char> receives_ahead = {};
   bool asynchronous() const { return !weights.empty(); }
-  // Whether backwards read weights that may have been updated after their forward.
-  bool backwards_read_newest() const {
-    return asynchronous() && std::ranges::any_of(weights.front(), &Weights::newest);
+  // Slots of a ring of which a run of the rank needs so many at once, and the slot of a micro-batch in it.
+  int slots_of_ring(int microbatches, int needed) const {
+    return asynchronous() ? ring_slots(microbatches, std::min(needed, microbatches)) : needed;
   }
+  int slot_in_ring(int microbatch, int microbatches, int needed) const {
+    return asynchronous() ? ring_slot(microbatch, microbatches, std::min(needed, microbatches)) : microbatch % needed;
+  }
+  // Whether backwards read weights that may have been updated after their forward.
+  bool backwards_read_newest() const { return asynchronous() && std::ranges::any_of(weights.front(), &Weights::newest); }
 
   // The inverse of stages_of_rank. [stage of any route]
   std::vector<int> rank_of_stage = {}, chunk_of_stage = {};

@@ -118,13 +118,25 @@ std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const S
 // [rank]: the most chunk activations in flight, that is, forwards less backwards (or weight gradients) so far in the order of its list.
 std::vector<int> peak_in_flight(const ScheduleLists& lists);
 
-// Which versions of the weights the forward and the backward of each micro-batch on a rank read; version n is that after n updates of the
-// rank. For asynchronous schedules with one stage per rank (docs/schedules.md, "Without a flush").
+// Which versions of the weights the forward and the backward of each micro-batch on a rank read, in a run that follows many others: version
+// n is that after n updates of the rank in this run; below 0, of the runs before. In the first run these are the initial weights.
+// For asynchronous schedules with one stage per rank (docs/schedules.md, "Without a flush").
 struct VersionsRead {
   int forward = 0, backward = 0;
   bool operator==(const VersionsRead&) const = default;
 };
 std::vector<VersionsRead> versions_read(const ScheduleEntry& entry, const ScheduleShape& shape, int rank);  // [micro-batch]
+
+// Forwards of the next run on a rank of an asynchronous schedule that are issued before the last backward of this run: with the list
+// F0 .. F(w-1), F(w) B0, F(w+1) B1, ... the first w. Forward j of the next run stands right before B(m-w+j) of this one, so the rank goes on
+// with one forward and one backward in turn.
+int forwards_ahead(const std::vector<ScheduleOp>& list);
+
+// A buffer whose slots the items 0 .. m-1 of every run take in turn, where an item may not have the slot of any of the `needed` - 1 items
+// before it, those of the run before included. As all runs use the same slots, m items are cut into m / needed groups of nearly equal size,
+// and item i has its place in its group as its slot. So a multiple of `needed` items takes no more slots than that.
+int ring_slots(int items, int needed);
+int ring_slot(int item, int items, int needed);
 
 // The first action that is missing or repeated in the lists, as a message; empty: they are complete. Every (stage, micro-batch) must have
 // one F and either one B or one I and one W, and all actions of a stage must be on one rank. Does not check the order; evaluate() does.

@@ -8,6 +8,7 @@
 //                  arXiv:1910.05124)
 #include <algorithm>
 
+#include "core/base/at.h"
 #include "strategy/schedule/schedule_rules.h"
 
 namespace foreshard {
@@ -38,14 +39,19 @@ static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infea
           .stage_of = loop_stage,
           .backwards_per_update = backwards_per_update,
           .weight_versions = weight_versions,
-          .in_flight = [](const FlightShape& s) { return std::min(s.m, s.p - s.rank); }};
+          .in_flight =
+              [](const FlightShape& s) {
+                const double most = std::min(s.m, s.p - s.rank);
+                return static_cast<double>(ring_slots(static_cast<int>(s.m), static_cast<int>(most)));
+              },
+          .idle = [](const FillTimes&) { return 0.0; }};  // the next run begins while this one drains
 }
 
 ScheduleEntry pipedream_schedule() {
   return entry(
       Schedule::PipeDream, "1f1b without a flush, updated after every backward: p-r versions of the weights on rank r",
       [](const ScheduleShape& shape) { return refuse_chunks(shape, "pipedream"); }, after_every_one,
-      [](const ScheduleShape& shape, int rank) { return std::min(shape.p - rank, shape.m); });
+      [](const ScheduleShape& shape, int rank) { return ring_slots(shape.m, std::min(shape.p - rank, shape.m)); });
 }
 ScheduleEntry pipedream_2bw_schedule() {
   ScheduleEntry row = entry(Schedule::PipeDream2BW,
@@ -64,19 +70,34 @@ ScheduleEntry pipemare_schedule() {
   return row;
 }
 
+int forwards_ahead(const std::vector<ScheduleOp>& list) {
+  int forwards = 0;
+  while (at(forwards) < list.size() && list[at(forwards)].work == Work::F) ++forwards;
+  return std::max(forwards - 1, 0);
+}
+
+static int groups_of(int items, int needed) { return std::max(1, items / needed); }
+
+int ring_slots(int items, int needed) { return ceil_div(items, groups_of(items, needed)); }
+
+int ring_slot(int item, int items, int needed) {
+  const int groups = groups_of(items, needed), size = items / groups,
+            longer = items % groups;  // the first groups are longer by one
+  const int in_longer = longer * (size + 1);
+  return item < in_longer ? item % (size + 1) : (item - in_longer) % size;
+}
+
 std::vector<VersionsRead> versions_read(const ScheduleEntry& entry, const ScheduleShape& shape, int rank) {
   FS_ASSERT(entry.backwards_per_update);
   const int per_update = entry.backwards_per_update(shape);
-  const auto lists = entry.lists(shape);
-  std::vector<VersionsRead> read(static_cast<std::size_t>(shape.m));
-  int backwards = 0;
-  for (const ScheduleOp& op : lists[static_cast<std::size_t>(rank)]) {
-    VersionsRead& of = read[static_cast<std::size_t>(op.microbatch)];
-    if (op.work == Work::F)
-      of.forward = entry.one_update_late ? std::max(op.microbatch / per_update - 1, 0) : backwards / per_update;
-    if (op.work != Work::B) continue;
-    of.backward = entry.backward_reads_newest ? backwards / per_update : of.forward;
-    ++backwards;
+  const int ahead = forwards_ahead(entry.lists(shape)[at(rank)]);
+  std::vector<VersionsRead> read(at(shape.m));
+  for (int i = 0; i < shape.m; ++i) {
+    // F(i) follows B(i - ahead - 1). Both kinds of updates end with a run, so negative numbers count the same.
+    const int newest = i - ahead;
+    FS_ASSERT(entry.one_update_late || per_update == 1);
+    read[at(i)].forward = entry.one_update_late ? i / per_update - 1 : newest;
+    read[at(i)].backward = entry.backward_reads_newest ? i : read[at(i)].forward;
   }
   return read;
 }

@@ -66,7 +66,8 @@ class StateProgram {
   void update_summed(SegmentBuilder& out);
 
   // The end of the run for this chunk: the sums that the backwards left, the updates, the all-gathers of updated parameters.
-  Segment finish();
+  // `keeps`: first copies the version of the weights that the updates overwrite to the other slot.
+  Segment finish(bool keeps = false);
   // Where the global norm is needed, this segment precedes finish(): all sums, and this chunk's contribution to the norm. `first`: no
   // other chunk of the rank has contributed yet.
   Segment measure(bool first);

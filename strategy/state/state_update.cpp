@@ -183,6 +183,18 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   if (!all.waits.empty()) out.emit(std::move(all));
 }
 
+// Slot 0 has the newest version, slot 1 the one before it, which nothing reads any more. `ready`: the newest version is there; an event that
+// is invalid where nothing waits for it.
+static void keep_weights(SegmentBuilder& out, const Role& role, BufferId value, const EventUse& ready, const EventUse& kept) {
+  Instruction copy{.name = "keep weights",
+                   .what = Copy{.bytes = role.buffers[value.index()].bytes},
+                   .stream = kComputeStream,
+                   .reads = {{.buffer = value, .slot = {ParamId{0}}}},
+                   .writes = {{.buffer = value, .slot = {1}}}};
+  if (ready.event.valid()) copy.waits = {ready}, copy.records = {kept};
+  out.emit(std::move(copy));
+}
+
 // The version of the weights that an update writes: where there are several, a parameter of the update's segment names it.
 Slot StateProgram::weights_made() const { return frame_.lowering.weight_slots > 1 ? Slot{ParamId{0}} : Slot{}; }
 
@@ -196,7 +208,7 @@ std::vector<int> StateProgram::order_of_updates() const {
   return all;
 }
 
-Segment StateProgram::finish() {
+Segment StateProgram::finish(bool keeps) {
   const std::vector<Param> made = {{"weights", ParamKind::Slot}};
   SegmentBuilder out("update." + std::to_string(frame_.chunk), frame_.lowering.weight_slots > 1 ? made : std::vector<Param>{});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
@@ -205,6 +217,10 @@ Segment StateProgram::finish() {
     sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
+  for (int index = 0; index < units() && keeps; ++index)
+    if (const StateUnit& it = unit(index); it.updated())
+      keep_weights(out, frame_.role, it.value, row_of(it).parameters_arrive() ? ready(index, weights_made()) : EventUse{},
+                   ready(index, {1}));
   if (moves_ && how.clips()) moves_->bring_norm(out, mark);
   for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];

@@ -82,7 +82,7 @@ BucketSettings best_units(const Model& model, const Cluster& cluster, const Stra
     const auto plan = cuts_again ? std::nullopt : with(units);  // a size of parts that was asked for stays
     if (!plan) return {};
     const double one = makespan_of(*plan, cluster, {.granularity = Granularity::Layer});
-    if (asked == SumOrder::Ready) return one;
+    if (asked == SumOrder::Ready || has_steady_period(*plan)) return one;
     return makespan_of(*plan, cluster, {.granularity = Granularity::Layer, .memory = false, .runs = 2}) - one;
   };
   return fastest_buckets(gradients_of(*plain), asked, seconds);

@@ -207,6 +207,9 @@ class RandomPlan {
       action.does = list<Does>(2, [&] { return Does{one<Work>(5), pick(p.stages), pick(p.microbatches + 1) - 1, pick(2)}; });
       r.actions.push_back(action);
     }
+    const int actions = size(r.actions), ahead = pick(2) ? 0 : pick(actions);
+    for (int k = 0; k < ahead; ++k) r.ahead.push_back(ahead + pick(actions - ahead));
+    std::ranges::sort(r.ahead);
     return r;
   }
 

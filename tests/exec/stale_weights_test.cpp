@@ -1,5 +1,6 @@
-// Pipelines without a flush: a run of PipeDream and of PipeDream-2BW ends with the weights of a single device that takes the gradients
-// of each micro-batch at the same mixture of old weights.
+// Pipelines without a flush: a training with PipeDream, PipeDream-2BW or PipeMare ends with the weights of a single device that takes the
+// gradients of each micro-batch at the same mixture of old weights. Versions and micro-batches are counted over all steps: the next step
+// begins while the last one drains, so only the first micro-batches of a training read weights that are less old.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -32,7 +33,26 @@ struct StaleWeights : SingleUpdates {
     std::function<int(int, int)> version = {};  // (u, r): that rank r's weights have when they take part in update u
     std::function<double(int, int)> rate = {};  // (u, r): what rank r's learning rate is multiplied by; empty: 1
     bool backward_reads_newest = false;
+    int steps = 1;
+    // The training is resumed after this number of steps: it fills the pipeline again, so that no older version than that is read. 0: it
+    // is not.
+    int resumed_after = 0;
+    int saves_every = 0;  // and goes on
+    bool barrier = true;
   };
+  Execution train(const Plan& plan, const Stale& stale) const {
+    ExecuteOptions all = options(stale.steps);
+    all.checks.poison = true;
+    all.barrier = stale.barrier, all.saves.every = stale.saves_every;
+    if (stale.saves_every > 0) all.save = file("beside.safetensors");
+    if (stale.resumed_after == 0) return run(plan, all);
+    ExecuteOptions first = options(stale.resumed_after);
+    first.save = file("first.safetensors");
+    run(plan, first);
+    ExecuteOptions second = options(stale.steps - stale.resumed_after);
+    second.resume = first.save;
+    return run(plan, second);
+  }
   // For a single device: a plan whose backwards read other tensors than its forwards, of names that end in ".newest".
   static Plan with_two_versions(Plan plan) {
     const std::size_t tensors = plan.tensors.size();
@@ -73,7 +93,7 @@ struct StaleWeights : SingleUpdates {
     const Plan plan = lowered(model, strategy(asynchronous));
     const auto defects = check_plan(plan);
     ASSERT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
-    const Execution done = run(plan, options());
+    const Execution done = train(plan, stale);
 
     Strategy single{.batch = {.micro = asynchronous.batch.micro, .global = asynchronous.batch.micro * backwards}};
     Plan one = lowered(model, strategy(single));
@@ -83,10 +103,12 @@ struct StaleWeights : SingleUpdates {
     if (stale.backward_reads_newest) one = with_two_versions(std::move(one));
     const auto ranks = rank_of_tensor(plan);
     ASSERT_EQ(plan.updates, plan.microbatches / backwards);
-    for (int u = 0; u < plan.updates; ++u) {
+    const int filled = stale.resumed_after * plan.updates;
+    for (int u = 0; u < stale.steps * plan.updates; ++u) {
       Weights mixed, next = versions.back();
       for (const auto& [name, rank] : ranks) {
-        mixed[name] = versions[static_cast<std::size_t>(stale.version(u, rank))].at(name);
+        const int version = std::max(stale.version(u, rank), u < filled ? 0 : filled);
+        mixed[name] = versions[static_cast<std::size_t>(version)].at(name);
         mixed[name + ".newest"] = versions.back().at(name);
       }
       const Weights gradients = gradients_at(one, u, mixed);
@@ -103,13 +125,58 @@ struct StaleWeights : SingleUpdates {
 
 TEST_F(StaleWeights, PipeDreamReadsTheWeightsOfTheForward) {
   for (const int pp : {2, 4})
-    compare(tiny_gpt(false), {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream}, .batch = {.micro = 1, .global = 8}}, 1,
-            [&](int microbatch, int rank) { return std::max(0, microbatch - (pp - 1 - rank)); });
+    compare(tiny_gpt(false), {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream}, .batch = {.micro = 1, .global = 8}},
+            {.version = [&](int microbatch, int rank) { return std::max(0, microbatch - (pp - 1 - rank)); }, .steps = 2});
 }
 
 TEST_F(StaleWeights, TwoVersionsAreOneUpdateLate) {
-  compare(tiny_llama(), {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1, .global = 8}}, 2,
-          [](int update, int) { return std::max(0, update - 1); });
+  compare(tiny_llama(), {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1, .global = 8}},
+          {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 2});
+}
+
+// Staleness lasts over steps: with one group per step, too, the gradients are those at the weights of one update before.
+TEST_F(StaleWeights, TwentyStepsOfOneGroupEach) {
+  for (const int pp : {1, 2, 4})
+    compare(
+        tiny_gpt(pp == 1),
+        {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 4}, .batch = {.micro = 1, .global = 4}},
+        {.backwards = 4, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 20});
+}
+
+// An odd number of groups: the version that the last update overwrites is copied to the other slot.
+TEST_F(StaleWeights, StepsOfThreeGroups) {
+  for (const int pp : {1, 2})
+    compare(
+        tiny_gpt(pp == 1),
+        {.pp = pp, .pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 2}, .batch = {.micro = 1, .global = 6}},
+        {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 3});
+}
+
+// 20 updates each, in steps of as many micro-batches as there are ranks, and of others: then rings have more slots.
+TEST_F(StaleWeights, PipeDreamAndPipeMareOverSteps) {
+  const auto version = [](int pp) {
+    return [pp](int microbatch, int rank) { return std::max(0, microbatch - (pp - 1 - rank)); };
+  };
+  for (const bool mare : {false, true})
+    for (const auto& [pp, global] : {std::pair{4, 4}, {4, 5}, {2, 3}}) {
+      Strategy s{.pp = pp,
+                 .pipeline = {.schedule = mare ? Schedule::PipeMare : Schedule::PipeDream},
+                 .batch = {.micro = 1, .global = global}};
+      compare(tiny_gpt(false), s, {.version = version(pp), .backward_reads_newest = mare, .steps = global == 5 ? 4 : 5});
+    }
+}
+
+// What a step begins of the next one does not depend on barriers, and not on checkpoints between steps.
+TEST_F(StaleWeights, BarriersAndCheckpointsChangeNothing) {
+  for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare}) {
+    const Plan plan =
+        lowered(tiny_gpt(false), strategy({.pp = 4, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 4}}));
+    const Execution plain = train(plan, {.steps = 5}), free = train(plan, {.steps = 5, .barrier = false});
+    const Execution saved = train(plan, {.steps = 5, .saves_every = 2});
+    EXPECT_EQ(difference(plain, free).values, 0);
+    EXPECT_EQ(difference(plain, saved).values, 0);
+    for (std::size_t step = 0; step < 5; ++step) EXPECT_EQ(plain.steps[step].loss, saved.steps[step].loss);
+  }
 }
 
 // ZeRO-Offload's delayed update: the host updates beside the next forwards and backwards, which read the weights of one update before.
@@ -123,21 +190,26 @@ TEST_F(StaleWeights, TheHostUpdatesBesideTheNextBackwards) {
       compare(tiny_gpt(), s, 2, one_late);
       s.pp = 2;
       compare(tiny_gpt(false), s, 2, one_late);
+      for (const int pp : {1, 2}) {  // one group per step
+        s.pp = pp, s.batch.global = 2;
+        compare(tiny_gpt(pp == 1), s, {.backwards = 2, .version = one_late, .steps = 3});
+      }
     }
 }
 
-// Several runs in a row go on from each other: the last version is where the first one is read.
-TEST_F(StaleWeights, RunsFollowEachOther) {
-  const Plan plan =
-      lowered(tiny_gpt(false), strategy({.pp = 4, .pipeline = {.schedule = Schedule::PipeDream}, .batch = {.micro = 1}}));
-  const Execution two = run(plan, options(2));
-  ExecuteOptions first = options();
-  first.save = file("one.safetensors");
-  run(plan, first);
-  ExecuteOptions second = options();
-  second.resume = first.save;
-  const Execution resumed = run(plan, second);
-  EXPECT_LE(difference(two, resumed).values, 1e-15);
+// A checkpoint has one version of the weights. A resumed training fills the pipeline again, with these.
+TEST_F(StaleWeights, AResumedTrainingFillsThePipelineAgain) {
+  for (const bool mare : {false, true})
+    compare(tiny_gpt(false),
+            {.pp = 4,
+             .pipeline = {.schedule = mare ? Schedule::PipeMare : Schedule::PipeDream},
+             .batch = {.micro = 1, .global = 4}},
+            {.version = [](int microbatch, int rank) { return std::max(0, microbatch - (3 - rank)); },
+             .backward_reads_newest = mare,
+             .steps = 3,
+             .resumed_after = 2});
+  compare(tiny_gpt(false), {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1, .global = 2}},
+          {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 4, .resumed_after = 2});
 }
 
 // A backward of pipemare reads newer weights than its forward did, and the rate of each rank is divided by its delay of pp-1-r updates,

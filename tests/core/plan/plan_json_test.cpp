@@ -65,6 +65,13 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
             "p.json: segments[0].instructions[1].after[0]: found 1, expected an integer from 0 to 0");
   EXPECT_EQ(message(replaced(text, "[0,[1,1],", "[0,[1,2],")),
             "p.json: roles[0].actions[1].args[1]: found 2, expected an integer from 0 to 1");
+  Plan ahead = small_plan();
+  ahead.roles[1].ahead = {4, 3};
+  EXPECT_EQ(message(to_json(ahead)), "p.json: roles[1].ahead[1]: found 3, expected an integer from 4 to 6");
+  ahead.roles[1].ahead = {1, 4};
+  EXPECT_EQ(message(to_json(ahead)), "p.json: roles[1].ahead[0]: found 1, expected an integer from 2 to 6");
+  ahead.roles[1].ahead = {2, 4};
+  EXPECT_EQ(parse_plan(to_json(ahead), "p.json"), ahead);
   EXPECT_EQ(message(replaced(text, "[0,[1,1],", "[0,[1],")),
             "p.json: roles[0].actions[1].args: found 1 entries, expected 2, one per parameter of the segment");
   EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"F\",2,1,0]")),

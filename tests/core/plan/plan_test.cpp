@@ -129,6 +129,8 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [](Plan& p) { p.roles[0].actions[0].does[0].work = Work::B; },
       [](Plan& p) { p.roles[0].actions[0].does[0].version = 1; },
       [](Plan& p) { p.roles[0].actions[0].does.clear(); },
+      [](Plan& p) { p.roles[0].ahead = {3}; },
+      [](Plan& p) { p.roles[0].ahead = {4}; },
       [](Plan& p) {
         p.placement.order = {Placement::kRole, {0}};
       },

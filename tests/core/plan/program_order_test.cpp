@@ -48,7 +48,8 @@ std::vector<std::vector<bool>> closure(const Plan& plan, const Role& role, int r
 TEST(ProgramOrder, AgreesWithTheClosureOfAllEdges) {
   std::size_t pairs = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
-    const Plan plan = seed == 0 ? small_plan() : random_plan(seed);
+    Plan plan = seed == 0 ? small_plan() : random_plan(seed);
+    for (Role& role : plan.roles) role.ahead.clear();  // program_test.cpp has those of overlapping runs
     for (std::size_t r = 0; r < plan.roles.size(); ++r) {
       const ProgramOrder order(plan, find_meeting_points(plan), RoleId{static_cast<std::int32_t>(r)}, 2);
       const auto reach = closure(plan, plan.roles[r], 2);

@@ -99,6 +99,44 @@ TEST(Program, ReadsWaitsAndMeetingsAsCheckPlanDoes) {
   EXPECT_GT(calls, 1000U);
 }
 
+// Two of six actions are issued ahead: 0 1 | 2 3 0' 4 1' 5 | 2' 3' 0'' 4' 1'' 5' | 2'' 3'' 4'' 5''.
+TEST(Program, FirstActionsAreIssuedAmongTheLastOnesOfTheRunBefore) {
+  Role role;
+  role.actions.resize(6);
+  role.ahead = {3, 4};
+  const IssueOrder order = issue_order(role);
+  std::vector<std::pair<int, int>> issued;
+  std::int64_t last = order.sequence(0, 0) - 1;
+  each_issued(order, 3, [&](std::int32_t action, std::int32_t run) {
+    issued.emplace_back(action, run);
+    EXPECT_GT(order.sequence(action, run), last);
+    last = order.sequence(action, run);
+  });
+  EXPECT_EQ(issued, (std::vector<std::pair<int, int>>{{0, 0},
+                                                      {1, 0},
+                                                      {2, 0},
+                                                      {3, 0},
+                                                      {0, 1},
+                                                      {4, 0},
+                                                      {1, 1},
+                                                      {5, 0},
+                                                      {2, 1},
+                                                      {3, 1},
+                                                      {0, 2},
+                                                      {4, 1},
+                                                      {1, 2},
+                                                      {5, 1},
+                                                      {2, 2},
+                                                      {3, 2},
+                                                      {4, 2},
+                                                      {5, 2}}));
+  role.ahead.clear();
+  issued.clear();
+  each_issued(issue_order(role), 2, [&](std::int32_t action, std::int32_t run) { issued.emplace_back(action, run); });
+  EXPECT_EQ(issued.size(), 12U);
+  EXPECT_TRUE(std::ranges::is_sorted(issued, {}, [](const auto& each) { return std::pair(each.second, each.first); }));
+}
+
 TEST(Program, AWaitAtTheStartOfARunIsForTheLastRecordOfTheRunBefore) {
   Plan plan = small_plan();
   const MeetingPoints meetings = find_meeting_points(plan);

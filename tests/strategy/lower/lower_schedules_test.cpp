@@ -327,7 +327,10 @@ TEST(LowerSchedules, WhatUpdatesOfStagesCannotDoIsRefused) {
   EXPECT_EQ(why({.offload = {.parameters = Space::PinnedHost}}),
             pipedream + "offloaded parameters and gradients come and go once for a step");
   EXPECT_EQ(why({.recompute = {.kind = RecomputeKind::Rotor}}), pipedream + "recompute rotor plans the runs of a step");
-  EXPECT_EQ(why({}, true), pipedream + "the tied embedding is of two");
+  EXPECT_EQ(why({}, true),
+            pipedream +
+                "a tied embedding takes the gradients of the first and the last stage: the last would wait in each update "
+                "until the gradient has passed all stages, and the pipeline would run empty");
 }
 
 }  // namespace foreshard::lower_schedules_test

@@ -245,26 +245,47 @@ TEST(ScheduleMore, ACellByHand) {
   EXPECT_EQ(timing->idle, (std::vector<std::int64_t>{0}));
 }
 
-// Property i, from the lists alone: a version is made by each update and must be there when a forward or a backward reads it.
+// Property i, from the lists alone: a version is made by each update and must be there when a forward or a backward reads it. Versions
+// are counted from the newest at the start of a run that follows many others.
 TEST(ScheduleMore, VersionsOfPipelinesWithoutAFlush) {
   for (const int p : {1, 2, 3, 4, 5, 8})
     for (int m = 1; m <= 4 * p; ++m)
       for (int r = 0; r < p; ++r) {
         const ScheduleShape shape = {.p = p, .m = m};
-        const int warm_up = p - 1 - r;
+        const int warm_up = std::min(p - 1 - r, m - 1);
         const auto dream = versions_read(schedule_entry(Schedule::PipeDream), shape, r);
         const auto mare = versions_read(schedule_entry(Schedule::PipeMare), shape, r);
         int most = 0;  // versions that some backward still reads, and the newest
         for (int i = 0; i < m; ++i) {
           const auto at = static_cast<std::size_t>(i);
-          EXPECT_EQ(dream[at], (VersionsRead{std::max(0, i - warm_up), std::max(0, i - warm_up)}));
-          EXPECT_EQ(mare[at], (VersionsRead{std::max(0, i - warm_up), i}));
-          EXPECT_EQ(i - dream[at].backward, std::min(i, warm_up));  // updates between its forward and its backward
+          EXPECT_EQ(dream[at], (VersionsRead{i - warm_up, i - warm_up}));
+          EXPECT_EQ(mare[at], (VersionsRead{i - warm_up, i}));
+          EXPECT_EQ(i - dream[at].backward, warm_up);  // updates between its forward and its backward
           most = std::max(most, i - dream[at].backward + 1);
         }
         EXPECT_EQ(most, std::min(p - r, m));
-        EXPECT_EQ(schedule_entry(Schedule::PipeDream).weight_versions(shape, r), std::min(p - r, m));
+        const int kept = schedule_entry(Schedule::PipeDream).weight_versions(shape, r);
+        EXPECT_TRUE(m % most == 0 ? kept == most : kept > most && kept < 2 * most) << p << " " << m << " " << r;
+        EXPECT_EQ(forwards_ahead(schedule_entry(Schedule::PipeDream).lists(shape)[static_cast<std::size_t>(r)]), warm_up);
       }
+}
+
+// Of `needed` items in a row, over the border of two runs too, no two have one slot; and so many items take no more slots than they must:
+// at least `needed`, and as many as the largest of the groups that fit.
+TEST(ScheduleMore, RingsTurnTheSameWayInEveryRun) {
+  for (int items = 1; items <= 40; ++items)
+    for (int needed = 1; needed <= items; ++needed) {
+      const int slots = ring_slots(items, needed), groups = items / needed;
+      EXPECT_EQ(slots, (items + groups - 1) / groups);
+      for (int i = 0; i < items; ++i) {
+        EXPECT_LT(ring_slot(i, items, needed), slots);
+        for (int later = i + 1; later < i + needed; ++later)
+          EXPECT_NE(ring_slot(i, items, needed), ring_slot(later % items, items, needed)) << items << " " << needed << " " << i;
+      }
+    }
+  EXPECT_EQ(ring_slots(12, 4), 4);
+  EXPECT_EQ(ring_slots(13, 4), 5);
+  EXPECT_EQ(ring_slots(7, 4), 7);  // two in a run would need 8
 }
 
 // The needed version exists when a forward asks for it, if and only if groups have at least p - 1 micro-batches; never more than two.
@@ -283,8 +304,12 @@ TEST(ScheduleMore, TwoVersionsAreEnough) {
           for (const ScheduleOp& op : lists[static_cast<std::size_t>(r)]) {
             const auto& of = read[static_cast<std::size_t>(op.microbatch)];
             EXPECT_EQ(of.forward, of.backward);
-            EXPECT_EQ(of.forward, std::max(op.microbatch / g - 1, 0));
-            const int newest = backwards / g;
+            EXPECT_EQ(of.forward, op.microbatch / g - 1);
+            // Forwards ahead of the first backward are issued before the last backwards of the run before.
+            const int done = op.microbatch < forwards_ahead(lists[static_cast<std::size_t>(r)]) && op.work == Work::F
+                                 ? op.microbatch - forwards_ahead(lists[static_cast<std::size_t>(r)])
+                                 : backwards;
+            const int newest = (done + 10 * g) / g - 10;
             there &= of.forward <= newest;
             EXPECT_TRUE(g < p - 1 || of.forward >= newest - 1)
                 << p << " " << g << " rank " << r << " " << to_text(op);  // one of two
