@@ -66,8 +66,7 @@ class StateProgram {
   void update_summed(SegmentBuilder& out);
 
   // The end of the run for this chunk: the sums that the backwards left, the updates, the all-gathers of updated parameters.
-  // `keeps`: first copies the version of the weights that the updates overwrite to the other slot.
-  Segment finish(bool keeps = false);
+  Segment finish(bool keeps = false);  // `keeps`: first copies the weights that the updates overwrite to the other slot
   // Where the global norm is needed, this segment precedes finish(): all sums, and this chunk's contribution to the norm. `first`: no
   // other chunk of the rank has contributed yet.
   Segment measure(bool first);

@@ -183,15 +183,16 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   if (!all.waits.empty()) out.emit(std::move(all));
 }
 
-// Slot 0 has the newest version, slot 1 the one before it, which nothing reads any more. `ready`: the newest version is there; an event that
-// is invalid where nothing waits for it.
-static void keep_weights(SegmentBuilder& out, const Role& role, BufferId value, const EventUse& ready, const EventUse& kept) {
+// Slot 0 has the newest version, slot 1 the one before it, which nothing reads any more. If they `arrive`, the newest version
+// is there after `ready`.
+static void keep(SegmentBuilder& out, const Role& role, BufferId value, const EventUse& ready, const EventUse& kept,
+                 bool arrive) {
   Instruction copy{.name = "keep weights",
                    .what = Copy{.bytes = role.buffers[value.index()].bytes},
                    .stream = kComputeStream,
                    .reads = {{.buffer = value, .slot = {ParamId{0}}}},
                    .writes = {{.buffer = value, .slot = {1}}}};
-  if (ready.event.valid()) copy.waits = {ready}, copy.records = {kept};
+  if (arrive) copy.waits = {ready}, copy.records = {kept};
   out.emit(std::move(copy));
 }
 
@@ -217,10 +218,9 @@ Segment StateProgram::finish(bool keeps) {
     sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
-  for (int index = 0; index < units() && keeps; ++index)
-    if (const StateUnit& it = unit(index); it.updated())
-      keep_weights(out, frame_.role, it.value, row_of(it).parameters_arrive() ? ready(index, weights_made()) : EventUse{},
-                   ready(index, {1}));
+  for (int i = 0; keeps && i < units(); ++i)
+    if (unit(i).updated())
+      keep(out, frame_.role, unit(i).value, ready(i, weights_made()), ready(i, {1}), row_of(unit(i)).parameters_arrive());
   if (moves_ && how.clips()) moves_->bring_norm(out, mark);
   for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
