@@ -152,7 +152,7 @@ TEST_F(StaleWeights, StepsOfThreeGroups) {
         {.backwards = 2, .version = [](int update, int) { return std::max(0, update - 1); }, .steps = 3});
 }
 
-// 20 updates each, in steps of as many micro-batches as there are ranks, and of others: then rings have more slots.
+// 20 steps of as many micro-batches as there are ranks; and steps of others, in which rings have more slots.
 TEST_F(StaleWeights, PipeDreamAndPipeMareOverSteps) {
   const auto version = [](int pp) {
     return [pp](int microbatch, int rank) { return std::max(0, microbatch - (pp - 1 - rank)); };
@@ -162,7 +162,12 @@ TEST_F(StaleWeights, PipeDreamAndPipeMareOverSteps) {
       Strategy s{.pp = pp,
                  .pipeline = {.schedule = mare ? Schedule::PipeMare : Schedule::PipeDream},
                  .batch = {.micro = 1, .global = global}};
-      compare(tiny_gpt(false), s, {.version = version(pp), .backward_reads_newest = mare, .steps = global == 5 ? 4 : 5});
+      compare(tiny_gpt(false), s,
+              {.version = version(pp),
+               .backward_reads_newest = mare,
+               .steps = global == 4   ? 20
+                        : global == 5 ? 4
+                                      : 5});
     }
 }
 
