@@ -41,19 +41,17 @@ class Meetings {
 
   CheckedMeetings matched() {
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) collect({static_cast<std::int32_t>(r)});
+    const auto meeting = [&](std::int32_t number) -> const Meeting& { return meetings_[static_cast<std::size_t>(number)]; };
     CheckedMeetings all;
     for (std::size_t c = 0; c < sends_.size(); ++c)
       for (std::size_t k = 0; k < std::min(sends_[c].size(), receives_[c].size()); ++k) {
-        const Meeting &send = meetings_[static_cast<std::size_t>(sends_[c][k])],
-                      &receive = meetings_[static_cast<std::size_t>(receives_[c][k])];
+        const Meeting &send = meeting(sends_[c][k]), &receive = meeting(receives_[c][k]);
         all.exchanges.push_back({send.role, receive.role, send.step, receive.step});
       }
     for (const auto& [key, list] : groups_)
       for (const std::vector<std::int32_t>& of_role : calls_[static_cast<std::size_t>(list)])
-        for (const std::int32_t m : of_role) {
-          const Meeting& meeting = meetings_[static_cast<std::size_t>(m)];
-          all.calls.push_back({{key.first}, meeting.role, meeting.step, meeting.call_number});
-        }
+        for (const std::int32_t m : of_role)
+          all.calls.push_back({{key.first}, meeting(m).role, meeting(m).step, meeting(m).call_number});
     return all;
   }
 

@@ -232,7 +232,9 @@ Facts run_facts(const Document& document) {
   const Summary& summary = document.summary;
   Facts facts{words("The whole iteration"), words("Click a bubble, an operation, a stage or a link to look into it."), {}, {}};
   if (!summary.feasible) facts.explained = too_much_words(summary);
-  FactSection time{words("Time"), {{words("iteration"), time_text(document.trace().makespan), {}}}};
+  FactSection time{words("Time"), {{words("iteration"), time_text(to_nanoseconds(summary.iteration_time)), {}}}};
+  if (document.result.period_s > 0)
+    time.facts.push_back({"  " + words("one by itself, filled and drained"), time_text(document.trace().makespan), {}});
   if (const auto& interval = summary.prediction_interval) {
     time.facts.push_back({words("90 % interval"), QString::fromStdString(in_time_range(interval->low, interval->high)), {}});
     if (!interval->basis.empty()) time.facts.push_back({"  " + words("rests on"), QString::fromStdString(interval->basis), {}});

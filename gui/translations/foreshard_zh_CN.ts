@@ -2388,6 +2388,10 @@ worst: what the worst order of the same work would need</source>
         <translation>90% 区间</translation>
     </message>
     <message>
+        <source>one by itself, filled and drained</source>
+        <translation>单独一次（含填充与排空）</translation>
+    </message>
+    <message>
         <source>rests on</source>
         <translation>依据</translation>
     </message>

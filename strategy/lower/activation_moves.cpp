@@ -15,10 +15,18 @@ void ActivationMoves::add_events() {
       if (!layer.away[v].buffer.valid() || layer.back[v].buffer.valid()) continue;
       const Block& place = layer.home[v];
       const Buffer& here = frame_.role.buffers[place.buffer.index()];
-      if (const auto [known, fresh] = free_.try_emplace(place.buffer.value); fresh)
-        known->second = frame_.add_event(here.name + "_free", static_cast<int>(here.offsets.size()));
+      const auto [known, fresh] = free_.try_emplace(place.buffer.value);
+      if (!fresh) continue;
+      known->second = frame_.add_event(here.name + "_free", static_cast<int>(here.offsets.size()));
+      if (frame_.lowering.tables.schedule.asynchronous())
+        left_[place.buffer.value] = frame_.add_event(here.name + "_left", static_cast<int>(here.offsets.size()));
     }
   }
+}
+
+void ActivationMoves::wait_until_free(Instruction& run, const Block& place) const {
+  run.waits.push_back(free(place));
+  if (left_.contains(place.buffer.value)) run.waits.push_back(left(place));
 }
 
 void ActivationMoves::begin() { met_.clear(), awaited_ = -1; }
@@ -32,7 +40,7 @@ bool ActivationMoves::first_here(const Block& block) {
 
 void ActivationMoves::before_write(Instruction& run, int layer, int value) {
   const Block& place = values_.layer(layer).home[values_.layer(layer).real(value)];
-  if (free_.contains(place.buffer.value) && first_here(place)) run.waits.push_back(free(place));
+  if (free_.contains(place.buffer.value) && first_here(place)) wait_until_free(run, place);
 }
 
 void ActivationMoves::send(SegmentBuilder& out, int layer, int value) {
@@ -46,7 +54,7 @@ void ActivationMoves::send(SegmentBuilder& out, int layer, int value) {
                    .reads = {first_bytes(place, values_.bytes(home))},
                    .writes = {whole(home)},
                    .acquires = {home}};
-  if (passes) copy.records = {free(place)};
+  if (passes) copy.records = {left_.empty() ? free(place) : left(place)};
   out.emit(std::move(copy));
   if (passes) out.release(place);  // else its move says when
 }
@@ -99,7 +107,7 @@ void ActivationMoves::fetch(SegmentBuilder& out, int layer) {
                      .writes = {first_bytes(place, values_.bytes(home))},
                      .acquires = {place},
                      .releases = {home}};
-    if (first_here(place)) copy.waits.push_back(free(place));
+    if (first_here(place)) wait_until_free(copy, place);
     out.emit(std::move(copy));
   }
 }

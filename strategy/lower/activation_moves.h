@@ -50,12 +50,18 @@ class ActivationMoves {
   void after_backward(SegmentBuilder& out);                      // waits for these copies where the move says so
 
  private:
+  // Adds the waits until nobody uses the place any more.
+  void wait_until_free(Instruction& run, const Block& place) const;
   EventUse free(const Block& block) const { return {free_.at(block.buffer.value), block.slot}; }
+  EventUse left(const Block& block) const { return {left_.at(block.buffer.value), block.slot}; }
   bool first_here(const Block& block);
 
   ChunkFrame frame_;
   ChunkValues& values_;
-  std::map<std::int32_t, EventId> free_ = {};                    // [buffer of places]: event with one slot per place
+  std::map<std::int32_t, EventId> free_ = {};  // [buffer of places]: event with one slot per place
+  // Where runs overlap: the same of the copies out alone, and `free_` is of the backwards alone. The newest of both may be of a run that is
+  // not begun (before the first, after the last); the newest of each then still orders the others.
+  std::map<std::int32_t, EventId> left_ = {};
   std::vector<std::pair<std::int32_t, std::int32_t>> met_ = {};  // places (buffer, slot) that this segment has used
   int awaited_ = -1;                                             // the copy of this segment that after_backward waits for
 };

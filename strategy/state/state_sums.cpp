@@ -50,8 +50,7 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
     if (!due || !is_summed(sum)) continue;
     if (sum.coding) {
       Use from = full;
-      const bool padded = unit.used < unit.elements && sum.first.empty();  // ranks that add first have equal parts
-      if (from.length || cut || padded) from.length = each * unit.used;
+      if (sum.first.empty() && (from.length || cut || unit.used < unit.elements)) from.length = each * unit.used;
       coded_->send(out, index, from, part);
       if (cut) release_full_gradient(out, unit);
       continue;

@@ -66,6 +66,7 @@ Cases of_searching(const std::string& base) {
   return {{.option = "--objective", .base = base, .changed = "+ --objective memory"},
           {.option = "--fix", .base = base, .changed = "+ --fix tp=2"},
           {.option = "--max-tp", .base = base + "--json", .changed = "+ --max-tp 1"},
+          {.option = "--try", .base = base + "--fix tp=2 --json", .changed = "+ --try parts"},
           {.option = "--refine", .base = several + "--json", .changed = "+ --refine 1"},
           {.option = "--top", .base = several + "--json", .changed = "+ --top 1"},
           {.option = "--noise",
@@ -118,6 +119,11 @@ Cases of_sweep() {
       one.base =
           "--model gpt2-355m --cluster pcie-a100-8 --vary global-batch=16 --fix pp=8 --fix dp=1 --refine 4 --top 0 "
           "--json";
+    else if (one.option == "--try")
+      one.base =
+          "--model gpt2-355m --cluster pcie-a100-8 --vary global-batch=8 --fix tp=8 --fix micro_batch=8 --fix recompute=none "
+          "--top 0 --json",
+      one.changed = "+ --try compress-activations";
     else if (one.option == "--top")
       one.changed = "+ --top 0";
   return joined_cases(cases,

@@ -171,6 +171,19 @@ TEST_F(StaleWeights, PipeDreamAndPipeMareOverSteps) {
     }
 }
 
+// Activations that leave the device pass through a few places, in the first and the last step as in those between.
+TEST_F(StaleWeights, ActivationsThatLeaveTheDevice) {
+  for (const OffloadedActivations leaves : {OffloadedActivations::Inputs, OffloadedActivations::All})
+    for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeMare}) {
+      Strategy s{.pp = 2, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 4}};
+      s.offload.activations = leaves;
+      compare(tiny_gpt(false), s,
+              {.version = [](int microbatch, int rank) { return std::max(0, microbatch - (1 - rank)); },
+               .backward_reads_newest = schedule == Schedule::PipeMare,
+               .steps = 3});
+    }
+}
+
 // What a step begins of the next one does not depend on barriers, and not on checkpoints between steps.
 TEST_F(StaleWeights, BarriersAndCheckpointsChangeNothing) {
   for (const Schedule schedule : {Schedule::PipeDream, Schedule::PipeDream2BW, Schedule::PipeMare}) {

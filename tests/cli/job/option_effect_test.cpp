@@ -196,6 +196,8 @@ TEST(OptionEffect, OptionsThatContradictEachOtherAreRefused) {
            {search + "--tp 2 --fix tp=4", "--fix: found \"tp=4\", expected tp once"},
            {search + "--max-tp 2 --fix tp=4", "--max-tp: found 2, expected no fixed tp"},
            {search + "--max-tp 0", "--max-tp: found \"0\""},
+           {search + "--try tp", "--try: found \"tp\", expected one of parts, compress_activations, compress_gradients"},
+           {search + "--parts 2 --try compress-gradients,parts", "--try: found \"parts\", expected no --parts beside it"},
            {search + "--json --csv", "--csv: found it beside --json, expected one format"},
            {search + "--json --residuals 3", "--residuals: found --json, expected the table"},
            {search + "--rank 2", "--rank: found 2, expected --save-strategy or --save-plan"},

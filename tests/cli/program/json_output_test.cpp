@@ -50,7 +50,7 @@ const std::map<std::string, std::vector<std::string>>& lines() {
       {"show schedule", {"show schedule 1f1b --pp 2 --micro-batches 2 --json"}},
       {"show policies",
        {"show policies --zero 1 --recompute full --json " + kJob, "show policies --tp 3 --json " + kJob,
-        "show policies --algorithm tree --json " + kJob}},
+        "show policies --algorithm tree --json " + kJob, "show policies --asynchronous --gpus 5 --json " + kJob}},
       {"validate", {"validate " FORESHARD_SOURCE "/data/measured/bert_dle.csv --json --per-row"}},
       {"run", {"run @/p.plan.json --steps 2 --json", "run @/p16.plan.json --steps 2 --json"}},
       {"compare", {"compare @/a.result @/b.result --spans 1 --json"}},

@@ -7,6 +7,7 @@
 
 #include "core/json/json_edit.h"
 #include "gui/document/span_facts.h"
+#include "gui/document/timeline_labels.h"
 #include "gui/inspector/inspector_view.h"
 #include "tests/gui/documents.h"
 
@@ -61,6 +62,17 @@ TEST(Facts, APredictionHasItsIntervalAndItsNotes) {
   const auto run = make_document(result);
   EXPECT_EQ(value_of(facts_of(*run, {}, nullptr), "90 % interval"), "(none)");
   EXPECT_EQ(value_of(facts_of(*run, {}, nullptr), "no --seq was given"), "(none)");
+}
+
+// Of a schedule whose runs overlap the iteration is the steady period, as on the card; the timeline shows one by itself.
+TEST(Facts, AnIterationIsTheSteadyPeriod) {
+  Result result = simulated_document()->result;
+  EXPECT_EQ(value_of(facts_of(*make_document(result), {}, nullptr), "  one by itself, filled and drained"), "(none)");
+  const double makespan = to_seconds(result.trace.makespan).value;
+  result.period_s = makespan / 2;
+  const Facts facts = facts_of(*make_document(result), {}, nullptr);
+  EXPECT_EQ(value_of(facts, "iteration"), time_text(to_nanoseconds({makespan / 2})));
+  EXPECT_EQ(value_of(facts, "  one by itself, filled and drained"), time_text(result.trace.makespan));
 }
 
 TEST(Facts, TheRooflineOfAnOperation) {
