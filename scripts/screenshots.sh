@@ -61,9 +61,10 @@ techniques() {
   done
   for name in zb-h1 zb-h2 dualpipe; do technique schedule-$name 360 $pipeline --schedule $name; done
   for name in pipedream-2bw pipemare; do technique schedule-$name 360 $versions --schedule $name; done
-  technique compression-dgc 300 $replicas --compress-gradients dgc:0.01
+  technique compression-dgc 300 $replicas --compress-gradients dgc:0.01 --compress-group 1
   technique compression-one-bit 300 $replicas --compress-gradients one-bit:100
-  technique compression-eight-bit 300 $replicas --compress-gradients eight-bit
+  technique compression-eight-bit 300 $replicas --compress-gradients eight-bit --compress-group 1
+  technique compression-nodes 300 $replicas --compress-gradients eight-bit
   technique compression-tokens 300 $tensor --compress-activations token-topk:0.5
   technique compression-activations 300 $tensor --compress-activations segmented:8
   for name in ring tree double-tree hierarchical 2d parameter-server gather-to-root; do

@@ -237,6 +237,17 @@ TEST_F(CodedSumsIn, TrainsWithinTheErrorOfTheCode) {
   }
 }
 
+// What codes make of the padding of a part would grow with every step, and the range of the numbers with it.
+TEST_F(CodedSumsIn, PaddingStaysNothing) {
+  const std::vector<Case> all = cases();
+  const auto padded =
+      std::ranges::find_if(all, [](const Case& one) { return one.name == std::string("nodes of three, padded"); });
+  ASSERT_NE(padded, all.end());
+  const Execution plain = run(plan_of(*padded, {}), training(25)), coded = run(plan_of(*padded, kSegments), training(25));
+  EXPECT_NEAR(coded.steps.back().loss, plain.steps.back().loss, 0.01 * plain.steps.back().loss);
+  EXPECT_LT(difference(coded, plain).gradients, 0.1) << difference(coded, plain).worst;
+}
+
 // Everything is sent: the sum as it is. Two members add in the same order.
 TEST_F(CodedSumsIn, EverythingKeptIsTheSumAsItIs) {
   for (const Case& one : cases()) {
