@@ -61,8 +61,7 @@ const std::vector<DrawnModel>& drawn_models() {
 bool is_mixture(const DrawnModel& of) { return of.bounds.experts > 0; }
 
 bool coded(const Strategy& s) {
-  return s.communication.gradients.codec != Codec::None || s.communication.activations.codec != Codec::None ||
-         s.communication.dispatch.codec != Codec::None;
+  return s.communication.gradients.any() || s.communication.activations.any() || s.communication.dispatch.any();
 }
 bool lossy(const Strategy& s) { return coded(s) || s.experts.capacity > 0; }
 bool in_sixty_four_bits(const Strategy& s) {
