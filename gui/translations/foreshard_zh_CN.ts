@@ -3291,8 +3291,8 @@ worst: what the worst order of the same work would need</source>
         <translation>one-bit 与 Adam 一起使用时在 GPU 上读取一阶矩</translation>
     </message>
     <message>
-        <source>%1 sends codes to all ranks alike, --algorithm %2 adds numbers on the way</source>
-        <translation>%1 向所有 rank 发送同样的编码，而 --algorithm %2 在途中对数相加</translation>
+        <source>%1 sends codes, which cannot be added; --algorithm %2 adds numbers on the way</source>
+        <translation>%1 发送编码，而编码不能相加；--algorithm %2 在途中对数值求和</translation>
     </message>
     <message>
         <source>%1 sends whole buckets as they are ready, --sum-order priority parts of them in another order</source>

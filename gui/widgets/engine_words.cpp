@@ -178,7 +178,7 @@ constexpr const char* kSentences[] = {
                       "one-bit with Adam sends the first moment and freezes the second, which needs updates before it"),
     QT_TRANSLATE_NOOP("Engine", "one-bit with Adam sends moments, of which the norm for clipping is not that of the gradients"),
     QT_TRANSLATE_NOOP("Engine", "one-bit with Adam reads the first moment on the device"),
-    QT_TRANSLATE_NOOP("Engine", "%1 sends codes to all ranks alike, --algorithm %2 adds numbers on the way"),
+    QT_TRANSLATE_NOOP("Engine", "%1 sends codes, which cannot be added; --algorithm %2 adds numbers on the way"),
     QT_TRANSLATE_NOOP("Engine",
                       "%1 sends whole buckets as they are ready, --sum-order priority parts of them in another order"),
     QT_TRANSLATE_NOOP("Engine", "%1 has no convolutions, whose inputs %2 sends to host memory"),

@@ -22,7 +22,7 @@ Refusal refuse_algorithm(const Strategy& s, const std::string& how) {
   const Algorithm algorithm = s.communication.algorithm.value_or(Algorithm::Ring);
   if (algorithm == Algorithm::Ring) return {};
   return Infeasible{
-      .reason = how + " sends codes to all ranks alike, --algorithm " + name_of(algorithm) + " adds numbers on the way",
+      .reason = how + " sends codes, which cannot be added; --algorithm " + name_of(algorithm) + " adds numbers on the way",
       .would_help = {"--algorithm ring"}};
 }
 
